@@ -69,6 +69,11 @@ void config_check_refuse(struct config_check *check, const struct config_node *n
         config_check_error(check, key, "%s", why);
 }
 
+const struct config *config_check_config(const struct config_check *check)
+{
+    return check->config;
+}
+
 unsigned config_check_error_count(const struct config_check *check)
 {
     return (unsigned)check->error_count;

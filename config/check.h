@@ -11,6 +11,7 @@
 #include "config/model.h"
 #include "core/base/arena.h"
 
+struct config;
 struct config_check;
 struct config_component;
 struct config_node;
@@ -38,6 +39,9 @@ const char *config_check_pipeline(const struct config_check *check, enum config_
  * settings are decoded, if config_component.is_decoded, but its own `check` may run later. */
 const struct config_component *config_check_extension(struct config_check *check, const char *key,
                                                       const char *what, const char *id);
+/* Returns the configuration, for rules between a component and the pipelines. Pipelines are
+ * decoded; if one has errors, components may be missing in it. */
+const struct config *config_check_config(const struct config_check *check);
 /* Whether files that the settings name are to be looked at: a warning says what is wrong with
  * them. */
 bool config_check_wants_files(const struct config_check *check);

@@ -18,6 +18,7 @@ extern const struct component_type otlp_http_exporter_type;
 extern const struct component_type pyroscope_exporter_type;
 extern const struct component_type count_connector_type;
 extern const struct component_type forward_connector_type;
+extern const struct component_type routing_connector_type;
 extern const struct component_type basicauth_extension_type;
 extern const struct component_type bearertokenauth_extension_type;
 extern const struct component_type headers_setter_extension_type;
@@ -45,6 +46,7 @@ const struct config_type *const component_types[] = {
 
     &count_connector_type.config,
     &forward_connector_type.config,
+    &routing_connector_type.config,
 
     &basicauth_extension_type.config,
     &bearertokenauth_extension_type.config,

@@ -225,6 +225,56 @@ int text_hex_digit(uint8_t c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+int text_hex_byte(const uint8_t digits[2])
+{
+    int high = text_hex_digit(digits[0]), low = text_hex_digit(digits[1]);
+    return high < 0 || low < 0 ? -1 : high << 4 | low;
+}
+
+int text_percent_byte(struct slice text)
+{
+    return text.size >= 3 && text.data[0] == '%' ? text_hex_byte(text.data + 1) : -1;
+}
+
+static int base64_digit(uint8_t c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    if (c == '+' || c == '-')
+        return 62;
+    return c == '/' || c == '_' ? 63 : -1;
+}
+
+bool text_decode_base64(struct slice text, uint8_t *out, size_t *size_out)
+{
+    uint32_t bits = 0;
+    unsigned bit_count = 0;
+    uint8_t *to = out;
+    if (text.size % 4 == 0)
+        for (int padding = 0; padding < 2 && text.size > 0 && text.data[text.size - 1] == '=';
+             padding++)
+            text.size--;
+    if (text.size % 4 == 1)
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        int value = base64_digit(text.data[i]);
+        if (value < 0)
+            return false;
+        bits = (bits << 6 | (uint32_t)value) & 0xffff;
+        bit_count += 6;
+        if (bit_count >= 8) {
+            bit_count -= 8;
+            *to++ = (uint8_t)(bits >> bit_count);
+        }
+    }
+    *size_out = (size_t)(to - out);
+    return true;
+}
+
 void text_append_hex(struct text *text, struct slice bytes)
 {
     static const char digits[] = "0123456789abcdef";

@@ -46,6 +46,15 @@ size_t text_utf8_length(const uint8_t *p, size_t size);
 size_t text_utf8_cut(struct slice text, size_t max);
 /* Returns the value of a hex digit of either case, 0 to 15; -1 if it is not one. */
 int text_hex_digit(uint8_t c);
+/* Returns the byte that two hex digits stand for; -1 if one of them is no hex digit. */
+int text_hex_byte(const uint8_t digits[2]);
+/* Returns the byte that "%41" at the beginning of the text stands for (RFC 3986, section 2.1); -1
+ * if the text begins otherwise. */
+int text_percent_byte(struct slice text);
+/* Decodes base64 (RFC 4648) in the standard or URL alphabet, with or without padding. `out` has
+ * room for three quarters of the text, and may be the text itself. Returns false if it is invalid.
+ */
+bool text_decode_base64(struct slice text, uint8_t *out, size_t *size_out);
 /* Appends the bytes as lower-case hex digits. */
 void text_append_hex(struct text *text, struct slice bytes);
 /* Appends a wall-clock time in UTC, in the format of RFC 3339: 2026-01-02T03:04:05.000000006Z. */

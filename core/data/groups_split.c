@@ -51,17 +51,18 @@ static uint32_t count_points(struct slice metric)
 
 static uint32_t count_in_scope(enum signal signal, struct slice scope)
 {
-    if (signal == SIGNAL_LOGS)
+    if (signal == SIGNAL_LOGS || signal == SIGNAL_TRACES)
         return count_fields(scope, SCOPE_ITEMS);
     struct wire_cursor cursor = wire_cursor(scope);
-    struct wire_field metric;
+    struct wire_field item;
     uint32_t count = 0;
-    while (wire_next_bytes(&cursor, SCOPE_ITEMS, &metric))
-        count += count_points(metric.bytes);
+    while (wire_next_bytes(&cursor, SCOPE_ITEMS, &item))
+        count += signal == SIGNAL_METRICS ? count_points(item.bytes)
+                                          : count_fields(item.bytes, PROFILE_SAMPLES);
     return count;
 }
 
-static uint32_t count_in_group(enum signal signal, struct slice group)
+uint32_t groups_count_items(enum signal signal, struct slice group)
 {
     struct wire_cursor cursor = wire_cursor(group);
     struct wire_field scope;
@@ -85,7 +86,7 @@ static void read_slice(struct groups_source *source, enum signal signal, struct 
     struct wire_cursor cursor = wire_cursor(slice);
     struct wire_field field;
     while (wire_next_bytes(&cursor, REQUEST_GROUPS, &field)) {
-        uint32_t items = count_in_group(signal, field.bytes);
+        uint32_t items = groups_count_items(signal, field.bytes);
         if (items > 0)
             add_group(source, &field, items);
     }

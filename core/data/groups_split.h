@@ -18,6 +18,10 @@
 
 struct groups_source;
 
+/* Returns the number of items in a ResourceSpans, ResourceProfiles (samples), ResourceMetrics (data
+ * points) or ResourceLogs. */
+uint32_t groups_count_items(enum signal signal, struct slice group);
+
 /* Creates a source from a scanned request of a relayed signal (signals.h), given as consecutive
  * slices. */
 struct groups_source *groups_source_new(enum signal signal, const struct slice *slices,

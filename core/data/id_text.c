@@ -9,10 +9,10 @@ bool id_from_hex(struct slice text, uint8_t *id, size_t id_size)
         return false;
     uint8_t any = 0;
     for (size_t i = 0; i < id_size; i++) {
-        int high = text_hex_digit(text.data[2 * i]), low = text_hex_digit(text.data[2 * i + 1]);
-        if (high < 0 || low < 0)
+        int byte = text_hex_byte(text.data + 2 * i);
+        if (byte < 0)
             return false;
-        id[i] = (uint8_t)(high << 4 | low);
+        id[i] = (uint8_t)byte;
         any |= id[i];
     }
     return any != 0;

@@ -423,52 +423,13 @@ static bool read_id(struct transcoder *t, const struct place *place, size_t size
     if (hex.size != size * 2)
         return fail(t, place, "has %zu hex digits, must have %zu", hex.size, size * 2);
     for (size_t i = 0; i < size; i++) {
-        int high = text_hex_digit(hex.data[2 * i]), low = text_hex_digit(hex.data[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return fail(t, place, "not a hex digit at position %zu", high < 0 ? 2 * i : 2 * i + 1);
-        id[i] = (uint8_t)(high << 4 | low);
+        int byte = text_hex_byte(hex.data + 2 * i);
+        if (byte < 0)
+            return fail(t, place, "not a hex digit at position %zu",
+                        text_hex_digit(hex.data[2 * i]) < 0 ? 2 * i : 2 * i + 1);
+        id[i] = (uint8_t)byte;
     }
     return write_bytes(t, place->field->id, slice_of(id, size));
-}
-
-static int base64_value(uint8_t c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    if (c == '+' || c == '-')
-        return 62;
-    return c == '/' || c == '_' ? 63 : -1;
-}
-
-/* Decodes base64 in place, in the standard or URL alphabet, with or without padding. Returns false
- * if it is invalid. */
-static bool decode_base64(uint8_t *text, size_t size, size_t *size_out)
-{
-    uint32_t bits = 0;
-    unsigned bit_count = 0;
-    uint8_t *to = text;
-    if (size % 4 == 0)
-        for (int padding = 0; padding < 2 && size > 0 && text[size - 1] == '='; padding++)
-            size--;
-    if (size % 4 == 1)
-        return false;
-    for (size_t i = 0; i < size; i++) {
-        int value = base64_value(text[i]);
-        if (value < 0)
-            return false;
-        bits = (bits << 6 | (uint32_t)value) & 0xffff;
-        bit_count += 6;
-        if (bit_count >= 8) {
-            bit_count -= 8;
-            *to++ = (uint8_t)(bits >> bit_count);
-        }
-    }
-    *size_out = (size_t)(to - text);
-    return true;
 }
 
 static bool read_base64(struct transcoder *t, const struct place *place)
@@ -484,7 +445,7 @@ static bool read_base64(struct transcoder *t, const struct place *place)
     if (!open_length(t, place->field->id, &open) || !(to = room(t, raw.size)))
         return false;
     size_t size = json_unescape(raw, to); /* some encoders write \/ */
-    if (!decode_base64(to, size, &size))
+    if (!text_decode_base64(slice_of(to, size), to, &size))
         return fail(t, place, "not base64");
     t->out->size += size;
     close_length(t, &open);

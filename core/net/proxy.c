@@ -26,12 +26,10 @@ static bool decode_percent(struct slice from, char *to, size_t *size_out)
             to[size++] = (char)from.data[i];
             continue;
         }
-        if (i + 2 >= from.size)
+        int byte = text_percent_byte(slice_of(from.data + i, from.size - i));
+        if (byte < 0)
             return false;
-        int high = text_hex_digit(from.data[i + 1]), low = text_hex_digit(from.data[i + 2]);
-        if (high < 0 || low < 0)
-            return false;
-        to[size++] = (char)(high * 16 + low);
+        to[size++] = (char)byte;
         i += 2;
     }
     *size_out = size;

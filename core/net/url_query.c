@@ -22,13 +22,11 @@ static uint8_t decode_one(struct slice text, size_t *at)
     uint8_t c = text.data[(*at)++];
     if (c == '+')
         return ' ';
-    if (c != '%' || text.size - *at < 2)
-        return c;
-    int high = text_hex_digit(text.data[*at]), low = text_hex_digit(text.data[*at + 1]);
-    if (high < 0 || low < 0)
+    int byte = text_percent_byte(slice_of(text.data + *at - 1, text.size - *at + 1));
+    if (byte < 0)
         return c;
     *at += 2;
-    return (uint8_t)(high << 4 | low);
+    return (uint8_t)byte;
 }
 
 static bool decode(struct slice text, char *out, size_t size)

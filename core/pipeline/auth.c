@@ -152,13 +152,6 @@ struct server_auth auth_server(const struct process *process, const char *id,
 
 /* ---- credentials of a request ---- */
 
-static int hex_digit(uint8_t c)
-{
-    if (isdigit(c))
-        return c - '0';
-    return isxdigit(c) ? (c | 0x20) - 'a' + 10 : -1;
-}
-
 /* Decodes a part of a query. Returns its size; AUTH_PARAM_MAX if it is malformed or too long. */
 static size_t decode_part(struct slice text, char room[AUTH_PARAM_MAX])
 {
@@ -168,11 +161,10 @@ static size_t decode_part(struct slice text, char room[AUTH_PARAM_MAX])
         if (size == AUTH_PARAM_MAX - 1)
             return AUTH_PARAM_MAX;
         if (c == '%') {
-            int high = i + 2 < text.size ? hex_digit(text.data[i + 1]) : -1;
-            int low = high >= 0 ? hex_digit(text.data[i + 2]) : -1;
-            if (low < 0)
+            int byte = text_percent_byte(slice_of(text.data + i, text.size - i));
+            if (byte < 0)
                 return AUTH_PARAM_MAX;
-            c = (uint8_t)(high << 4 | low);
+            c = (uint8_t)byte;
             i += 2;
         } else if (c == '+') {
             c = ' ';

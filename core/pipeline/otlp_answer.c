@@ -258,44 +258,11 @@ static void percent_decode(struct slice in, char *out, size_t size)
     assert(size > 0);
     size_t at = 0;
     for (size_t i = 0; i < in.size && at + 1 < size; i++) {
-        int high = in.data[i] == '%' && i + 2 < in.size ? text_hex_digit(in.data[i + 1]) : -1;
-        int low = high >= 0 ? text_hex_digit(in.data[i + 2]) : -1;
-        int byte = low >= 0 ? high << 4 | low : in.data[i];
-        out[at++] = (char)byte;
-        i += low >= 0 ? 2 : 0;
+        int byte = text_percent_byte(slice_of(in.data + i, in.size - i));
+        out[at++] = (char)(byte < 0 ? in.data[i] : byte);
+        i += byte < 0 ? 0 : 2;
     }
     out[at] = '\0';
-}
-
-static int base64_digit(uint8_t c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (isdigit(c))
-        return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-/* Decodes base64 with or without padding. `out` has room for three quarters of the input. */
-static size_t base64_decode(struct slice in, uint8_t *out)
-{
-    uint32_t bits = 0;
-    int count = 0;
-    size_t size = 0;
-    for (size_t i = 0; i < in.size; i++) {
-        int digit = base64_digit(in.data[i]);
-        if (digit < 0)
-            break;
-        bits = bits << 6 | (uint32_t)digit;
-        count += 6;
-        if (count < 8)
-            continue;
-        count -= 8;
-        out[size++] = (uint8_t)(bits >> count);
-    }
-    return size;
 }
 
 static int64_t read_retry_delay(const struct client_answer *answer)
@@ -305,10 +272,12 @@ static int64_t read_retry_delay(const struct client_answer *answer)
         return -1;
     uint8_t *bytes = memory_alloc(details.size);
     struct rpc_status status;
-    size_t size = base64_decode(details, bytes);
-    assert(size <= details.size);
-    int64_t delay = read_status(slice_of(bytes, size), &status) ? status.retry_delay_ns : -1;
-    text_deinit(&status.types);
+    size_t size;
+    int64_t delay = -1;
+    if (text_decode_base64(details, bytes, &size)) {
+        delay = read_status(slice_of(bytes, size), &status) ? status.retry_delay_ns : -1;
+        text_deinit(&status.types);
+    }
     free(bytes);
     return delay;
 }

@@ -24,12 +24,18 @@ void outlet_log_rejected(struct outlet *outlet, const struct verdict *why, uint3
                   grpc_code_go_name(why->code), why->text, count);
 }
 
+static void forward_to(struct outlet *outlet, struct batch *batch, struct branch *const *branches,
+                       size_t count)
+{
+    if (count == 1)
+        branch_offer_in_order(branches[0], batch);
+    else
+        fanout_forward(outlet, batch, branches, count);
+}
+
 void outlet_forward_now(struct outlet *outlet, struct batch *batch)
 {
-    if (outlet->count == 1)
-        branch_offer_in_order(outlet->branches[0], batch);
-    else
-        fanout_forward(outlet, batch);
+    forward_to(outlet, batch, outlet->branches, outlet->count);
 }
 
 static void forward(struct outlet *outlet, struct batch *batch)
@@ -49,6 +55,18 @@ void node_forward(struct node *node, struct batch *batch)
     struct outlet *outlet = &node->outlets[batch->signal];
     node_count_items(&outlet->items, batch->items);
     forward(outlet, batch);
+}
+
+void node_forward_to(struct node *node, struct batch *batch, struct branch *const *branches,
+                     size_t count)
+{
+    assert(worker_is_current(node->worker) && batch->owner == node->worker && count > 0);
+    struct outlet *outlet = &node->outlets[batch->signal];
+    node_count_items(&outlet->items, batch->items);
+    if (outlet->stopped)
+        batch_drop(batch, &verdict_shutting_down);
+    else
+        forward_to(outlet, batch, branches, count);
 }
 
 /* ---- start and stop ---- */

@@ -46,6 +46,10 @@ enum refusal {
 /* Passes the batch to the next nodes for its signal, and takes ownership. Called once for each
  * batch, whatever happens to it there. */
 void node_forward(struct node *node, struct batch *batch);
+/* Passes the batch to some branches of the node's outlet for its signal, as if there were no
+ * others. With block_on_overflow, room was reserved for all of them at the start of the path. */
+void node_forward_to(struct node *node, struct batch *batch, struct branch *const *branches,
+                     size_t count);
 /* Refuses a batch that consume got. True: the batch was acknowledged to its
  * sender and may be accepted later, so the outlet before this node keeps it and offers it again.
  * False: its receipt was settled with the verdict; the node then counts it as refused.

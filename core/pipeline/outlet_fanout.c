@@ -37,6 +37,7 @@ struct list *fanout_kept_of(const struct branch *branch, const struct batch *bat
 
 /* What other branches did with a batch, or with the batches merged into it. */
 struct elsewhere {
+    const struct outlet *outlet;
     bool settled; /* another branch accepted each, and its receipt is settled */
     bool taken;   /* another branch accepted some */
 };
@@ -47,13 +48,16 @@ static void look_elsewhere(const struct receipt *receipt, void *context)
     bool is_part = receipt->on_settled == on_part_settled;
     const struct fanout *fanout =
         is_part ? container_of(receipt, struct part, receipt)->fanout : NULL;
+    if (fanout && fanout->outlet != elsewhere->outlet)
+        fanout = NULL; /* of an outlet before this one, which passed it to one branch here */
     elsewhere->settled &= fanout && !fanout->outer;
     elsewhere->taken |= fanout && fanout->taken;
 }
 
 static struct elsewhere elsewhere_of(const struct branch *branch, const struct batch *batch)
 {
-    struct elsewhere elsewhere = {.settled = branch->outlet->count > 1};
+    struct elsewhere elsewhere = {.outlet = branch->outlet,
+                                  .settled = branch->outlet->count > 1 && batch->receipt};
     if (elsewhere.settled)
         receipt_visit(batch->receipt, look_elsewhere, &elsewhere);
     return elsewhere;
@@ -178,23 +182,24 @@ static bool is_fanout_abandoned(const struct receipt *receipt)
 
 /* ---- passing on ---- */
 
-static struct fanout *fanout_new(struct outlet *outlet, const struct batch *batch)
+static struct fanout *fanout_new(struct outlet *outlet, const struct batch *batch,
+                                 struct branch *const *branches, size_t count)
 {
-    assert(outlet->count > 1);
-    struct fanout *fanout = memory_zalloc(sizeof *fanout + outlet->count * sizeof fanout->parts[0]);
+    assert(count > 1);
+    struct fanout *fanout = memory_zalloc(sizeof *fanout + count * sizeof fanout->parts[0]);
     fanout->outlet = outlet;
     fanout->outer = batch->receipt;
     fanout->refusal = verdict_ok;
     fanout->items = batch->items;
     fanout->acknowledged = batch->acknowledged;
-    fanout->part_count = outlet->count;
-    fanout->open = (uint32_t)outlet->count + 1; /* one for fanout_forward */
-    for (size_t i = 0; i < outlet->count; i++) {
+    fanout->part_count = count;
+    fanout->open = (uint32_t)count + 1; /* one for fanout_forward */
+    for (size_t i = 0; i < count; i++) {
         struct part *part = &fanout->parts[i];
         receipt_init(&part->receipt, on_part_settled);
         part->receipt.is_abandoned = is_fanout_abandoned;
         part->fanout = fanout;
-        part->branch = outlet->branches[i];
+        part->branch = branches[i];
     }
     outlet->fanouts++;
     return fanout;
@@ -202,18 +207,19 @@ static struct fanout *fanout_new(struct outlet *outlet, const struct batch *batc
 
 /* The other branches get clones first. The last branch gets the batch itself: it shares its
  * buffers, but not its tree. */
-void fanout_forward(struct outlet *outlet, struct batch *batch)
+void fanout_forward(struct outlet *outlet, struct batch *batch, struct branch *const *branches,
+                    size_t count)
 {
-    struct fanout *fanout = fanout_new(outlet, batch);
+    struct fanout *fanout = fanout_new(outlet, batch, branches, count);
     fanout->offering = true;
-    for (size_t i = 0; i < outlet->count; i++) {
-        bool is_last = i + 1 == outlet->count;
+    for (size_t i = 0; i < count; i++) {
+        bool is_last = i + 1 == count;
         struct batch *own = is_last ? batch : batch_clone(batch);
         own->acknowledged = fanout->acknowledged;
         if (!is_last)
             own->reservation = reservation_ref(batch->reservation);
         own->receipt = &fanout->parts[i].receipt;
-        branch_offer_in_order(outlet->branches[i], own);
+        branch_offer_in_order(branches[i], own);
     }
     assert(fanout->open > 0); /* the one of fanout_forward */
     fanout->offering = false;

@@ -69,8 +69,9 @@ void kept_lose(struct kept *kept);
 
 /* ---- outlet_fanout.c ---- */
 
-/* Passes the batch to several branches. */
-void fanout_forward(struct outlet *outlet, struct batch *batch);
+/* Passes the batch to several branches of the outlet. */
+void fanout_forward(struct outlet *outlet, struct batch *batch, struct branch *const *branches,
+                    size_t count);
 /* Returns the list of kept batches of the branch's part. NULL if the outlet has one branch, or
  * if the batch was merged from several. */
 struct list *fanout_kept_of(const struct branch *branch, const struct batch *batch);

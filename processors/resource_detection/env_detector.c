@@ -39,21 +39,13 @@ static bool read_pair(struct slice text, struct pair *out, struct error *err)
     return true;
 }
 
-/* Reads the two digits after a percent sign; -1 if they are none. */
-static int read_percent(struct slice value, size_t at)
-{
-    int high = at + 2 < value.size ? text_hex_digit(value.data[at + 1]) : -1;
-    int low = at + 2 < value.size ? text_hex_digit(value.data[at + 2]) : -1;
-    return high < 0 || low < 0 ? -1 : high * 16 + low;
-}
-
 /* Decodes the value in the manner of a URL's query. */
 static bool decode(struct slice value, struct text *out)
 {
     for (size_t i = 0; i < value.size; i++) {
         uint8_t c = value.data[i] == '+' ? ' ' : value.data[i];
         if (c == '%') {
-            int code = read_percent(value, i);
+            int code = text_percent_byte(slice_of(value.data + i, value.size - i));
             if (code < 0)
                 return false;
             c = (uint8_t)code;

@@ -204,14 +204,15 @@ static bool unescape(struct slice text, struct arena *arena, struct slice *out)
     for (size_t i = 0; i < text.size; i++) {
         uint8_t c = text.data[i];
         if (c == '%') {
-            int high = i + 2 < text.size ? text_hex_digit(text.data[i + 1]) : -1;
-            int low = high >= 0 ? text_hex_digit(text.data[i + 2]) : -1;
-            if (low < 0)
+            int byte = text_percent_byte(slice_of(text.data + i, text.size - i));
+            if (byte < 0)
                 return false;
-            c = (uint8_t)(high << 4 | low);
+            c = (uint8_t)byte;
             i += 2;
+        } else if (c == '+') {
+            c = ' ';
         }
-        to[size++] = text.data[i] == '+' ? ' ' : c;
+        to[size++] = c;
     }
     assert(size <= text.size);
     *out = slice_of(to, size);

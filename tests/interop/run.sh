@@ -7,6 +7,7 @@
 #                       profcol, and -> a Collector: no warning in their logs, and the same arrives. Builds the Collector of compare
 #   run.sh compare      profcol beside the Collector: several hundred configurations and requests, the same verdict and answer but for
 #                       tests/interop/compare/expected.yaml. Builds a Collector of core and contrib; --help lists options
+#   run.sh ottl         conditions of OTTL, on one span, in profcol and in a Collector: the same verdict; --help lists options
 #   run.sh              the first two
 # More arguments choose tests (ClientsTest.test_go).
 #   PROFCOL   the binary of profcol    (build/release/profcol)
@@ -50,6 +51,13 @@ clients)
     shift
     exec build/venv/bin/python tests/interop/clients.py "$@"
     ;;
+ottl)
+    shift
+    [ -n "${OTELCOL:-}" ] || build_collector v0.158.0 tests/interop/compare/collector.yaml
+    cmake --build --preset release --target ottl_verdicts >/dev/null
+    export OTELCOL OTTL_VERDICTS=${OTTL_VERDICTS:-$root/build/release/tests/ottl_verdicts}
+    exec build/venv/bin/python tests/interop/ottl "$@"
+    ;;
 sdks)
     shift
     [ -n "${OTELCOL:-}" ] || build_collector v0.158.0 tests/interop/compare/collector.yaml
@@ -61,7 +69,7 @@ both)
     "$0" clients
     ;;
 *)
-    echo "usage: $0 [collector|clients|sdks [TEST...]|compare [--help]]" >&2
+    echo "usage: $0 [collector|clients|sdks [TEST...]|compare [--help]|ottl [--help]]" >&2
     exit 2
     ;;
 esac

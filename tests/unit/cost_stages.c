@@ -1,5 +1,6 @@
 #include "tests/unit/cost_stages.h"
 
+#include "connectors/routing/routing_plan.h"
 #include "core/data/any_value.h"
 #include "core/data/describe.h"
 #include "core/data/json.h"
@@ -31,6 +32,15 @@ static struct fixture fixture;
 static struct fixture_place *joining[SIGNAL_OPENED_COUNT], *editing[SIGNAL_OPENED_COUNT],
     *detecting[SIGNAL_OPENED_COUNT], *counting[SIGNAL_OPENED_COUNT];
 static struct span_index *sources; /* for the numbers of sources */
+
+/* Two routes, and a destination for the rest. */
+static struct routing {
+    struct arena arena;
+    struct route items[2];
+    struct destination destinations[3];
+    struct routes routes;
+    struct routing_plan plan;
+} routings[SIGNAL_OPENED_COUNT];
 
 static struct batch *batch_of(enum signal signal, struct buffer *request, uint32_t items)
 {
@@ -116,6 +126,52 @@ static void stage_resource_detection(enum signal signal, struct buffer *request,
 static void stage_count(enum signal signal, struct buffer *request, uint32_t items)
 {
     pass(counting[signal], request, items);
+}
+
+/* Conditions that read what a sender can make large, for each span. */
+static void start_routing(struct routing *routing, const char *condition)
+{
+    struct routing_entry entries[] = {{.condition = condition},
+                                      {.condition =
+                                           "IsMatch(resource.attributes[\"k\"], \"a.*b$\") or "
+                                           "String(resource.attributes) == \"x\""}};
+    struct error err;
+    routing->routes = (struct routes){.label = "connector routing",
+                                      .error_mode = ROUTING_SILENT,
+                                      .items = routing->items,
+                                      .destinations = routing->destinations,
+                                      .destination_count = 3,
+                                      .fallback = 2,
+                                      .has_groups = true};
+    arena_init(&routing->arena, NULL);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct route *route = &routing->items[routing->routes.count++];
+        bool ok = route_condition_init(&route->condition, &entries[i], &routing->arena, &err);
+        assert(ok);
+        route->destination = i;
+        routing->routes.has_spans |= route->condition.context == ROUTING_BY_SPAN;
+    }
+    routing_plan_init(&routing->plan, &routing->routes);
+}
+
+static void stop_routing(struct routing *routing)
+{
+    routing_plan_deinit(&routing->plan);
+    for (uint32_t i = 0; i < routing->routes.count; i++)
+        route_condition_deinit(&routing->items[i].condition);
+    arena_deinit(&routing->arena);
+}
+
+static void stage_routing(enum signal signal, struct buffer *request, uint32_t items)
+{
+    struct batch *batch = batch_of(signal, request, items);
+    struct buffer *empty = buffer_new_charged(0, NULL);
+    routing_plan_make(&routings[signal].plan, batch);
+    end_batch(batch);
+    batch = batch_of(signal, empty, 0); /* frees the parts */
+    routing_plan_make(&routings[signal].plan, batch);
+    end_batch(batch);
+    buffer_unref(empty);
 }
 
 static void cut(enum signal signal, struct buffer *request, uint32_t items,
@@ -232,6 +288,7 @@ const struct cost_stage cost_stages[] = {
     {"resource", stage_resource, false, NODES_BYTES},
     {"resource_detection", stage_resource_detection, false, NODES_BYTES},
     {"count", stage_count, false, COUNTS_BYTES},
+    {"routing", stage_routing, false, NODES_BYTES},
     {"items", stage_items, false, NODES_BYTES},
     {"attributes", stage_attributes, false, NODES_BYTES},
     {"cut_1", stage_cut_1, false, PEAK_MORE},
@@ -264,6 +321,10 @@ void cost_stages_start(void)
         "samples: {s: {attributes: [{key: plain}, {key: service.name, default_value: x}]}}}}";
     fixture_init(&fixture, 1);
     sources = span_index_new(&(struct span_index_options){.max_spans = 1, .window_ns = 1});
+    start_routing(&routings[SIGNAL_TRACES],
+                  "IsMatch(span.attributes[\"k\"], \"a.*b$\") or span.attributes[\"k\"] == "
+                  "resource.attributes[\"k\"] or Len(span.events) > Len(span.attributes)");
+    start_routing(&routings[SIGNAL_PROFILES], "resource.attributes == {\"k\": \"v\"}");
     for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++) {
         const char *name = signal_name((enum signal)signal);
         joining[signal] = fixture_place(&fixture, &spanjoin_processor_type, "spanjoin", join, name,
@@ -279,6 +340,8 @@ void cost_stages_start(void)
 
 void cost_stages_stop(void)
 {
+    for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++)
+        stop_routing(&routings[signal]);
     fixture_deinit(&fixture);
     span_index_free(sources);
 }

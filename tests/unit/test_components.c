@@ -41,6 +41,9 @@ static const struct {
     {CONFIG_EXPORTERS, "pyroscope", "{endpoint: 'http://127.0.0.1:1'}"},
     {CONFIG_CONNECTORS, "count", ""},
     {CONFIG_CONNECTORS, "forward", ""},
+    {CONFIG_CONNECTORS, "routing",
+     "{table: [{condition: 'resource.attributes[\"a\"] == 1', "
+     "pipelines: [traces/traces, profiles/profiles, metrics/metrics, logs/logs]}]}"},
     {CONFIG_EXTENSIONS, "basicauth", "{htpasswd: {inline: 'a:b'}}"},
     {CONFIG_EXTENSIONS, "bearertokenauth", "{token: t}"},
     {CONFIG_EXTENSIONS, "headers_setter", "{headers: [{key: a, value: b, action: upsert}]}"},

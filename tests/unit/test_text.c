@@ -56,6 +56,45 @@ static void hex_digits_are_of_either_case(void **state)
     }
 }
 
+static void percent_stands_for_a_byte(void **state)
+{
+    (void)state;
+    assert_int_equal(text_percent_byte(SLICE("%41")), 0x41);
+    assert_int_equal(text_percent_byte(SLICE("%fFrest")), 0xff);
+    assert_int_equal(text_percent_byte(SLICE("%00")), 0);
+    assert_int_equal(text_percent_byte(SLICE("%4")), -1);
+    assert_int_equal(text_percent_byte(SLICE("%4g")), -1);
+    assert_int_equal(text_percent_byte(SLICE("%g4")), -1);
+    assert_int_equal(text_percent_byte(SLICE("A41")), -1);
+    assert_int_equal(text_percent_byte((struct slice){0}), -1);
+}
+
+static void check_base64(const char *text, const char *want)
+{
+    uint8_t out[16];
+    size_t size;
+    bool fine = text_decode_base64(slice_of_string(text), out, &size);
+    assert_int_equal(fine, want != NULL);
+    if (want)
+        assert_true(slice_is(slice_of(out, size), want));
+}
+
+static void base64_has_two_alphabets(void **state)
+{
+    (void)state;
+    check_base64("", "");
+    check_base64("YQ==", "a");
+    check_base64("YQ", "a");
+    check_base64("YWI=", "ab");
+    check_base64("YWJj", "abc");
+    check_base64("+/8=", "\xfb\xff");
+    check_base64("-_8", "\xfb\xff");
+    check_base64("Y", NULL);
+    check_base64("YQ=", NULL);
+    check_base64("Y===", NULL);
+    check_base64("YW J", NULL);
+}
+
 static void hex_is_lower_case(void **state)
 {
     (void)state;
@@ -259,6 +298,8 @@ int main(void)
         cmocka_unit_test(appending_grows),
         cmocka_unit_test(what_is_there_may_come_again),
         cmocka_unit_test(hex_digits_are_of_either_case),
+        cmocka_unit_test(percent_stands_for_a_byte),
+        cmocka_unit_test(base64_has_two_alphabets),
         cmocka_unit_test(hex_is_lower_case),
         cmocka_unit_test(numbers_are_decimal),
         cmocka_unit_test(json_is_escaped),

@@ -119,6 +119,8 @@ static const struct target targets[] = {
     OTLP(resource_detection_profiles, "resource_detection", SIGNAL_PROFILES),
     OTLP(count_traces, "count", SIGNAL_TRACES),
     OTLP(count_profiles, "count", SIGNAL_PROFILES),
+    OTLP(routing_traces, "routing", SIGNAL_TRACES),
+    OTLP(routing_profiles, "routing", SIGNAL_PROFILES),
 };
 enum { TARGETS = sizeof targets / sizeof *targets };
 

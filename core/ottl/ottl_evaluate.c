@@ -1,0 +1,500 @@
+#include "core/ottl/ottl_evaluation.h"
+
+#include "core/base/memory.h"
+#include "core/ottl/ottl_functions.h"
+#include "core/ottl/ottl_paths.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+/* Short texts, such as an id in hex, need no allocation. */
+enum { SMALL_BYTES = 512 };
+
+struct scratch {
+    _Alignas(16) uint8_t small[SMALL_BYTES];
+    size_t used;
+    struct arena *arena; /* &own, or that of the program being compiled */
+    struct arena own;
+};
+
+/* A result for the current resource or scope. */
+struct slot {
+    uint64_t batch; /* 0: none */
+    uint64_t serial;
+    bool ok;
+    struct ottl_value value;
+    char error[200];
+};
+
+struct ottl_evaluation {
+    const struct ottl_item *item; /* NULL: constants are computed */
+    struct ottl_matcher *matcher;
+    struct scratch scratch[OTTL_LEVEL_COUNT]; /* for results of each level */
+    enum ottl_level level;                    /* of the result that is computed */
+    struct error error;
+};
+
+struct ottl_evaluator {
+    const struct ottl_program *program;
+    struct ottl_evaluation evaluation;
+    uint64_t batch;
+    struct {
+        uint64_t batch, serial;
+    } kept[OTTL_LEVEL_COUNT]; /* whose results are in the scratch memory of the level */
+    struct slot slots[];
+};
+
+/* ---- items ---- */
+
+void ottl_item_begin(struct ottl_item *item)
+{
+    static _Atomic uint64_t batches;
+    *item = (struct ottl_item){
+        .batch = 1 + atomic_fetch_add_explicit(&batches, 1, memory_order_relaxed)};
+}
+
+/* Returns an iterator into the last field of this number, an empty one if there is none. */
+static struct message_iter enter(struct message_iter message, uint32_t number)
+{
+    struct message_field field;
+    struct message_iter inner = message_iter_bytes((struct slice){0});
+    struct arena *arena = message.arena;
+    while (message_next_bytes(&message, number, &field))
+        inner = message_iter_into(&field, arena);
+    inner.arena = arena;
+    return inner;
+}
+
+void ottl_item_set_group(struct ottl_item *item, struct message_iter group)
+{
+    assert(item->batch > 0);
+    item->serials[OTTL_RESOURCE]++;
+    item->serials[OTTL_SCOPE]++;
+    item->group = group;
+    item->resource = enter(group, GROUP_RESOURCE);
+}
+
+void ottl_item_set_scope_group(struct ottl_item *item, struct message_iter scope_group)
+{
+    item->serials[OTTL_SCOPE]++;
+    item->scope_group = scope_group;
+    item->scope = enter(scope_group, SCOPE_SPANS_SCOPE);
+}
+
+void ottl_item_set_span(struct ottl_item *item, struct message_iter span)
+{
+    item->serials[OTTL_SPAN]++;
+    item->span = span;
+}
+
+static bool is_same(const struct message_field *a, const struct message_field *b)
+{
+    return a->node == b->node && a->wire.bytes.data == b->wire.bytes.data;
+}
+
+void ottl_item_set_fields(struct ottl_item *item, const struct message_field *fields,
+                          struct arena *arena)
+{
+    bool same_group = item->serials[OTTL_RESOURCE] > 0 && is_same(&item->fields[0], &fields[0]);
+    if (!same_group)
+        ottl_item_set_group(item, message_iter_into(&fields[0], arena));
+    if (!same_group || !is_same(&item->fields[1], &fields[1]))
+        ottl_item_set_scope_group(item, message_iter_into(&fields[1], arena));
+    ottl_item_set_span(item, message_iter_into(&fields[2], arena));
+    item->fields[0] = fields[0];
+    item->fields[1] = fields[1];
+}
+
+/* ---- scratch memory ---- */
+
+static void scratch_clear(struct scratch *scratch)
+{
+    scratch->used = 0;
+    if (scratch->own.blocks)
+        arena_deinit(&scratch->own);
+}
+
+void *ottl_evaluation_alloc(struct ottl_evaluation *evaluation, size_t size)
+{
+    struct scratch *scratch = &evaluation->scratch[evaluation->level];
+    size_t rounded = (size + 15) & ~(size_t)15;
+    if (scratch->arena == &scratch->own && rounded <= SMALL_BYTES - scratch->used) {
+        scratch->used += rounded;
+        return scratch->small + scratch->used - rounded;
+    }
+    return arena_alloc(scratch->arena, size);
+}
+
+struct slice ottl_evaluation_text(struct ottl_evaluation *evaluation, struct text *text)
+{
+    uint8_t *copy = ottl_evaluation_alloc(evaluation, text->size + 1);
+    size_t size = text->size;
+    if (size > 0)
+        memcpy(copy, text->data, size);
+    text_deinit(text);
+    return slice_of(copy, size);
+}
+
+const struct ottl_item *ottl_evaluation_item(const struct ottl_evaluation *evaluation)
+{
+    assert(evaluation->item);
+    return evaluation->item;
+}
+
+struct error *ottl_evaluation_error(struct ottl_evaluation *evaluation)
+{
+    return &evaluation->error;
+}
+
+struct ottl_matcher *ottl_evaluation_matcher(struct ottl_evaluation *evaluation)
+{
+    if (!evaluation->matcher)
+        evaluation->matcher = ottl_matcher_new();
+    return evaluation->matcher;
+}
+
+/* ---- keys ---- */
+
+static bool fail(struct ottl_evaluation *evaluation, const char *text)
+{
+    return error_set(&evaluation->error, "%s", text);
+}
+
+static bool wrong_key(struct ottl_evaluation *evaluation, const struct ottl_value *key,
+                      const char *wanted)
+{
+    return error_set(&evaluation->error,
+                     "could not resolve key for map/slice, expecting '%s' but got '%s'", wanted,
+                     ottl_type_name(key));
+}
+
+static bool out_of_bounds(struct ottl_evaluation *evaluation, int64_t index)
+{
+    return error_set(&evaluation->error, "index %" PRId64 " out of bounds", index);
+}
+
+/* Goes from *value to what a key of a path leads to; *missing_out if a map has no such key. */
+static bool enter_data(struct ottl_evaluation *evaluation, const struct ottl_node *key,
+                       struct ottl_value *value, bool *missing_out)
+{
+    struct ottl_value at, from = *value;
+    if (from.kind != OTTL_MAP && from.kind != OTTL_LIST)
+        return error_set(&evaluation->error, "type %s does not support string indexing",
+                         ottl_data_type_name(&from));
+    if (!ottl_node_evaluate(evaluation, key, &at))
+        return false;
+    if (from.kind == OTTL_MAP) {
+        if (at.kind != OTTL_STRING)
+            return wrong_key(evaluation, &at, "string");
+        *missing_out = !ottl_map_get(&from, at.bytes, value);
+        return true;
+    }
+    if (at.kind != OTTL_INT)
+        return wrong_key(evaluation, &at, "int64");
+    return ottl_list_get(&from, at.integer, value) || out_of_bounds(evaluation, at.integer);
+}
+
+static bool enter_trace_state(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                              struct ottl_value *value)
+{
+    struct ottl_value key;
+    struct slice member;
+    if (!ottl_node_evaluate(evaluation, node->keys[0], &key))
+        return false;
+    bool is_text = key.kind == OTTL_STRING;
+    if (!ottl_trace_state_get(value->bytes, is_text ? key.bytes : (struct slice){0}, &member))
+        *value = (struct ottl_value){.kind = OTTL_NIL};
+    else if (is_text)
+        *value = ottl_string(member);
+    else
+        return fail(evaluation, "trace_state indexing type must be a string");
+    return true;
+}
+
+static bool evaluate_path(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                          struct ottl_value *out)
+{
+    if (!ottl_path_read(evaluation, node->path, out))
+        return false;
+    if (node->key_count > 0 && node->path->indexing == OTTL_TRACE_STATE_INDEXED)
+        return enter_trace_state(evaluation, node, out);
+    bool is_missing = false;
+    for (uint32_t i = 0; i < node->key_count && !is_missing; i++)
+        if (!enter_data(evaluation, node->keys[i], out, &is_missing))
+            return false;
+    if (is_missing) /* whatever the keys after it are */
+        *out = (struct ottl_value){.kind = OTTL_NIL};
+    return true;
+}
+
+/* What a function returned is indexed more strictly. */
+static bool enter_result(struct ottl_evaluation *evaluation, const struct ottl_node *key,
+                         struct ottl_value *value)
+{
+    struct ottl_value at, from = *value;
+    if (!ottl_node_evaluate(evaluation, key, &at))
+        return false;
+    if (at.kind == OTTL_STRING) {
+        if (from.kind != OTTL_MAP)
+            return error_set(&evaluation->error, "type %s does not support string indexing",
+                             ottl_type_name(&from));
+        return ottl_map_get(&from, at.bytes, value) || fail(evaluation, "key not found in map");
+    }
+    if (at.kind != OTTL_INT)
+        return at.kind == OTTL_NIL
+                   ? fail(evaluation, "key expression returned nil, expected an int or string")
+                   : error_set(&evaluation->error,
+                               "key expression must evaluate to string or int, got %s",
+                               ottl_type_name(&at));
+    if (from.kind != OTTL_LIST)
+        return error_set(&evaluation->error, "type %s does not support int indexing",
+                         ottl_type_name(&from));
+    return ottl_list_get(&from, at.integer, value) || out_of_bounds(evaluation, at.integer);
+}
+
+/* ---- nodes ---- */
+
+static bool evaluate_call(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                          struct ottl_value *out)
+{
+    if (!node->function->call(evaluation, node, out))
+        return false;
+    for (uint32_t i = 0; i < node->key_count; i++)
+        if (!enter_result(evaluation, node->keys[i], out))
+            return false;
+    return true;
+}
+
+static bool evaluate_math(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                          struct ottl_value *out)
+{
+    if (!ottl_node_evaluate(evaluation, node->operands[0], out))
+        return false;
+    for (uint32_t i = 1; i < node->operand_count; i++) {
+        struct ottl_value left = *out, right;
+        if (!ottl_node_evaluate(evaluation, node->operands[i], &right) ||
+            !ottl_compute(&left, node->operators[i], &right, out, &evaluation->error))
+            return false;
+    }
+    return true;
+}
+
+/* A map keeps the last of several entries with the same key. */
+static bool make_entries(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                         enum ottl_kind kind, struct ottl_value *out)
+{
+    struct ottl_entry *entries =
+        ottl_evaluation_alloc(evaluation, (node->operand_count + 1) * sizeof *entries);
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        entries[i] = (struct ottl_entry){0};
+        if (node->names)
+            entries[i].key = node->names[i];
+        if (!ottl_node_evaluate(evaluation, node->operands[i], &entries[i].value))
+            return false;
+    }
+    *out = (struct ottl_value){.kind = kind, .form = OTTL_FORM_ENTRIES};
+    out->entries = entries;
+    out->count = node->operand_count;
+    return true;
+}
+
+static bool evaluate_comparison(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                                struct ottl_value *out)
+{
+    struct ottl_value left, right;
+    if (!ottl_node_evaluate(evaluation, node->operands[0], &left) ||
+        !ottl_node_evaluate(evaluation, node->operands[1], &right))
+        return false;
+    *out = ottl_bool(ottl_compare(&left, node->operators[1], &right));
+    return true;
+}
+
+/* Stops at the first operand that decides. */
+static bool evaluate_joined(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                            bool decisive, struct ottl_value *out)
+{
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        if (!ottl_node_evaluate(evaluation, node->operands[i], out))
+            return false;
+        assert(out->kind == OTTL_BOOL);
+        if (out->truth == decisive)
+            return true;
+    }
+    *out = ottl_bool(!decisive);
+    return true;
+}
+
+static bool evaluate_truth(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                           struct ottl_value *out)
+{
+    if (!ottl_node_evaluate(evaluation, node->operands[0], out))
+        return false;
+    return out->kind == OTTL_BOOL ||
+           error_set(&evaluation->error,
+                     "value returned from Converter in constant expression must be bool but got %s",
+                     out->kind == OTTL_NIL ? "<nil>" : ottl_type_name(out));
+}
+
+static bool evaluate(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                     struct ottl_value *out)
+{
+    struct ottl_value operand;
+    switch (node->code) {
+    case OTTL_CONSTANT:
+        *out = node->constant;
+        return true;
+    case OTTL_PATH:
+        return evaluate_path(evaluation, node, out);
+    case OTTL_CALL:
+        return evaluate_call(evaluation, node, out);
+    case OTTL_MATH:
+        return evaluate_math(evaluation, node, out);
+    case OTTL_NEGATE:
+        return ottl_node_evaluate(evaluation, node->operands[0], &operand) &&
+               ottl_negate(&operand, out, &evaluation->error);
+    case OTTL_MAKE_LIST:
+    case OTTL_MAKE_MAP:
+        return make_entries(evaluation, node, node->code == OTTL_MAKE_LIST ? OTTL_LIST : OTTL_MAP,
+                            out);
+    case OTTL_COMPARE:
+        return evaluate_comparison(evaluation, node, out);
+    case OTTL_AND:
+    case OTTL_OR:
+        return evaluate_joined(evaluation, node, node->code == OTTL_OR, out);
+    case OTTL_TRUTH:
+        return evaluate_truth(evaluation, node, out);
+    case OTTL_NOT:
+        break;
+    }
+    assert(node->code == OTTL_NOT);
+    if (!ottl_node_evaluate(evaluation, node->operands[0], out))
+        return false;
+    out->truth = !out->truth;
+    return true;
+}
+
+/* ---- results that are kept ---- */
+
+static struct ottl_evaluator *evaluator_of(struct ottl_evaluation *evaluation)
+{
+    return (struct ottl_evaluator *)((char *)evaluation -
+                                     offsetof(struct ottl_evaluator, evaluation));
+}
+
+static uint64_t serial_of(const struct ottl_item *item, enum ottl_level level)
+{
+    assert(level == OTTL_LEVEL_RESOURCE || level == OTTL_LEVEL_SCOPE);
+    return item->serials[level == OTTL_LEVEL_RESOURCE ? OTTL_RESOURCE : OTTL_SCOPE];
+}
+
+/* Forgets what was kept for another resource or scope. */
+static void renew(struct ottl_evaluator *evaluator, enum ottl_level level)
+{
+    const struct ottl_item *item = evaluator->evaluation.item;
+    uint64_t serial = serial_of(item, level);
+    if (evaluator->kept[level].batch == item->batch && evaluator->kept[level].serial == serial)
+        return;
+    scratch_clear(&evaluator->evaluation.scratch[level]);
+    evaluator->kept[level].batch = item->batch;
+    evaluator->kept[level].serial = serial;
+}
+
+static void fill(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                 struct slot *slot)
+{
+    enum ottl_level before = evaluation->level;
+    renew(evaluator_of(evaluation), node->level);
+    evaluation->level = node->level;
+    slot->ok = evaluate(evaluation, node, &slot->value);
+    evaluation->level = before;
+    slot->batch = evaluation->item->batch;
+    slot->serial = serial_of(evaluation->item, node->level);
+    if (!slot->ok)
+        snprintf(slot->error, sizeof slot->error, "%.*s", (int)sizeof slot->error - 1,
+                 evaluation->error.text);
+}
+
+bool ottl_node_evaluate(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                        struct ottl_value *out)
+{
+    if (node->slot == OTTL_NO_SLOT || !evaluation->item)
+        return evaluate(evaluation, node, out);
+    struct slot *slot = &evaluator_of(evaluation)->slots[node->slot];
+    assert(node->slot < evaluator_of(evaluation)->program->slot_count);
+    if (slot->batch != evaluation->item->batch ||
+        slot->serial != serial_of(evaluation->item, node->level))
+        fill(evaluation, node, slot);
+    if (!slot->ok)
+        return fail(evaluation, slot->error);
+    *out = slot->value;
+    return true;
+}
+
+bool ottl_node_fold(const struct ottl_node *node, struct arena *arena, struct ottl_value *out,
+                    struct error *err)
+{
+    struct ottl_evaluation *evaluation = memory_zalloc(sizeof *evaluation);
+    evaluation->scratch[OTTL_LEVEL_CONSTANT].arena = arena;
+    bool ok = evaluate(evaluation, node, out);
+    *err = evaluation->error;
+    ottl_matcher_free(evaluation->matcher);
+    free(evaluation);
+    return ok;
+}
+
+/* ---- evaluators ---- */
+
+struct ottl_evaluator *ottl_evaluator_new(const struct ottl_program *program)
+{
+    struct ottl_evaluator *evaluator =
+        memory_zalloc(sizeof *evaluator + program->slot_count * sizeof(struct slot));
+    evaluator->program = program;
+    evaluator->evaluation.level = OTTL_LEVEL_SPAN;
+    for (int i = 0; i < OTTL_LEVEL_COUNT; i++) {
+        struct scratch *scratch = &evaluator->evaluation.scratch[i];
+        scratch->arena = &scratch->own;
+    }
+    return evaluator;
+}
+
+void ottl_evaluator_free(struct ottl_evaluator *evaluator)
+{
+    if (!evaluator)
+        return;
+    ottl_matcher_free(evaluator->evaluation.matcher);
+    for (int i = 0; i < OTTL_LEVEL_COUNT; i++)
+        arena_deinit(&evaluator->evaluation.scratch[i].own);
+    free(evaluator);
+}
+
+static void begin_batch(struct ottl_evaluator *evaluator, const struct ottl_item *item)
+{
+    if (evaluator->batch == item->batch)
+        return;
+    evaluator->batch = item->batch;
+    if (evaluator->evaluation.matcher)
+        ottl_matcher_begin(evaluator->evaluation.matcher);
+}
+
+enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, const struct ottl_item *item)
+{
+    struct ottl_evaluation *evaluation = &evaluator->evaluation;
+    struct ottl_value value;
+    assert(item->batch > 0 && item->serials[evaluator->program->context] > 0);
+    begin_batch(evaluator, item);
+    scratch_clear(&evaluation->scratch[OTTL_LEVEL_SPAN]);
+    evaluation->item = item;
+    bool ok = ottl_node_evaluate(evaluation, evaluator->program->root, &value);
+    evaluation->item = NULL;
+    assert(!ok || value.kind == OTTL_BOOL);
+    if (!ok)
+        return OTTL_FAILED;
+    return value.truth ? OTTL_MATCH : OTTL_NO_MATCH;
+}
+
+const char *ottl_evaluator_error(const struct ottl_evaluator *evaluator)
+{
+    return evaluator->evaluation.error.text;
+}

@@ -1,0 +1,33 @@
+/*
+ * ottl_evaluation: what paths and functions use of an evaluation.
+ *
+ * ottl_evaluate.c implements it.
+ *
+ * Owner: the evaluator owns its scratch memory, which is empty again at the next evaluation. What
+ * is kept for a resource or scope is in memory of its own.
+ *
+ * Thread: that of the evaluator.
+ */
+#ifndef PROFCOL_CORE_OTTL_OTTL_EVALUATION_H
+#define PROFCOL_CORE_OTTL_OTTL_EVALUATION_H
+
+#include "core/ottl/ottl_program.h"
+
+struct ottl_evaluation; /* an evaluator that is evaluating */
+
+/* Evaluates a node. Returns false with the error set. */
+bool ottl_node_evaluate(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                        struct ottl_value *out);
+/* Evaluates a node without data, at start. Results live in the arena. */
+bool ottl_node_fold(const struct ottl_node *node, struct arena *arena, struct ottl_value *out,
+                    struct error *err);
+
+const struct ottl_item *ottl_evaluation_item(const struct ottl_evaluation *evaluation);
+struct error *ottl_evaluation_error(struct ottl_evaluation *evaluation);
+struct ottl_matcher *ottl_evaluation_matcher(struct ottl_evaluation *evaluation);
+/* Returns memory that lives as long as the result. */
+void *ottl_evaluation_alloc(struct ottl_evaluation *evaluation, size_t size);
+/* Returns a copy of the text, and frees the text. */
+struct slice ottl_evaluation_text(struct ottl_evaluation *evaluation, struct text *text);
+
+#endif

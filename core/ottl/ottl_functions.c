@@ -1,0 +1,169 @@
+#include "core/ottl/ottl_functions.h"
+
+#include "config/suggest.h"
+
+#include <assert.h>
+
+static const struct ottl_function *const tables[] = {ottl_type_functions, ottl_text_functions};
+
+enum { TABLES = sizeof tables / sizeof(const struct ottl_function *), NAMES_MAX = 100 };
+
+const struct ottl_function *ottl_function_find(struct slice name)
+{
+    for (size_t i = 0; i < TABLES; i++)
+        for (const struct ottl_function *f = tables[i]; f->name; f++)
+            if (slice_is(name, f->name))
+                return f;
+    return NULL;
+}
+
+const char *ottl_function_suggest(const char *name)
+{
+    const char *names[NAMES_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < TABLES; i++)
+        for (const struct ottl_function *f = tables[i]; f->name; f++) {
+            assert(count < NAMES_MAX);
+            names[count++] = f->name;
+        }
+    return config_suggest(name, names, count);
+}
+
+bool ottl_function_is_missing(struct slice name)
+{
+    static const char *const missing[] = {
+        "All",
+        "Any",
+        "Base64Decode",
+        "Base64Encode",
+        "CommunityID",
+        "ContainsValue",
+        "ConvertAttributesToElementsXML",
+        "ConvertCase",
+        "ConvertTextToElementsXML",
+        "Day",
+        "Decode",
+        "ExtractGrokPatterns",
+        "ExtractPatterns",
+        "FNV",
+        "Filter",
+        "Find",
+        "Format",
+        "FormatTime",
+        "GetXML",
+        "Hex",
+        "Hour",
+        "Index",
+        "InsertXML",
+        "IsInCIDR",
+        "Keys",
+        "Log",
+        "MD5",
+        "MapEach",
+        "Minute",
+        "Month",
+        "Murmur3Hash",
+        "Murmur3Hash128",
+        "Nanosecond",
+        "Now",
+        "ParseCSV",
+        "ParseInt",
+        "ParseJSON",
+        "ParseKeyValue",
+        "ParseSeverity",
+        "ParseSimplifiedXML",
+        "ParseXML",
+        "ProfileID",
+        "Reduce",
+        "RemoveXML",
+        "SHA1",
+        "SHA256",
+        "SHA512",
+        "Second",
+        "SliceToMap",
+        "Sort",
+        "SpanID",
+        "Time",
+        "ToCamelCase",
+        "ToKeyValueString",
+        "ToSnakeCase",
+        "TraceID",
+        "TruncateTime",
+        "URL",
+        "UUID",
+        "UUIDv7",
+        "Unix",
+        "UnixMicro",
+        "UnixMilli",
+        "UnixNano",
+        "UnixSeconds",
+        "UserAgent",
+        "Values",
+        "Weekday",
+        "When",
+        "XXH128",
+        "XXH3",
+        "Year",
+    };
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
+        if (slice_is(name, missing[i]))
+            return true;
+    return false;
+}
+
+/* ---- arguments ---- */
+
+bool ottl_argument(struct ottl_evaluation *evaluation, const struct ottl_node *call, uint32_t index,
+                   struct ottl_value *out)
+{
+    assert(index < call->operand_count && call->operands[index]);
+    return ottl_node_evaluate(evaluation, call->operands[index], out);
+}
+
+static bool expect(struct ottl_evaluation *evaluation, const struct ottl_value *value,
+                   enum ottl_kind kind, const char *name)
+{
+    return value->kind == kind || error_set(ottl_evaluation_error(evaluation),
+                                            "expected %s but got %s", name, ottl_type_name(value));
+}
+
+bool ottl_argument_string(struct ottl_evaluation *evaluation, const struct ottl_node *call,
+                          uint32_t index, struct slice *out)
+{
+    struct ottl_value value;
+    if (!ottl_argument(evaluation, call, index, &value) ||
+        !expect(evaluation, &value, OTTL_STRING, "string"))
+        return false;
+    *out = value.bytes;
+    return true;
+}
+
+bool ottl_argument_int(struct ottl_evaluation *evaluation, const struct ottl_node *call,
+                       uint32_t index, int64_t *out)
+{
+    struct ottl_value value;
+    if (!ottl_argument(evaluation, call, index, &value) ||
+        !expect(evaluation, &value, OTTL_INT, "int64"))
+        return false;
+    *out = value.integer;
+    return true;
+}
+
+bool ottl_node_text(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                    struct slice *out, bool *is_nil_out)
+{
+    struct ottl_value value;
+    struct text text = {0};
+    if (!ottl_node_evaluate(evaluation, node, &value))
+        return false;
+    *is_nil_out = value.kind == OTTL_NIL;
+    *out = value.bytes;
+    if (value.kind == OTTL_NIL || value.kind == OTTL_STRING)
+        return true;
+    if (!ottl_print(&value, &text, ottl_evaluation_error(evaluation))) {
+        text_deinit(&text);
+        return false;
+    }
+    *out = ottl_evaluation_text(evaluation, &text);
+    return true;
+}

@@ -1,0 +1,71 @@
+/*
+ * ottl_functions: the converters, one row each with its typed arguments.
+ *
+ * Owner: constant tables.
+ *
+ * Thread: any.
+ */
+#ifndef PROFCOL_CORE_OTTL_OTTL_FUNCTIONS_H
+#define PROFCOL_CORE_OTTL_OTTL_FUNCTIONS_H
+
+#include "core/ottl/ottl_evaluation.h"
+
+enum ottl_parameter_kind {
+    OTTL_PARAMETER_NONE, /* after the last one */
+    OTTL_PARAMETER_ANY,
+    OTTL_PARAMETER_STRING,       /* a string; another type is an error */
+    OTTL_PARAMETER_INT,          /* an integer, in the same way */
+    OTTL_PARAMETER_DURATION,     /* a duration, in the same way */
+    OTTL_PARAMETER_STRING_LIKE,  /* a string, or what becomes one */
+    OTTL_PARAMETER_PATTERN,      /* a literal string: a regular expression */
+    OTTL_PARAMETER_LITERAL_BOOL, /* true or false, written as such */
+    OTTL_PARAMETER_LITERAL_STRING,
+    OTTL_PARAMETER_LIST, /* a list that is written as such */
+};
+
+enum { OTTL_PARAMETERS_MAX = 4 };
+
+struct ottl_parameter {
+    const char *name; /* as named arguments have it: "utf8_safe" */
+    enum ottl_parameter_kind kind;
+    bool is_optional;
+};
+
+struct ottl_function {
+    const char *name;
+    struct ottl_parameter parameters[OTTL_PARAMETERS_MAX + 1];
+    /* Evaluates the call; node->operands are the arguments. Returns false with the error set. */
+    bool (*call)(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                 struct ottl_value *out);
+    enum ottl_level level;     /* that it has even with constant arguments */
+    enum ottl_context context; /* the first one that has it */
+    /* A literal argument that cannot be converted is an error at start. */
+    bool checks_literals;
+};
+
+/* Returns the converter of this name; NULL: there is none. */
+const struct ottl_function *ottl_function_find(struct slice name);
+/* Returns the name that was probably meant; NULL: none is close. */
+const char *ottl_function_suggest(const char *name);
+/* Whether the Collector has a function of this name that is not there yet. */
+bool ottl_function_is_missing(struct slice name);
+
+/* ---- arguments, for functions ---- */
+
+/* Evaluate argument `index`, which must be given, as one of these types. Return false with the
+ * error set. */
+bool ottl_argument(struct ottl_evaluation *evaluation, const struct ottl_node *call, uint32_t index,
+                   struct ottl_value *out);
+bool ottl_argument_string(struct ottl_evaluation *evaluation, const struct ottl_node *call,
+                          uint32_t index, struct slice *out);
+bool ottl_argument_int(struct ottl_evaluation *evaluation, const struct ottl_node *call,
+                       uint32_t index, int64_t *out);
+/* Evaluates a node as a string, converting other values; *is_nil_out instead of a text for nil. */
+bool ottl_node_text(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                    struct slice *out, bool *is_nil_out);
+
+/* The tables of the files that implement functions, ended by a row without a name. */
+extern const struct ottl_function ottl_type_functions[];
+extern const struct ottl_function ottl_text_functions[];
+
+#endif

@@ -1,0 +1,32 @@
+/*
+ * ottl_parser: parses OTTL statements and conditions.
+ *
+ * The grammar is the Collector's (contrib 0.158, and 0.160 for the commas of lists). Errors name
+ * line and column inside the statement. Nesting is limited to OTTL_DEPTH_MAX levels, a statement to
+ * OTTL_SIZE_MAX bytes.
+ *
+ * Owner: the result lives in the arena, and points into the text.
+ *
+ * Thread: any.
+ */
+#ifndef PROFCOL_CORE_OTTL_OTTL_PARSER_H
+#define PROFCOL_CORE_OTTL_OTTL_PARSER_H
+
+#include "core/base/arena.h"
+#include "core/base/error.h"
+#include "core/ottl/ottl_ast.h"
+
+enum { OTTL_DEPTH_MAX = 100, OTTL_SIZE_MAX = 1 << 16 };
+
+/* Parse a condition, or an editor with an optional `where` and a condition. Return false with err
+ * set: "condition has invalid syntax: 1:37: unexpected token ...". */
+bool ottl_parse_condition(struct slice text, struct arena *arena, struct ottl_statement *out,
+                          struct error *err);
+bool ottl_parse_statement(struct slice text, struct arena *arena, struct ottl_statement *out,
+                          struct error *err);
+
+/* Sets err to "LINE:COLUMN: " and the text; a column counts characters, from 1. Returns false. */
+bool ottl_error_at(struct error *err, struct slice statement, uint32_t position, const char *format,
+                   ...) __attribute__((format(printf, 4, 5)));
+
+#endif

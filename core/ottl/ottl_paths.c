@@ -1,0 +1,346 @@
+#include "core/ottl/ottl_paths.h"
+
+#include "config/suggest.h"
+
+#include <assert.h>
+
+/* ---- fields ---- */
+
+/* Finds the last field of a number, which is the one that counts. Returns false if there is none.
+ */
+static bool find_field(struct message_iter message, uint32_t number, enum wire_type type,
+                       struct message_field *out)
+{
+    struct message_field field;
+    bool found = false;
+    while (message_next(&message, &field))
+        if (field.wire.number == number && field.wire.type == type) {
+            *out = field;
+            found = true;
+        }
+    return found;
+}
+
+static struct slice last_bytes(struct message_iter message, uint32_t number)
+{
+    struct message_field field;
+    return find_field(message, number, WIRE_BYTES, &field) ? field.wire.bytes : (struct slice){0};
+}
+
+static uint64_t last_number(struct message_iter message, uint32_t number, enum wire_type type)
+{
+    struct message_field field;
+    return find_field(message, number, type, &field) ? field.wire.value : 0;
+}
+
+/* The readers of the table. */
+#define READER(name)                                                                               \
+    static bool name(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,          \
+                     const struct message_iter *message, struct ottl_value *out)
+
+READER(read_text)
+{
+    (void)evaluation;
+    *out = ottl_string(last_bytes(*message, row->number));
+    return true;
+}
+
+/* A uint32. */
+READER(read_count)
+{
+    (void)evaluation;
+    *out = ottl_int((uint32_t)last_number(*message, row->number, WIRE_VARINT));
+    return true;
+}
+
+READER(read_enum)
+{
+    (void)evaluation;
+    *out = ottl_int((int32_t)last_number(*message, row->number, WIRE_VARINT));
+    return true;
+}
+
+READER(read_flags)
+{
+    (void)evaluation;
+    *out = ottl_int((uint32_t)last_number(*message, row->number, WIRE_FIXED32));
+    return true;
+}
+
+READER(read_ns)
+{
+    (void)evaluation;
+    *out = ottl_int((int64_t)last_number(*message, row->number, WIRE_FIXED64));
+    return true;
+}
+
+READER(read_time)
+{
+    read_ns(evaluation, row, message, out);
+    out->kind = OTTL_TIME;
+    return true;
+}
+
+READER(read_map)
+{
+    (void)evaluation;
+    *out = (struct ottl_value){.kind = OTTL_MAP, .form = OTTL_FORM_ATTRIBUTES};
+    out->message = message;
+    out->number = row->number;
+    return true;
+}
+
+READER(read_messages)
+{
+    read_map(evaluation, row, message, out);
+    out->kind = OTTL_MESSAGES;
+    return true;
+}
+
+READER(read_trace_id)
+{
+    read_text(evaluation, row, message, out);
+    out->kind = OTTL_TRACE_ID;
+    return true;
+}
+
+READER(read_span_id)
+{
+    read_text(evaluation, row, message, out);
+    out->kind = OTTL_SPAN_ID;
+    return true;
+}
+
+/* An absent id is written as zeros. */
+READER(read_id_text)
+{
+    static const char digits[] = "0123456789abcdef";
+    struct slice id = last_bytes(*message, row->number);
+    size_t size = row->number == SPAN_TRACE_ID ? TRACE_ID_SIZE : SPAN_ID_SIZE;
+    uint8_t *text = ottl_evaluation_alloc(evaluation, 2 * size);
+    assert(id.size == 0 || id.size == size);
+    for (size_t i = 0; i < size; i++) {
+        uint8_t byte = id.size > 0 ? id.data[i] : 0;
+        text[2 * i] = (uint8_t)digits[byte >> 4];
+        text[2 * i + 1] = (uint8_t)digits[byte & 15];
+    }
+    *out = ottl_string(slice_of(text, 2 * size));
+    return true;
+}
+
+static bool name_kind(const struct message_iter *span, const char *const *names,
+                      struct ottl_value *out)
+{
+    int32_t kind = (int32_t)last_number(*span, SPAN_KIND, WIRE_VARINT);
+    *out = ottl_string(slice_of_string(kind >= 0 && kind < 6 ? names[kind] : ""));
+    return true;
+}
+
+READER(read_kind_text)
+{
+    static const char *const names[] = {"Unspecified", "Internal", "Server",
+                                        "Client",      "Producer", "Consumer"};
+    (void)evaluation;
+    (void)row;
+    return name_kind(message, names, out);
+}
+
+READER(read_kind_symbol)
+{
+    static const char *const names[] = {"SPAN_KIND_UNSPECIFIED", "SPAN_KIND_INTERNAL",
+                                        "SPAN_KIND_SERVER",      "SPAN_KIND_CLIENT",
+                                        "SPAN_KIND_PRODUCER",    "SPAN_KIND_CONSUMER"};
+    (void)evaluation;
+    (void)row;
+    return name_kind(message, names, out);
+}
+
+READER(read_status)
+{
+    read_map(evaluation, row, message, out);
+    out->kind = OTTL_STATUS;
+    return true;
+}
+
+static struct message_iter status_of(const struct message_iter *span)
+{
+    struct message_field field;
+    return find_field(*span, SPAN_STATUS, WIRE_BYTES, &field)
+               ? message_iter_into(&field, span->arena)
+               : message_iter_bytes((struct slice){0});
+}
+
+READER(read_status_code)
+{
+    struct message_iter status = status_of(message);
+    return read_enum(evaluation, row, &status, out);
+}
+
+READER(read_status_message)
+{
+    struct message_iter status = status_of(message);
+    return read_text(evaluation, row, &status, out);
+}
+
+/* ---- the table ---- */
+
+#define IN(member) offsetof(struct ottl_item, member)
+
+static const struct ottl_path_row rows[] = {
+    {"attributes", OTTL_RESOURCE, OTTL_MAP_INDEXED, read_map, IN(resource), RESOURCE_ATTRIBUTES},
+    {"dropped_attributes_count", OTTL_RESOURCE, OTTL_NOT_INDEXED, read_count, IN(resource),
+     RESOURCE_DROPPED_ATTRIBUTES_COUNT},
+    {"schema_url", OTTL_RESOURCE, OTTL_NOT_INDEXED, read_text, IN(group), GROUP_SCHEMA_URL},
+
+    {"name", OTTL_SCOPE, OTTL_NOT_INDEXED, read_text, IN(scope), SCOPE_NAME},
+    {"version", OTTL_SCOPE, OTTL_NOT_INDEXED, read_text, IN(scope), SCOPE_VERSION},
+    {"attributes", OTTL_SCOPE, OTTL_MAP_INDEXED, read_map, IN(scope), SCOPE_ATTRIBUTES},
+    {"dropped_attributes_count", OTTL_SCOPE, OTTL_NOT_INDEXED, read_count, IN(scope),
+     SCOPE_DROPPED_ATTRIBUTES_COUNT},
+    {"schema_url", OTTL_SCOPE, OTTL_NOT_INDEXED, read_text, IN(scope_group),
+     SCOPE_SPANS_SCHEMA_URL},
+
+    {"trace_id", OTTL_SPAN, OTTL_NOT_INDEXED, read_trace_id, IN(span), SPAN_TRACE_ID},
+    {"trace_id.string", OTTL_SPAN, OTTL_NOT_INDEXED, read_id_text, IN(span), SPAN_TRACE_ID},
+    {"span_id", OTTL_SPAN, OTTL_NOT_INDEXED, read_span_id, IN(span), SPAN_SPAN_ID},
+    {"span_id.string", OTTL_SPAN, OTTL_NOT_INDEXED, read_id_text, IN(span), SPAN_SPAN_ID},
+    {"parent_span_id", OTTL_SPAN, OTTL_NOT_INDEXED, read_span_id, IN(span), SPAN_PARENT_SPAN_ID},
+    {"parent_span_id.string", OTTL_SPAN, OTTL_NOT_INDEXED, read_id_text, IN(span),
+     SPAN_PARENT_SPAN_ID},
+    {"trace_state", OTTL_SPAN, OTTL_TRACE_STATE_INDEXED, read_text, IN(span), SPAN_TRACE_STATE},
+    {"name", OTTL_SPAN, OTTL_NOT_INDEXED, read_text, IN(span), SPAN_NAME},
+    {"kind", OTTL_SPAN, OTTL_NOT_INDEXED, read_enum, IN(span), SPAN_KIND},
+    {"kind.string", OTTL_SPAN, OTTL_NOT_INDEXED, read_kind_text, IN(span), SPAN_KIND},
+    {"kind.deprecated_string", OTTL_SPAN, OTTL_NOT_INDEXED, read_kind_symbol, IN(span), SPAN_KIND},
+    {"start_time", OTTL_SPAN, OTTL_NOT_INDEXED, read_time, IN(span), SPAN_START_TIME_UNIX_NANO},
+    {"start_time_unix_nano", OTTL_SPAN, OTTL_NOT_INDEXED, read_ns, IN(span),
+     SPAN_START_TIME_UNIX_NANO},
+    {"end_time", OTTL_SPAN, OTTL_NOT_INDEXED, read_time, IN(span), SPAN_END_TIME_UNIX_NANO},
+    {"end_time_unix_nano", OTTL_SPAN, OTTL_NOT_INDEXED, read_ns, IN(span), SPAN_END_TIME_UNIX_NANO},
+    {"attributes", OTTL_SPAN, OTTL_MAP_INDEXED, read_map, IN(span), SPAN_ATTRIBUTES},
+    {"dropped_attributes_count", OTTL_SPAN, OTTL_NOT_INDEXED, read_count, IN(span),
+     SPAN_DROPPED_ATTRIBUTES_COUNT},
+    {"events", OTTL_SPAN, OTTL_NOT_INDEXED, read_messages, IN(span), SPAN_EVENTS},
+    {"dropped_events_count", OTTL_SPAN, OTTL_NOT_INDEXED, read_count, IN(span),
+     SPAN_DROPPED_EVENTS_COUNT},
+    {"links", OTTL_SPAN, OTTL_NOT_INDEXED, read_messages, IN(span), SPAN_LINKS},
+    {"dropped_links_count", OTTL_SPAN, OTTL_NOT_INDEXED, read_count, IN(span),
+     SPAN_DROPPED_LINKS_COUNT},
+    {"status", OTTL_SPAN, OTTL_NOT_INDEXED, read_status, IN(span), SPAN_STATUS},
+    {"status.code", OTTL_SPAN, OTTL_NOT_INDEXED, read_status_code, IN(span), STATUS_CODE},
+    {"status.message", OTTL_SPAN, OTTL_NOT_INDEXED, read_status_message, IN(span), STATUS_MESSAGE},
+    {"flags", OTTL_SPAN, OTTL_NOT_INDEXED, read_flags, IN(span), SPAN_FLAGS},
+};
+
+enum { ROW_COUNT = sizeof rows / sizeof *rows };
+
+const struct ottl_path_row *ottl_path_find(enum ottl_context context, struct slice name)
+{
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        if (rows[i].context == context && slice_is(name, rows[i].name))
+            return &rows[i];
+    return NULL;
+}
+
+bool ottl_path_read(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
+                    struct ottl_value *out)
+{
+    const char *item = (const char *)ottl_evaluation_item(evaluation);
+    return row->read(evaluation, row,
+                     (const struct message_iter *)(const void *)(item + row->message), out);
+}
+
+const char *ottl_path_suggest(enum ottl_context context, const char *name)
+{
+    const char *names[ROW_COUNT];
+    size_t count = 0;
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        if (rows[i].context == context)
+            names[count++] = rows[i].name;
+    return config_suggest(name, names, count);
+}
+
+bool ottl_enum_find(struct slice symbol, int64_t *out)
+{
+    static const struct {
+        const char *name;
+        int64_t value;
+    } symbols[] = {
+        {"SPAN_KIND_UNSPECIFIED", 0}, {"SPAN_KIND_INTERNAL", 1}, {"SPAN_KIND_SERVER", 2},
+        {"SPAN_KIND_CLIENT", 3},      {"SPAN_KIND_PRODUCER", 4}, {"SPAN_KIND_CONSUMER", 5},
+        {"STATUS_CODE_UNSET", 0},     {"STATUS_CODE_OK", 1},     {"STATUS_CODE_ERROR", 2},
+    };
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
+        if (slice_is(symbol, symbols[i].name)) {
+            *out = symbols[i].value;
+            return true;
+        }
+    return false;
+}
+
+/* ---- trace state ---- */
+
+enum { TRACE_STATE_MEMBERS_MAX = 32 };
+
+static struct slice trim(struct slice text)
+{
+    while (text.size > 0 && (text.data[0] == ' ' || text.data[0] == '\t'))
+        text = slice_of(text.data + 1, text.size - 1);
+    while (text.size > 0 && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t'))
+        text.size--;
+    return text;
+}
+
+static bool is_key_character(uint8_t c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c > 0 && strchr("_-*/@", c));
+}
+
+/* Whether a member has the form that W3C Trace Context, section 3.3.1.3, wants. */
+static bool is_member(struct slice key, struct slice value)
+{
+    if (key.size == 0 || key.size > 256 || value.size == 0 || value.size > 256)
+        return false;
+    for (size_t i = 0; i < key.size; i++)
+        if (!is_key_character(key.data[i]))
+            return false;
+    for (size_t i = 0; i < value.size; i++)
+        if (value.data[i] < ' ' || value.data[i] > '~' || value.data[i] == '=')
+            return false;
+    return key.data[0] >= 'a' || (key.data[0] >= '0' && key.data[0] <= '9');
+}
+
+/* Takes the first member off a list, without blanks around it; returns false if it has no form. */
+static bool take_member(struct slice *list, struct slice *key, struct slice *value)
+{
+    const uint8_t *comma = memchr(list->data, ',', list->size);
+    size_t size = comma ? (size_t)(comma - list->data) : list->size, used = size + (comma != NULL);
+    struct slice member = trim(slice_of(list->data, size));
+    const uint8_t *equal = member.size > 0 ? memchr(member.data, '=', member.size) : NULL;
+    *list = slice_of(list->data + used, list->size - used);
+    *key = *value = (struct slice){0};
+    if (size == 0)
+        return true; /* an empty member */
+    if (!equal)
+        return false;
+    *key = slice_of(member.data, (size_t)(equal - member.data));
+    *value = slice_of(equal + 1, member.size - key->size - 1);
+    return is_member(*key, *value);
+}
+
+bool ottl_trace_state_get(struct slice trace_state, struct slice key, struct slice *out)
+{
+    *out = (struct slice){0};
+    for (unsigned count = 0; trace_state.size > 0;) {
+        struct slice member, value;
+        if (!take_member(&trace_state, &member, &value))
+            return false;
+        count += member.size > 0;
+        bool is_wanted = member.size > 0 && slice_equal(member, key);
+        if (count > TRACE_STATE_MEMBERS_MAX || (is_wanted && out->size > 0))
+            return false;
+        if (is_wanted)
+            *out = value;
+    }
+    return true;
+}

@@ -1,0 +1,43 @@
+/*
+ * ottl_paths: the paths of resources, scopes and spans, one row each, and the enums.
+ *
+ * Owner: constant tables.
+ *
+ * Thread: any.
+ */
+#ifndef PROFCOL_CORE_OTTL_OTTL_PATHS_H
+#define PROFCOL_CORE_OTTL_OTTL_PATHS_H
+
+#include "core/ottl/ottl_evaluation.h"
+
+enum ottl_indexing {
+    OTTL_NOT_INDEXED,
+    OTTL_MAP_INDEXED,        /* keys, first of the map, then of what is in it */
+    OTTL_TRACE_STATE_INDEXED /* one key that is a text */
+};
+
+struct ottl_path_row {
+    const char *name; /* without its context: "status.code" */
+    enum ottl_context context;
+    enum ottl_indexing indexing;
+    bool (*read)(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
+                 const struct message_iter *message, struct ottl_value *out);
+    size_t message;  /* offset in struct ottl_item: the message that is read */
+    uint32_t number; /* of the field */
+};
+
+/* Reads the value of a path, before any key. */
+bool ottl_path_read(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
+                    struct ottl_value *out);
+
+/* Returns the row of a path in a context; NULL: there is none. */
+const struct ottl_path_row *ottl_path_find(enum ottl_context context, struct slice name);
+/* Returns the name of the context's path that was probably meant; NULL: none is close. */
+const char *ottl_path_suggest(enum ottl_context context, const char *name);
+/* Finds the value of an enum, which only spans have. */
+bool ottl_enum_find(struct slice symbol, int64_t *out);
+/* Finds the value of a trace state's member, an empty one if there is none. Returns false if the
+ * trace state does not have the form of W3C Trace Context. */
+bool ottl_trace_state_get(struct slice trace_state, struct slice key, struct slice *out);
+
+#endif

@@ -1,0 +1,68 @@
+/*
+ * ottl_program: a compiled condition, as the compiler writes and the evaluator reads it.
+ *
+ * Owner: a program owns its arena, in which everything is, and its regular expressions.
+ *
+ * Thread: read-only after compilation.
+ */
+#ifndef PROFCOL_CORE_OTTL_OTTL_PROGRAM_H
+#define PROFCOL_CORE_OTTL_OTTL_PROGRAM_H
+
+#include "core/base/arena.h"
+#include "core/ottl/ottl.h"
+#include "core/ottl/ottl_regex.h"
+#include "core/ottl/ottl_value.h"
+
+enum ottl_code {
+    OTTL_CONSTANT,
+    OTTL_PATH,
+    OTTL_CALL,
+    OTTL_MATH,   /* operands, each but the first with an operator */
+    OTTL_NEGATE, /* operands[0] */
+    OTTL_MAKE_LIST,
+    OTTL_MAKE_MAP, /* names for the operands */
+    OTTL_COMPARE,  /* operands[0] operators[1] operands[1] */
+    OTTL_AND,
+    OTTL_OR,
+    OTTL_NOT,
+    OTTL_TRUTH, /* operands[0] must be true or false */
+};
+
+/* What a node depends on. A node of a lower level is evaluated once for each resource or scope. */
+enum ottl_level {
+    OTTL_LEVEL_CONSTANT,
+    OTTL_LEVEL_RESOURCE,
+    OTTL_LEVEL_SCOPE,
+    OTTL_LEVEL_SPAN,
+    OTTL_LEVEL_COUNT
+};
+
+enum { OTTL_NO_SLOT = UINT32_MAX };
+
+struct ottl_node {
+    enum ottl_code code;
+    enum ottl_level level;
+    uint32_t slot; /* where its result is kept for the resource or scope; OTTL_NO_SLOT: nowhere */
+    struct ottl_value constant;
+    const struct ottl_path_row *path;
+    const struct ottl_function *function;
+    struct ottl_regex *regex;    /* the pattern of a call */
+    struct ottl_node **operands; /* arguments: in the order of the parameters, NULL: not given */
+    enum ottl_operator *operators;
+    struct slice *names;
+    uint32_t operand_count;
+    struct ottl_node **keys; /* after a path or a call */
+    uint32_t key_count;
+};
+
+struct ottl_program {
+    struct arena arena;
+    enum ottl_context context;
+    struct ottl_node *root;
+    uint32_t slot_count;
+    struct ottl_regex **regexes;
+    uint32_t regex_count;
+    uint32_t regex_capacity;
+};
+
+#endif

@@ -1,0 +1,130 @@
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "core/ottl/ottl_regex.h"
+
+#include "core/base/memory.h"
+
+#include <assert.h>
+#include <pcre2.h>
+
+/* Steps of the first attempt: for each text, and for each of its bytes. */
+enum { STEPS = 2000, STEPS_PER_BYTE = 20 };
+enum { STACK_MIN = 32 << 10, STACK_MAX = 512 << 10, HEAP_LIMIT_KIB = 1024 };
+
+struct ottl_regex {
+    pcre2_code *code;
+};
+
+struct ottl_matcher {
+    pcre2_match_data *match;
+    pcre2_match_context *limits;
+    pcre2_jit_stack *stack;
+    unsigned retries;
+};
+
+/* ---- patterns ---- */
+
+static pcre2_code *compile(struct slice pattern, struct error *err)
+{
+    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    int problem;
+    PCRE2_SIZE offset;
+    assert(context);
+    pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+    pcre2_code *code =
+        pcre2_compile(pattern.data, pattern.size,
+                      PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_DOLLAR_ENDONLY |
+                          PCRE2_ALT_CIRCUMFLEX | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_AUTO_CAPTURE,
+                      &problem, &offset, context);
+    pcre2_compile_context_free(context);
+    if (code) {
+        pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* without it, the interpreter matches */
+        return code;
+    }
+    char why[200];
+    pcre2_get_error_message(problem, (PCRE2_UCHAR *)why, sizeof why);
+    error_set(err, "error parsing regexp: %s", why);
+    return NULL;
+}
+
+struct ottl_regex *ottl_regex_new(struct slice pattern, struct error *err)
+{
+    struct text translated = {0};
+    pcre2_code *code = NULL;
+    if (ottl_regex_translate(pattern, &translated, err))
+        code = compile(slice_of(text_string(&translated), translated.size), err);
+    text_deinit(&translated);
+    if (!code)
+        return NULL;
+    struct ottl_regex *regex = memory_zalloc(sizeof *regex);
+    regex->code = code;
+    return regex;
+}
+
+void ottl_regex_free(struct ottl_regex *regex)
+{
+    if (!regex)
+        return;
+    pcre2_code_free(regex->code);
+    free(regex);
+}
+
+/* ---- matching ---- */
+
+struct ottl_matcher *ottl_matcher_new(void)
+{
+    struct ottl_matcher *matcher = memory_zalloc(sizeof *matcher);
+    matcher->match = pcre2_match_data_create(1, NULL);
+    matcher->limits = pcre2_match_context_create(NULL);
+    matcher->stack = pcre2_jit_stack_create(STACK_MIN, STACK_MAX, NULL);
+    assert(matcher->match && matcher->limits && matcher->stack);
+    pcre2_set_heap_limit(matcher->limits, HEAP_LIMIT_KIB);
+    pcre2_jit_stack_assign(matcher->limits, NULL, matcher->stack);
+    ottl_matcher_begin(matcher);
+    return matcher;
+}
+
+void ottl_matcher_free(struct ottl_matcher *matcher)
+{
+    if (!matcher)
+        return;
+    pcre2_match_data_free(matcher->match);
+    pcre2_match_context_free(matcher->limits);
+    pcre2_jit_stack_free(matcher->stack);
+    free(matcher);
+}
+
+void ottl_matcher_begin(struct ottl_matcher *matcher)
+{
+    matcher->retries = REGEX_RETRIES;
+}
+
+static int match(const struct ottl_regex *regex, struct ottl_matcher *matcher, struct slice text,
+                 uint32_t steps)
+{
+    static const uint8_t nothing[1];
+    pcre2_set_match_limit(matcher->limits, steps);
+    return pcre2_match(regex->code, text.data ? text.data : nothing, text.size, 0, 0,
+                       matcher->match, matcher->limits);
+}
+
+static uint32_t first_steps(size_t size)
+{
+    size_t steps = STEPS + STEPS_PER_BYTE * size;
+    return steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX;
+}
+
+bool ottl_regex_find(const struct ottl_regex *regex, struct ottl_matcher *matcher,
+                     struct slice text, bool *found_out, struct error *err)
+{
+    uint32_t steps = first_steps(text.size);
+    int result = match(regex, matcher, text, steps);
+    if (result == PCRE2_ERROR_MATCHLIMIT && steps < REGEX_STEPS_MAX && matcher->retries > 0) {
+        matcher->retries--;
+        result = match(regex, matcher, text, REGEX_STEPS_MAX);
+    }
+    *found_out = result >= 0;
+    if (result >= 0 || result == PCRE2_ERROR_NOMATCH)
+        return true;
+    return error_set(err, "the regular expression takes too many steps for a text of %zu bytes",
+                     text.size);
+}

@@ -1,0 +1,295 @@
+#include "core/ottl/ottl_functions.h"
+#include "core/ottl/ottl_literals.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <locale.h>
+#include <pthread.h>
+#include <wctype.h>
+
+#define FUNCTION(name)                                                                             \
+    static bool name(struct ottl_evaluation *evaluation, const struct ottl_node *node,             \
+                     struct ottl_value *out)
+
+/* ---- questions ---- */
+
+FUNCTION(is_match)
+{
+    struct slice text;
+    bool is_nil, found = false;
+    if (!ottl_node_text(evaluation, node->operands[0], &text, &is_nil))
+        return false;
+    if (!is_nil && !ottl_regex_find(node->regex, ottl_evaluation_matcher(evaluation), text, &found,
+                                    ottl_evaluation_error(evaluation)))
+        return false;
+    *out = ottl_bool(found);
+    return true;
+}
+
+static bool two_strings(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                        struct slice *first, struct slice *second)
+{
+    return ottl_argument_string(evaluation, node, 0, first) &&
+           ottl_argument_string(evaluation, node, 1, second);
+}
+
+static bool begins_with(struct slice text, struct slice prefix)
+{
+    return text.size >= prefix.size && slice_equal(slice_of(text.data, prefix.size), prefix);
+}
+
+static bool ends_with(struct slice text, struct slice suffix)
+{
+    return text.size >= suffix.size &&
+           slice_equal(slice_of(text.data + text.size - suffix.size, suffix.size), suffix);
+}
+
+FUNCTION(has_prefix)
+{
+    struct slice text, prefix;
+    if (!two_strings(evaluation, node, &text, &prefix))
+        return false;
+    *out = ottl_bool(begins_with(text, prefix));
+    return true;
+}
+
+FUNCTION(has_suffix)
+{
+    struct slice text, suffix;
+    if (!two_strings(evaluation, node, &text, &suffix))
+        return false;
+    *out = ottl_bool(ends_with(text, suffix));
+    return true;
+}
+
+/* ---- parts ---- */
+
+static bool is_character_start(uint8_t byte)
+{
+    return (byte & 0xc0) != 0x80;
+}
+
+/* Moves both ends inward to where characters begin. */
+static struct slice cut_between_characters(struct slice text, size_t start, size_t end)
+{
+    while (start < text.size && !is_character_start(text.data[start]))
+        start++;
+    while (start < end && end < text.size && !is_character_start(text.data[end]))
+        end--;
+    return slice_of(text.data + start, end > start ? end - start : 0);
+}
+
+static bool check_start(struct ottl_evaluation *evaluation, int64_t start)
+{
+    return start >= 0 ||
+           error_set(ottl_evaluation_error(evaluation),
+                     "invalid start for substring function, %" PRId64 " cannot be negative", start);
+}
+
+static bool check_length(struct ottl_evaluation *evaluation, int64_t length)
+{
+    return length > 0 || error_set(ottl_evaluation_error(evaluation),
+                                   "invalid length for substring function, %" PRId64
+                                   " cannot be negative or zero",
+                                   length);
+}
+
+FUNCTION(substring)
+{
+    struct slice text;
+    int64_t start, length;
+    if (!ottl_argument_int(evaluation, node, 1, &start) || !check_start(evaluation, start) ||
+        !ottl_argument_int(evaluation, node, 2, &length) || !check_length(evaluation, length) ||
+        !ottl_argument_string(evaluation, node, 0, &text))
+        return false;
+    if ((uint64_t)start > text.size || (uint64_t)length > text.size - (uint64_t)start)
+        return error_set(ottl_evaluation_error(evaluation),
+                         "invalid range for substring function, start(%" PRId64 ")+length(%" PRId64
+                         ") cannot be greater than the length of target string(%zu)",
+                         start, length, text.size);
+    struct slice part = slice_of(text.data + start, (size_t)length);
+    const struct ottl_node *utf8_safe = node->operands[3];
+    if (utf8_safe && utf8_safe->constant.truth)
+        part = cut_between_characters(text, (size_t)start, (size_t)(start + length));
+    *out = ottl_string(part);
+    return true;
+}
+
+FUNCTION(split)
+{
+    struct ottl_split *split = ottl_evaluation_alloc(evaluation, sizeof *split);
+    if (!two_strings(evaluation, node, &split->text, &split->separator))
+        return false;
+    *out = (struct ottl_value){.kind = OTTL_LIST, .form = OTTL_FORM_SPLIT};
+    out->split = split;
+    return true;
+}
+
+/* The size of the first or last character of a text; of invalid UTF-8 a byte is one. */
+static size_t first_size(struct slice text)
+{
+    size_t size = text_utf8_length(text.data, text.size);
+    return size > 0 ? size : 1;
+}
+
+static size_t last_size(struct slice text)
+{
+    size_t size = 1;
+    while (size < 4 && size < text.size && !is_character_start(text.data[text.size - size]))
+        size++;
+    return text_utf8_length(text.data + text.size - size, size) == size ? size : 1;
+}
+
+static bool is_in(struct slice character, struct slice set)
+{
+    return memmem(set.data, set.size, character.data, character.size) != NULL;
+}
+
+FUNCTION(trim)
+{
+    struct slice text, set = SLICE(" ");
+    if (!ottl_argument_string(evaluation, node, 0, &text))
+        return false;
+    if (node->operands[1])
+        set = node->operands[1]->constant.bytes;
+    while (text.size > 0 && is_in(slice_of(text.data, first_size(text)), set))
+        text = slice_of(text.data + first_size(text), text.size - first_size(text));
+    while (text.size > 0 &&
+           is_in(slice_of(text.data + text.size - last_size(text), last_size(text)), set))
+        text.size -= last_size(text);
+    *out = ottl_string(text);
+    return true;
+}
+
+FUNCTION(trim_prefix)
+{
+    struct slice text, prefix;
+    if (!two_strings(evaluation, node, &text, &prefix))
+        return false;
+    size_t size = begins_with(text, prefix) ? prefix.size : 0;
+    *out = ottl_string(slice_of(size > 0 ? text.data + size : text.data, text.size - size));
+    return true;
+}
+
+FUNCTION(trim_suffix)
+{
+    struct slice text, suffix;
+    if (!two_strings(evaluation, node, &text, &suffix))
+        return false;
+    *out =
+        ottl_string(slice_of(text.data, text.size - (ends_with(text, suffix) ? suffix.size : 0)));
+    return true;
+}
+
+/* ---- new texts ---- */
+
+/* nil is written as Go prints it. */
+FUNCTION(concat)
+{
+    const struct ottl_node *list = node->operands[0];
+    struct text text = {0};
+    struct slice separator, part = {0};
+    bool is_nil = false;
+    if (!ottl_argument_string(evaluation, node, 1, &separator))
+        return false;
+    for (uint32_t i = 0; i < list->operand_count; i++) {
+        if (!ottl_node_text(evaluation, list->operands[i], &part, &is_nil)) {
+            text_deinit(&text);
+            return false;
+        }
+        if (i > 0)
+            text_append_slice(&text, separator);
+        text_append_slice(&text, is_nil ? SLICE("<nil>") : part);
+    }
+    *out = ottl_string(ottl_evaluation_text(evaluation, &text));
+    return true;
+}
+
+static locale_t unicode;
+static pthread_once_t unicode_once = PTHREAD_ONCE_INIT;
+
+static void open_unicode(void)
+{
+    unicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+}
+
+static uint32_t change_case(uint32_t c, bool to_upper)
+{
+    if (c < 0x80) {
+        bool changes = to_upper ? c >= 'a' && c <= 'z' : c >= 'A' && c <= 'Z';
+        return changes ? c ^ 0x20 : c;
+    }
+    if (!unicode)
+        return c;
+    return (uint32_t)(to_upper ? towupper_l((wint_t)c, unicode) : towlower_l((wint_t)c, unicode));
+}
+
+static uint32_t decode(const uint8_t *p, size_t size)
+{
+    uint32_t c = size == 1 ? p[0] : p[0] & (0x7fu >> size);
+    for (size_t i = 1; i < size; i++)
+        c = c << 6 | (p[i] & 0x3f);
+    return c;
+}
+
+/* A byte that is no UTF-8 becomes U+FFFD, as in Go. */
+static bool convert_case(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                         bool to_upper, struct ottl_value *out)
+{
+    struct slice text;
+    struct text converted = {0};
+    if (!ottl_argument_string(evaluation, node, 0, &text))
+        return false;
+    pthread_once(&unicode_once, open_unicode);
+    for (size_t i = 0; i < text.size;) {
+        uint8_t bytes[4];
+        size_t size = text_utf8_length(text.data + i, text.size - i);
+        uint32_t c = size > 0 ? change_case(decode(text.data + i, size), to_upper) : 0xfffd;
+        text_append_slice(&converted, slice_of(bytes, ottl_write_utf8(c, bytes)));
+        i += size > 0 ? size : 1;
+    }
+    *out = ottl_string(ottl_evaluation_text(evaluation, &converted));
+    return true;
+}
+
+FUNCTION(to_lower_case)
+{
+    return convert_case(evaluation, node, false, out);
+}
+
+FUNCTION(to_upper_case)
+{
+    return convert_case(evaluation, node, true, out);
+}
+
+#define STRING(name)                                                                               \
+    {                                                                                              \
+        name, OTTL_PARAMETER_STRING, false                                                         \
+    }
+
+const struct ottl_function ottl_text_functions[] = {
+    {.name = "Concat",
+     .parameters = {{"vals", OTTL_PARAMETER_LIST, false}, STRING("delimiter")},
+     .call = concat},
+    {.name = "HasPrefix", .parameters = {STRING("target"), STRING("prefix")}, .call = has_prefix},
+    {.name = "HasSuffix", .parameters = {STRING("target"), STRING("suffix")}, .call = has_suffix},
+    {.name = "IsMatch",
+     .parameters = {{"target", OTTL_PARAMETER_STRING_LIKE, false},
+                    {"pattern", OTTL_PARAMETER_PATTERN, false}},
+     .call = is_match},
+    {.name = "Split", .parameters = {STRING("target"), STRING("delimiter")}, .call = split},
+    {.name = "Substring",
+     .parameters = {STRING("target"),
+                    {"start", OTTL_PARAMETER_INT, false},
+                    {"length", OTTL_PARAMETER_INT, false},
+                    {"utf8_safe", OTTL_PARAMETER_LITERAL_BOOL, true}},
+     .call = substring},
+    {.name = "ToLowerCase", .parameters = {STRING("target")}, .call = to_lower_case},
+    {.name = "ToUpperCase", .parameters = {STRING("target")}, .call = to_upper_case},
+    {.name = "Trim",
+     .parameters = {STRING("target"), {"replacement", OTTL_PARAMETER_LITERAL_STRING, true}},
+     .call = trim},
+    {.name = "TrimPrefix", .parameters = {STRING("target"), STRING("prefix")}, .call = trim_prefix},
+    {.name = "TrimSuffix", .parameters = {STRING("target"), STRING("suffix")}, .call = trim_suffix},
+    {.name = NULL},
+};

@@ -1,0 +1,192 @@
+#include "core/ottl/ottl_value.h"
+
+#include <assert.h>
+
+struct ottl_value ottl_value_of_any(struct slice payload)
+{
+    struct any_value any = any_value_read(payload);
+    switch (any.kind) {
+    case ANY_VALUE_STRING:
+        return ottl_string(any.bytes);
+    case ANY_VALUE_BOOL:
+        return ottl_bool(any.truth);
+    case ANY_VALUE_INT:
+        return ottl_int(any.integer);
+    case ANY_VALUE_DOUBLE:
+        return ottl_float(any.real);
+    case ANY_VALUE_BYTES:
+        return (struct ottl_value){.kind = OTTL_BYTES, .bytes = any.bytes};
+    case ANY_VALUE_ARRAY:
+        return (struct ottl_value){.kind = OTTL_LIST, .bytes = any.bytes};
+    case ANY_VALUE_KVLIST:
+        return (struct ottl_value){.kind = OTTL_MAP, .bytes = any.bytes};
+    default:
+        return (struct ottl_value){.kind = OTTL_NIL};
+    }
+}
+
+const char *ottl_type_name(const struct ottl_value *value)
+{
+    static const char *const names[] = {
+        [OTTL_NIL] = "nil",
+        [OTTL_BOOL] = "bool",
+        [OTTL_INT] = "int64",
+        [OTTL_FLOAT] = "float64",
+        [OTTL_STRING] = "string",
+        [OTTL_BYTES] = "[]uint8",
+        [OTTL_TIME] = "time.Time",
+        [OTTL_DURATION] = "time.Duration",
+        [OTTL_TRACE_ID] = "pcommon.TraceID",
+        [OTTL_SPAN_ID] = "pcommon.SpanID",
+        [OTTL_MAP] = "pcommon.Map",
+        [OTTL_LIST] = "pcommon.Slice",
+        [OTTL_STATUS] = "ptrace.Status",
+        [OTTL_MESSAGES] = "ptrace.SpanEventSlice",
+    };
+    if (value->kind == OTTL_LIST && value->form != OTTL_FORM_BYTES)
+        return value->form == OTTL_FORM_SPLIT ? "[]string" : "[]interface {}";
+    return names[value->kind];
+}
+
+const char *ottl_data_type_name(const struct ottl_value *value)
+{
+    switch (value->kind) {
+    case OTTL_NIL:
+        return "Empty";
+    case OTTL_BOOL:
+        return "Bool";
+    case OTTL_INT:
+        return "Int";
+    case OTTL_FLOAT:
+        return "Double";
+    case OTTL_STRING:
+        return "Str";
+    case OTTL_BYTES:
+        return "Bytes";
+    default:
+        return ottl_type_name(value);
+    }
+}
+
+/* ---- maps and lists ---- */
+
+static bool has_entries(const struct ottl_value *value)
+{
+    return value->form == OTTL_FORM_ENTRIES;
+}
+
+/* The next string ends at a separator or, without one, after a character. */
+static bool split_next(struct ottl_cursor *cursor, struct ottl_entry *out)
+{
+    const struct ottl_split *split = cursor->of.split;
+    struct slice rest = {0};
+    if (cursor->next < split->text.size)
+        rest = slice_of(split->text.data + cursor->next, split->text.size - cursor->next);
+    if (cursor->is_ended || (split->separator.size == 0 && rest.size == 0))
+        return false;
+    size_t size;
+    if (split->separator.size == 0) {
+        size = text_utf8_length(rest.data, rest.size);
+        size = size > 0 ? size : 1;
+    } else {
+        const uint8_t *end = rest.size > 0 ? memmem(rest.data, rest.size, split->separator.data,
+                                                    split->separator.size)
+                                           : NULL;
+        cursor->is_ended = !end;
+        size = end ? (size_t)(end - rest.data) : rest.size;
+    }
+    cursor->next += size + split->separator.size;
+    out->value = ottl_string(slice_of(rest.data, size));
+    return true;
+}
+
+struct ottl_cursor ottl_cursor(const struct ottl_value *of)
+{
+    struct ottl_cursor cursor = {.of = *of};
+    assert(of->kind == OTTL_MAP || of->kind == OTTL_LIST || of->kind == OTTL_MESSAGES);
+    if (of->form == OTTL_FORM_ATTRIBUTES)
+        cursor.attribute = attribute_first(*of->message, of->number);
+    else if (of->form == OTTL_FORM_BYTES)
+        cursor.attribute = attribute_first(message_iter_bytes(of->bytes),
+                                           of->kind == OTTL_MAP ? (uint32_t)KEY_VALUE_LIST_VALUES
+                                                                : (uint32_t)ARRAY_VALUE_VALUES);
+    return cursor;
+}
+
+bool ottl_cursor_next(struct ottl_cursor *cursor, struct ottl_entry *out)
+{
+    struct attribute *attribute = &cursor->attribute;
+    *out = (struct ottl_entry){0};
+    if (cursor->of.form == OTTL_FORM_SPLIT)
+        return split_next(cursor, out);
+    if (has_entries(&cursor->of)) {
+        if (cursor->next == cursor->of.count)
+            return false;
+        *out = cursor->of.entries[cursor->next++];
+        return true;
+    }
+    if (cursor->of.kind == OTTL_MAP) {
+        if (!attribute_next(attribute))
+            return false;
+        *out = (struct ottl_entry){attribute->pair.key, ottl_value_of_any(attribute->pair.value)};
+        return true;
+    }
+    if (!message_next_bytes(&attribute->it, attribute->number, &attribute->field))
+        return false;
+    if (cursor->of.kind == OTTL_LIST)
+        out->value = ottl_value_of_any(attribute->field.wire.bytes);
+    return true;
+}
+
+uint32_t ottl_value_count(const struct ottl_value *value)
+{
+    struct ottl_cursor cursor = ottl_cursor(value);
+    struct ottl_entry entry;
+    uint32_t count = 0;
+    if (has_entries(value))
+        return value->count;
+    while (ottl_cursor_next(&cursor, &entry))
+        count++;
+    return count;
+}
+
+bool ottl_map_get(const struct ottl_value *map, struct slice key, struct ottl_value *out)
+{
+    struct ottl_cursor cursor = ottl_cursor(map);
+    struct ottl_entry entry;
+    struct attribute attribute;
+    assert(map->kind == OTTL_MAP);
+    if (map->form == OTTL_FORM_ATTRIBUTES) {
+        if (!attributes_find(*map->message, map->number, key, &attribute))
+            return false;
+        *out = ottl_value_of_any(attribute.pair.value);
+        return true;
+    }
+    while (ottl_cursor_next(&cursor, &entry))
+        if (slice_equal(entry.key, key)) {
+            *out = entry.value;
+            return true;
+        }
+    return false;
+}
+
+bool ottl_list_get(const struct ottl_value *list, int64_t index, struct ottl_value *out)
+{
+    struct ottl_cursor cursor = ottl_cursor(list);
+    struct ottl_entry entry;
+    assert(list->kind == OTTL_LIST);
+    if (index < 0)
+        return false;
+    if (has_entries(list)) {
+        if (index >= list->count)
+            return false;
+        *out = list->entries[index].value;
+        return true;
+    }
+    while (ottl_cursor_next(&cursor, &entry))
+        if (index-- == 0) {
+            *out = entry.value;
+            return true;
+        }
+    return false;
+}

@@ -1,0 +1,71 @@
+/*
+ * Any bytes as a condition and as a statement of OTTL, which are evaluated on a span; and as a
+ * regular expression.
+ */
+#include "core/data/otlp.h"
+#include "core/data/wire_writer.h"
+#include "core/ottl/ottl.h"
+#include "core/ottl/ottl_parser.h"
+#include "core/ottl/ottl_regex.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void parse(struct slice text)
+{
+    struct arena arena;
+    struct ottl_statement parsed;
+    struct error err;
+    arena_init(&arena, NULL);
+    if (ottl_parse_condition(text, &arena, &parsed, &err) && (parsed.editor || !parsed.condition))
+        abort();
+    if (ottl_parse_statement(text, &arena, &parsed, &err) && !parsed.editor)
+        abort();
+    arena_deinit(&arena);
+}
+
+/* A span {name: "abc", kind: 2, attributes: {a: "x", l: [1, {}]}}, in a scope, in a resource. */
+static const uint8_t span[] = {0x2a, 3, 'a',  'b', 'c',  0x30, 2,    0x4a, 8,    0x0a, 1,    'a',
+                               0x12, 3, 0x0a, 1,   'x',  0x4a, 15,   0x0a, 1,    'l',  0x12, 10,
+                               0x2a, 8, 0x0a, 2,   0x18, 1,    0x0a, 2,    0x32, 0};
+static const uint8_t resource[] = {0x0a, 10, 0x0a, 8, 0x0a, 1, 'a', 0x12, 3, 0x0a, 1, 'r'};
+static const uint8_t scope_spans[] = {0x0a, 3, 0x0a, 1, 's'};
+
+static void evaluate(enum ottl_context context, struct slice text)
+{
+    struct error err;
+    struct ottl_item item;
+    struct ottl_program *program =
+        ottl_compile_condition(context, text, OTTL_PREFIX_OPTIONAL, &err);
+    if (!program)
+        return;
+    struct ottl_evaluator *evaluator = ottl_evaluator_new(program);
+    ottl_item_begin(&item);
+    ottl_item_set_group(&item, message_iter_bytes(slice_of(resource, sizeof resource)));
+    ottl_item_set_scope_group(&item, message_iter_bytes(slice_of(scope_spans, sizeof scope_spans)));
+    ottl_item_set_span(&item, message_iter_bytes(slice_of(span, sizeof span)));
+    enum ottl_result result = ottl_evaluate(evaluator, &item);
+    if (ottl_evaluate(evaluator, &item) != result)
+        abort();
+    ottl_evaluator_free(evaluator);
+    ottl_program_free(program);
+}
+
+/* A translated pattern must be one that PCRE2 takes, unless it is too large. */
+static void compile_pattern(struct slice text)
+{
+    struct error err;
+    ottl_regex_free(ottl_regex_new(text, &err));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct slice text = slice_of(size > 0 ? data : (const uint8_t *)"", size);
+    parse(text);
+    evaluate(OTTL_SPAN, text);
+    evaluate(OTTL_RESOURCE, text);
+    if (size <= 4096)
+        compile_pattern(text);
+    return 0;
+}

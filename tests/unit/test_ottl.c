@@ -1,0 +1,589 @@
+#include "core/base/arena.h"
+#include "core/data/otlp.h"
+#include "core/ottl/ottl.h"
+#include "tests/unit/expect_text.h"
+#include "tests/unit/pipeline_fixture.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define TEXT(key, text) "{\"key\":\"" key "\",\"value\":{\"stringValue\":\"" text "\"}}"
+#define VALUE(key, value) "{\"key\":\"" key "\",\"value\":{" value "}}"
+
+static const char request_json[] =
+    "{\"resourceSpans\":[{\"schemaUrl\":\"https://"
+    "r\",\"resource\":{\"droppedAttributesCount\":7,"
+    "\"attributes\":[" TEXT("service.name", "shop") "," VALUE(
+        "replicas",
+        "\"intValue\":\"3\"") "]},\"scopeSpans\":[{\"schemaUrl\":\"https://"
+                              "s\",\"scope\":{\"name\":\"lib\",\"version\":\"1\","
+                              "\"droppedAttributesCount\":8,\"attributes\":[" TEXT(
+                                  "a",
+                                  "in scope") "]},\"spans\":[{"
+                                              "\"traceId\":"
+                                              "\"0102030405060708090a0b0c0d0e"
+                                              "0f10\",\"spanId\":"
+                                              "\"a1a2a3a4a5a6a7a8\","
+                                              "\"traceState\":\"k=v, "
+                                              "other=x-y\",\"name\":\"GET "
+                                              "/cart\",\"kind\":2,"
+                                              "\"startTimeUnixNano\":"
+                                              "\"1000000000\","
+                                              "\"endTimeUnixNano\":"
+                                              "\"3500000000\","
+                                              "\"droppedAttributesCount\":1,"
+                                              "\"droppedEventsCount\":2,"
+                                              "\"droppedLinksCount\":3,"
+                                              "\"flags\":257,"
+                                              "\"events\":[{\"name\":\"e\"},{"
+                                              "\"name\":\"f\"}],\"links\":[],"
+                                              "\"status\":{\"code\":2,"
+                                              "\"message\":\"bad\"},"
+                                              "\"attributes\":[" TEXT(
+                                                  "s",
+                                                  "t"
+                                                  "e"
+                                                  "x"
+                                                  "t") "," TEXT("empty",
+                                                                "") "," VALUE("i",
+                                                                              "\"intValue\":"
+                                                                              "\"5\"") "," VALUE("b"
+                                                                                                 "i"
+                                                                                                 "g",
+                                                                                                 "\"intValue\":"
+                                                                                                 "\"9007199254740993"
+                                                                                                 "\"") "," VALUE("d",
+                                                                                                                 "\"d"
+                                                                                                                 "oub"
+                                                                                                                 "leV"
+                                                                                                                 "alu"
+                                                                                                                 "e\""
+                                                                                                                 ":1."
+                                                                                                                 "5") "," VALUE("t", "\"boolValue\":true") "," VALUE("f", "\"boolValue\":false") "," VALUE("bytes",
+                                                                                                                                                                                                           "\"bytesValue\":\"AQL/\"") "," VALUE("nan", "\"doubleValue\":\"NaN\"") ","
+                                                                                                                                                                                                                                                                                  "{\"key\":\"none\"}," VALUE("list", "\"arrayValue\":{\"values\":[{\"intValue\":\"1\"},{\"stringValue\":\"x\"}]}") "," VALUE("maps", "\"arrayValue\":{\"values\":[{\"kvlistValue\":{\"values\":[" VALUE("a",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                         "\"intValue\":\"1\"") "]}}]}") "," VALUE("map", "\"kvlistValue\":{\"values\":[" VALUE("b", "\"doubleValue\":2") "," TEXT("a", "<&>") "," VALUE("in", "\"kvlistValue\":{\"values\":[" TEXT("deep",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                   "yes") "]}") "]}") "," TEXT("twice", "first") "," TEXT("twice",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "second") "," TEXT("key",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                             "s") "," TEXT("umlaut",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                           "\xc3\x84rger") "," VALUE("min",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                     "\"intValue\":\"-9223372036854775808\"") "]}]}]}]}";
+
+/* The request, as far as its only span. */
+struct sample {
+    struct buffer *request;
+    struct ottl_item item;
+};
+
+static struct message_field first(struct message_iter message, uint32_t number)
+{
+    struct message_field field;
+    assert_true(message_next_bytes(&message, number, &field));
+    return field;
+}
+
+static void sample_init(struct sample *sample)
+{
+    sample->request = fixture_encode(SIGNAL_TRACES, request_json);
+    struct message_field fields[3];
+    fields[0] = first(message_iter_bytes(buffer_slice(sample->request)), REQUEST_GROUPS);
+    fields[1] = first(message_iter_bytes(fields[0].wire.bytes), GROUP_SCOPES);
+    fields[2] = first(message_iter_bytes(fields[1].wire.bytes), SCOPE_ITEMS);
+    ottl_item_begin(&sample->item);
+    ottl_item_set_fields(&sample->item, fields, NULL);
+}
+
+/* Returns "true", "false", the error of the evaluation after "? ", or that of the compiler after
+ * "! ". */
+static const char *result_of(enum ottl_context context, const char *condition,
+                             enum ottl_prefix prefix, const struct ottl_item *item,
+                             struct text *out)
+{
+    struct error err;
+    text_clear(out);
+    struct ottl_program *program =
+        ottl_compile_condition(context, slice_of_string(condition), prefix, &err);
+    if (!program) {
+        text_printf(out, "! %s", err.text);
+        return text_string(out);
+    }
+    struct ottl_evaluator *evaluator = ottl_evaluator_new(program);
+    enum ottl_result result = ottl_evaluate(evaluator, item);
+    assert_int_equal(ottl_evaluate(evaluator, item), result); /* what was kept is the same */
+    if (result == OTTL_FAILED)
+        text_printf(out, "? %s", ottl_evaluator_error(evaluator));
+    else
+        text_append(out, result == OTTL_MATCH ? "true" : "false");
+    ottl_evaluator_free(evaluator);
+    ottl_program_free(program);
+    return text_string(out);
+}
+
+struct row {
+    const char *condition;
+    const char *wanted;
+};
+
+static void check(enum ottl_context context, enum ottl_prefix prefix, const struct row *rows,
+                  size_t count)
+{
+    struct sample sample;
+    struct text got = {0};
+    sample_init(&sample);
+    for (size_t i = 0; i < count; i++)
+        expect_text_of(rows[i].condition,
+                       result_of(context, rows[i].condition, prefix, &sample.item, &got),
+                       rows[i].wanted);
+    text_deinit(&got);
+    buffer_unref(sample.request);
+}
+
+#define CHECK(context, prefix, rows) check(context, prefix, rows, sizeof(rows) / sizeof *(rows))
+
+/* ---- comparison ---- */
+
+static const struct row comparisons[] = {
+    {"1 == 1.0 and 1 <= 1.5 and 2.5 > 2", "true"},
+    {"attributes[\"big\"] == 9007199254740992.0", "true"},
+    {"attributes[\"i\"] >= 5 and attributes[\"i\"] < 6 and attributes[\"i\"] != 6", "true"},
+    {"\"a\" < \"b\" and \"a\" <= \"a\" and \"b\" > \"a\" and \"a\" < \"aa\"", "true"},
+    {"false < true and true >= true and not true < false", "true"},
+    {"0x01 < 0x02 and 0x0102 > 0x01 and 0x01 == 0x01", "true"},
+    {"nil == nil and nil <= nil and nil >= nil", "true"},
+    {"nil < nil or nil > nil or nil != nil", "false"},
+    {"attributes[\"gone\"] == nil and attributes[\"none\"] == nil", "true"},
+    {"attributes[\"none\"] == attributes[\"gone\"]", "true"},
+    {"attributes[\"s\"] == nil or attributes[\"s\"] < nil or nil > attributes[\"s\"]", "false"},
+    {"attributes[\"s\"] != nil", "true"},
+    /* other pairs: not equal, no error */
+    {"attributes[\"s\"] != 1 and not attributes[\"s\"] < 1 and not 1 >= attributes[\"s\"]", "true"},
+    {"attributes[\"empty\"] == nil", "false"},
+    {"{} == nil or [] == nil or 0x61 == \"a\" or true == 1", "false"},
+    {"attributes[\"nan\"] == attributes[\"nan\"] or attributes[\"nan\"] >= 0.0", "false"},
+    {"attributes[\"nan\"] != attributes[\"nan\"]", "true"},
+    /* maps and lists */
+    {"attributes[\"map\"] == {\"in\": {\"deep\": \"yes\"}, \"a\": \"<&>\", \"b\": 2.0}", "true"},
+    {"attributes[\"map\"] == {\"in\": {\"deep\": \"yes\"}, \"a\": \"<&>\", \"b\": 2}", "false"},
+    {"attributes[\"map\"] != {\"b\": 2.0}", "true"},
+    {"attributes[\"map\"] <= attributes[\"map\"]", "false"},
+    {"attributes != attributes", "true"}, /* one of them is NaN */
+    {"resource.attributes == resource.attributes and resource.attributes != attributes", "true"},
+    {"attributes[\"list\"] == [1, \"x\"]", "true"},
+    {"attributes[\"list\"] == [1.0, \"x\"] or attributes[\"list\"] == [1]", "false"},
+    {"attributes[\"maps\"] == [{\"a\": 1}]", "false"}, /* as in the Collector */
+    {"attributes[\"maps\"][0] == {\"a\": 1}", "true"},
+    {"[] == [] and {} == {} and [nil] == [nil]", "true"},
+    {"{\"a\": 1, \"a\": 2} == {\"a\": 2}", "true"},
+    {"Split(\"a,b\", \",\") == Split(\"a;b\", \";\")", "true"},
+    {"Split(\"a,b\", \",\") == [\"a\", \"b\"]", "false"},
+    /* ids */
+    {"trace_id == trace_id and span_id != parent_span_id", "true"},
+    {"trace_id == 0x0102030405060708090a0b0c0d0e0f10 or parent_span_id == nil", "false"},
+    {"trace_id < trace_id or span_id == trace_id", "false"},
+    {"status == status and events == events and events != links", "true"},
+    /* not, and, or */
+    {"not attributes[\"i\"] == 5", "false"},
+    {"not true or true and false or 1 == 1", "true"},
+    {"1/0 == 1 or true", "true"},
+    {"false and 1/0 == 1", "false"},
+    {"1/0 == 1 or name == \"x\"", "? attempted to divide by 0"},
+    {"name == \"GET /cart\" or 1/0 == 1", "true"},
+    {"not (1/0 == 1)", "? attempted to divide by 0"},
+};
+
+static void values_are_compared(void **state)
+{
+    (void)state;
+    CHECK(OTTL_SPAN, OTTL_PREFIX_OPTIONAL, comparisons);
+}
+
+/* ---- mathematics ---- */
+
+static const struct row sums[] = {
+    {"1 + 2 * 3 - 4 / 2 == 5 and (1 + 2) * 3 == 9", "true"},
+    {"7 / 2 == 3 and -7 / 2 == -3 and 7 / 2.0 == 3.5", "true"},
+    {"9223372036854775807 + 1 == attributes[\"min\"]", "true"},
+    {"attributes[\"min\"] / -1 == attributes[\"min\"] and -attributes[\"min\"] < 0", "true"},
+    {"attributes[\"i\"] - 1 == 4 and 1 + attributes[\"d\"] == 2.5", "true"},
+    {"-attributes[\"i\"] == -5 and +attributes[\"i\"] == 5", "true"},
+    {"1.0 / 0 == 1", "? attempted to divide by 0"},
+    {"1 / 0.0 == 1", "? attempted to divide by 0"},
+    {"end_time - start_time == Duration(\"2.5s\")", "true"},
+    {"start_time + Duration(\"2500ms\") == end_time", "true"},
+    {"Duration(\"2s\") + start_time < end_time and end_time - Duration(\"1s\") > start_time",
+     "true"},
+    {"Duration(\"1m\") - Duration(\"1s\") == Duration(\"59s\")", "true"},
+    {"Duration(\"1m\") * 2 == Duration(\"2m\")",
+     "? only addition and subtraction supported for time.Time and time.Duration"},
+    {"start_time + end_time == 1", "? time.Time cannot be added to time.Time"},
+    {"Duration(\"1s\") - start_time == 1", "? time.Time cannot be subtracted from time.Duration"},
+    {"nil == attributes[\"gone\"] + 1",
+     "? <nil> must be int64, float64, time.Time or time.Duration"},
+    {"1 + attributes[\"gone\"] == 1", "? <nil> must be int64 or float64"},
+    {"attributes[\"s\"] + 1 == 1", "? text must be int64, float64, time.Time or time.Duration"},
+    {"-attributes[\"s\"] == 1", "? unsupported unary minus operation on type string"},
+};
+
+static void numbers_and_times_are_computed(void **state)
+{
+    (void)state;
+    CHECK(OTTL_SPAN, OTTL_PREFIX_OPTIONAL, sums);
+}
+
+/* ---- paths ---- */
+
+static const struct row paths[] = {
+    {"trace_id.string == \"0102030405060708090a0b0c0d0e0f10\"", "true"},
+    {"span_id.string == \"a1a2a3a4a5a6a7a8\" and parent_span_id.string == \"0000000000000000\"",
+     "true"},
+    {"trace_state == \"k=v, other=x-y\" and trace_state[\"other\"] == \"x-y\"", "true"},
+    {"trace_state[\"k\"] == \"v\" and trace_state[\"gone\"] == \"\"", "true"},
+    {"name == \"GET /cart\" and span.name == name", "true"},
+    {"kind == SPAN_KIND_SERVER and kind == 2 and kind.string == \"Server\"", "true"},
+    {"kind.deprecated_string == \"SPAN_KIND_SERVER\"", "true"},
+    {"start_time_unix_nano == 1000000000 and end_time_unix_nano == 3500000000", "true"},
+    {"dropped_attributes_count == 1 and dropped_events_count == 2 and dropped_links_count == 3",
+     "true"},
+    {"flags == 257 and status.code == STATUS_CODE_ERROR and status.message == \"bad\"", "true"},
+    {"Len(events) == 2 and Len(links) == 0", "true"},
+    {"resource.attributes[\"service.name\"] == \"shop\" and resource.schema_url == \"https://r\"",
+     "true"},
+    {"resource.dropped_attributes_count == 7 and resource.attributes[\"replicas\"] == 3", "true"},
+    {"scope.name == \"lib\" and instrumentation_scope.version == \"1\"", "true"},
+    {"scope.schema_url == \"https://s\" and scope.dropped_attributes_count == 8", "true"},
+    {"scope.attributes[\"a\"] == \"in scope\"", "true"},
+    /* keys */
+    {"attributes[\"map\"][\"in\"][\"deep\"] == \"yes\"", "true"},
+    {"attributes[\"list\"][1] == \"x\" and attributes[\"list\"][0] == 1", "true"},
+    {"attributes[attributes[\"key\"]] == \"text\"", "true"},
+    {"attributes[\"list\"][attributes[\"i\"] - 4] == \"x\"", "true"},
+    {"attributes[\"twice\"] == \"first\"", "true"},
+    {"attributes[\"gone\"][\"deeper\"][1] == nil and attributes[\"map\"][\"x\"][\"y\"] == nil",
+     "true"},
+    {"attributes[\"s\"][\"x\"] == nil", "? type Str does not support string indexing"},
+    {"attributes[\"none\"][\"x\"] == nil", "? type Empty does not support string indexing"},
+    {"attributes[\"list\"][2] == nil", "? index 2 out of bounds"},
+    {"attributes[\"list\"][-1] == nil", "? index -1 out of bounds"},
+    {"attributes[\"list\"][\"x\"] == nil",
+     "? could not resolve key for map/slice, expecting 'int64' but got 'string'"},
+    {"attributes[1] == nil",
+     "? could not resolve key for map/slice, expecting 'string' but got 'int64'"},
+    {"Split(name, \" \")[1] == \"/cart\"", "true"},
+    {"Split(name, \" \")[2] == \"\"", "? index 2 out of bounds"},
+    {"Split(name, \" \")[\"a\"] == \"\"", "? type []string does not support string indexing"},
+};
+
+static void paths_are_read(void **state)
+{
+    (void)state;
+    CHECK(OTTL_SPAN, OTTL_PREFIX_OPTIONAL, paths);
+}
+
+static const struct row resource_rows[] = {
+    {"attributes[\"service.name\"] == \"shop\" and resource.attributes[\"x\"] == nil", "true"},
+    {"dropped_attributes_count == 7", "true"},
+    {"IsRootSpan()", "! unable to parse OTTL condition \"IsRootSpan()\": 1:1: the context resource "
+                     "has no function \"IsRootSpan\""},
+    {"span.name == \"x\"",
+     "! unable to parse OTTL condition \"span.name == \"x\"\": 1:1: context \"span\" from path "
+     "\"span.name\" is not valid, it must be replaced by one of: \"resource\""},
+    {"dropped_attributes_count == STATUS_CODE_OK",
+     "! unable to parse OTTL condition \"dropped_attributes_count == STATUS_CODE_OK\": 1:29: the "
+     "context resource has no enum symbols, but got \"STATUS_CODE_OK\""},
+};
+
+static const struct row scope_rows[] = {
+    {"name == \"lib\" and scope.version == \"1\" and resource.attributes[\"replicas\"] == 3",
+     "true"},
+};
+
+static const struct row prefixed[] = {
+    {"span.name == \"GET /cart\" and resource.attributes[\"replicas\"] == 3", "true"},
+    {"name == \"x\"", "! unable to parse OTTL condition \"name == \"x\"\": 1:1: missing context "
+                      "name for path \"name\"; write \"span.name\""},
+    {"span.status.code == 2 and span.trace_id.string != \"\"", "true"},
+};
+
+static void each_context_has_its_paths(void **state)
+{
+    (void)state;
+    CHECK(OTTL_RESOURCE, OTTL_PREFIX_OPTIONAL, resource_rows);
+    CHECK(OTTL_SCOPE, OTTL_PREFIX_OPTIONAL, scope_rows);
+    CHECK(OTTL_SPAN, OTTL_PREFIX_REQUIRED, prefixed);
+}
+
+/* ---- functions ---- */
+
+static const struct row functions[] = {
+    {"IsMatch(name, \"^GET /c[a-z]+$\") and not IsMatch(name, \"cart.\")", "true"},
+    {"IsMatch(attributes[\"gone\"], \".*\")", "false"},
+    {"IsMatch(attributes[\"i\"], \"^5$\") and IsMatch(attributes[\"d\"], \"^1\\\\.5$\")", "true"},
+    {"IsMatch(attributes[\"t\"], \"true\") and IsMatch(attributes[\"bytes\"], \"^0102ff$\")",
+     "true"},
+    {"IsMatch(1.0, \"^1$\") and IsMatch(\"x\", \"\")", "true"},
+    {"String(attributes[\"map\"]) == "
+     "\"{\\\"a\\\":\\\"\\\\u003c\\\\u0026\\\\u003e\\\",\\\"b\\\":2,\\\"in\\\":{\\\"deep\\\":"
+     "\\\"yes\\\"}}\"",
+     "true"},
+    {"String(attributes[\"list\"]) == \"[1,\\\"x\\\"]\"", "true"},
+    {"String([1.5, .000001, .0000001, 1000000000000000000000.0, nil, 0x01]) == "
+     "\"[1.5,0.000001,1e-07,1e+21,null,\\\"AQ==\\\"]\"",
+     "true"},
+    {"String(nil) == nil", "true"},
+    {"String(attributes[\"nan\"]) == \"\"", "? json: unsupported value: NaN"},
+    {"String(start_time) == \"\\\"1970-01-01T00:00:01Z\\\"\" and String(Duration(\"1s\")) == "
+     "\"1000000000\"",
+     "true"},
+    {"String(span_id) == \"[161,162,163,164,165,166,167,168]\"", "true"},
+    {"String(status) == \"\"", "? unsupported type: ptrace.Status"},
+    {"IsString(name) and IsInt(attributes[\"i\"]) and IsDouble(attributes[\"d\"])", "true"},
+    {"IsBool(attributes[\"f\"]) and IsMap(attributes) and IsList(attributes[\"list\"])", "true"},
+    {"IsString(nil) or IsMap(nil) or IsString(attributes[\"i\"]) or IsInt(1.0)", "false"},
+    {"IsList(Split(\"a\", \",\")) and IsList(events) and IsList([1])", "true"},
+    {"IsEmpty(nil) and IsEmpty(\"\") and IsEmpty(0) and IsEmpty(false) and IsEmpty({})", "true"},
+    {"IsEmpty(parent_span_id) and not IsEmpty(span_id) and not IsEmpty(1)", "true"},
+    {"Concat([name, attributes[\"i\"], nil], \"-\") == \"GET /cart-5-<nil>\"", "true"},
+    {"Concat([], \"-\") == \"\"", "true"},
+    {"Concat([name], attributes[\"i\"]) == \"\"", "? expected string but got int64"},
+    {"HasPrefix(name, \"GET\") and HasSuffix(name, \"cart\") and not HasPrefix(\"a\", \"ab\")",
+     "true"},
+    {"HasPrefix(attributes[\"gone\"], \"x\")", "? expected string but got nil"},
+    {"Len(name) == 9 and Len(attributes[\"list\"]) == 2 and Len(attributes[\"map\"]) == 3", "true"},
+    {"Len(Split(\"a,b,\", \",\")) == 3 and Len(Split(\"\", \",\")) == 1", "true"},
+    {"Len(Split(\"\", \"\")) == 0 and Split(\"a\xc3\xa4\", \"\")[1] == \"\xc3\xa4\"", "true"},
+    {"Int(\"12\") == 12 and Int(2.9) == 2 and Int(true) == 1 and Int(nil) == nil", "true"},
+    {"Int(\"-5\") == -5 and Int(\"+5\") == 5 and Int(attributes[\"d\"]) == 1", "true"},
+    {"Int(\"12x\") == nil",
+     "! unable to parse OTTL condition \"Int(\"12x\") == nil\": 1:5: error while parsing arguments "
+     "for call to "
+     "\"Int\": invalid argument at position 0: could not convert to an integer"},
+    {"Int(attributes[\"map\"]) == nil", "? unsupported type: pcommon.Map"},
+    {"Double(\"1.5\") == 1.5 and Double(1) == 1.0 and Double(false) == 0.0", "true"},
+    {"Double(\"1.5 \") == 1.5",
+     "! unable to parse OTTL condition \"Double(\"1.5 \") == 1.5\": 1:8: error while parsing "
+     "arguments for call to "
+     "\"Double\": invalid argument at position 0: could not convert to a float"},
+    {"Bool(\"true\") and Bool(1) and not Bool(0.0) and not Bool(\"F\")", "true"},
+    {"Bool(\"yes\")", "! unable to parse OTTL condition \"Bool(\"yes\")\": 1:6: error while "
+                      "parsing arguments for call to "
+                      "\"Bool\": invalid argument at position 0: could not convert to a bool"},
+    {"Bool(nil)",
+     "? value returned from Converter in constant expression must be bool but got <nil>"},
+    {"Len(name)",
+     "? value returned from Converter in constant expression must be bool but got int64"},
+    {"Duration(\"1h2m3.5s\") == Duration(\"3723.5s\") and Seconds(Duration(\"1500ms\")) == 1.5",
+     "true"},
+    {"Milliseconds(end_time - start_time) == 2500 and Hours(Duration(\"90m\")) == 1.5", "true"},
+    {"Duration(\"1d\") == Duration(\"24h\")", "? time: invalid duration \"1d\""},
+    {"IsRootSpan()", "true"},
+    {"Substring(name, 4, 5) == \"/cart\" and Substring(target=name, length=3, start=0) == \"GET\"",
+     "true"},
+    {"Substring(attributes[\"umlaut\"], 0, 3, utf8_safe=true) == \"\xc3\x84r\"", "true"},
+    {"Substring(attributes[\"umlaut\"], 1, 2, true) == \"r\"", "true"},
+    {"Substring(name, 5, 5) == \"\"",
+     "? invalid range for substring function, start(5)+length(5) cannot be greater than the length "
+     "of target string(9)"},
+    {"Substring(name, 0, 0) == \"\"",
+     "? invalid length for substring function, 0 cannot be negative or zero"},
+    {"Substring(name, -1, 1) == \"\"",
+     "? invalid start for substring function, -1 cannot be negative"},
+    {"ToUpperCase(attributes[\"umlaut\"]) == \"\xc3\x84RGER\"", "true"},
+    {"ToLowerCase(attributes[\"umlaut\"]) == \"\xc3\xa4rger\"", "true"},
+    {"Trim(\"  a b \") == \"a b\" and Trim(\"xyaxy\", \"yx\") == \"a\"", "true"},
+    {"TrimPrefix(name, \"GET \") == \"/cart\" and TrimSuffix(name, \"/cart\") == \"GET \"", "true"},
+    {"Coalesce([nil, attributes[\"gone\"], attributes[\"i\"], 1/0]) == 5", "true"},
+};
+
+static void functions_are_called(void **state)
+{
+    (void)state;
+    CHECK(OTTL_SPAN, OTTL_PREFIX_OPTIONAL, functions);
+}
+
+/* ---- mistakes ---- */
+
+#define BAD(condition, quoted, error)                                                              \
+    {                                                                                              \
+        condition, "! unable to parse OTTL condition \"" quoted "\": " error                       \
+    }
+
+static const struct row mistakes[] = {
+    BAD("span.nme == 1", "span.nme == 1",
+        "1:6: segment \"nme\" from path \"span.nme\" is not a valid path nor a valid OTTL keyword "
+        "for the span context; did you mean \"name\"?"),
+    BAD("duration > 1", "duration > 1",
+        "1:1: segment \"duration\" from path \"duration\" is not a valid path nor a valid OTTL "
+        "keyword for the span context"),
+    BAD("attributes.foo == 1", "attributes.foo == 1",
+        "1:12: the path section \"foo\" was not used by the context - this likely means you are "
+        "using extra path sections"),
+    BAD("name[\"a\"] == 1", "name[\"a\"] == 1",
+        "1:1: the keys indexing \"name\" were not used by the context - this likely means you are "
+        "trying to index a path that does not support indexing"),
+    BAD("trace_state[\"a\"][\"b\"] == 1", "trace_state[\"a\"][\"b\"] == 1",
+        "1:1: must provide exactly 1 key when accessing trace_state"),
+    BAD("true and IsMach(name, \"x\")", "true and IsMach(name, \"x\")",
+        "1:10: undefined function \"IsMach\"; did you mean \"IsMatch\"?"),
+    BAD("ParseJSON(name) == 1", "ParseJSON(name) == 1",
+        "1:1: the function ParseJSON is not supported yet"),
+    BAD("kind == SPAN_KIND_X", "kind == SPAN_KIND_X", "1:9: enum symbol \"SPAN_KIND_X\" not found"),
+    BAD("IsMatch(name, \"(\")", "IsMatch(name, \"(\")",
+        "1:15: couldn't create function: the regex pattern supplied to IsMatch '(' is not a valid "
+        "pattern: error parsing regexp: missing closing ): `(`"),
+    BAD("IsMatch(name, name)", "IsMatch(name, name)",
+        "1:15: error while parsing arguments for call to \"IsMatch\": invalid argument at position "
+        "1: a pattern must be a literal string"),
+    BAD("Concat([name])== 1", "Concat([name])== 1",
+        "1:1: error while parsing arguments for call to \"Concat\": incorrect number of arguments. "
+        "Expected: 2 Received: 1"),
+    BAD("Concat(name, \"\") == 1", "Concat(name, \"\") == 1",
+        "1:8: error while parsing arguments for call to \"Concat\": invalid argument at position "
+        "0: must be a list, as [a, b]"),
+    BAD("Split(name, x=\"\") == 1", "Split(name, x=\"\") == 1",
+        "1:15: error while parsing arguments for call to \"Split\": no such parameter: x"),
+    BAD("Split(target=name, \"\") == 1", "Split(target=name, \"\") == 1",
+        "1:20: error while parsing arguments for call to \"Split\": unnamed argument used after "
+        "named argument"),
+    BAD("Split(name, target=name) == 1", "Split(name, target=name) == 1",
+        "1:1: argument \"delimiter\" of Split is missing"),
+    BAD("HasPrefix(1, \"a\")", "HasPrefix(1, \"a\")",
+        "1:11: error while parsing arguments for call to \"HasPrefix\": invalid argument at "
+        "position 0: expected string but got int64"),
+    BAD("Substring(name, 0, 1, name) == 1", "Substring(name, 0, 1, name) == 1",
+        "1:23: error while parsing arguments for call to \"Substring\": invalid argument at "
+        "position 3: must be a bool"),
+    BAD("otelcol.client.addr == 1", "otelcol.client.addr == 1",
+        "1:1: path \"otelcol.client.addr\": paths of otelcol are not supported here"),
+    BAD("limit(attributes, 100)", "limit(attributes, 100)",
+        "condition has invalid syntax: 1:1: converter names must start with an uppercase letter "
+        "but got 'limit'"),
+    BAD("Concat([name, \"-x\"]) == 1", "Concat([name, \"-x\"]) == 1",
+        "1:1: error while parsing arguments for call to \"Concat\": incorrect number of arguments. "
+        "Expected: 2 Received: 1"),
+    BAD("attributes[\"a\"] == null", "attributes[\"a\"] == null",
+        "1:20: segment \"null\" from path \"null\" is not a valid path nor a valid OTTL keyword "
+        "for the span context"),
+};
+
+static void mistakes_are_reported_at_start(void **state)
+{
+    (void)state;
+    CHECK(OTTL_SPAN, OTTL_PREFIX_OPTIONAL, mistakes);
+}
+
+/* ---- statements, contexts ---- */
+
+static void a_statement_has_a_condition(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"route()", "true"},
+        {"route() where name == \"x\"", "false"},
+        {"rout() where name == \"x\"",
+         "unable to parse OTTL statement \"rout() where name == \"x\"\": 1:1: undefined function "
+         "\"rout\"; the only one here is route()"},
+        {"route(name)",
+         "unable to parse OTTL statement \"route(name)\": 1:7: error while parsing arguments for "
+         "call to \"route\": incorrect number of arguments. Expected: 0 Received: 1"},
+    };
+    struct sample sample;
+    sample_init(&sample);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct error err;
+        struct ottl_program *program = ottl_compile_where(
+            OTTL_SPAN, slice_of_string(rows[i].condition), "route", OTTL_PREFIX_OPTIONAL, &err);
+        if (!program) {
+            expect_text(err.text, rows[i].wanted);
+            continue;
+        }
+        struct ottl_evaluator *evaluator = ottl_evaluator_new(program);
+        bool matches = ottl_evaluate(evaluator, &sample.item) == OTTL_MATCH;
+        expect_text(matches ? "true" : "false", rows[i].wanted);
+        ottl_evaluator_free(evaluator);
+        ottl_program_free(program);
+    }
+    buffer_unref(sample.request);
+}
+
+static void the_context_is_the_lowest_prefix(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"resource.attributes[\"a\"] == 1", "resource"},
+        {"resource.attributes[span.name] == 1", "span"},
+        {"IsMatch(instrumentation_scope.name, \"a\") or resource.attributes[\"a\"] == 1", "scope"},
+        {"Concat([span.name], \"\") == resource.schema_url", "span"},
+        {"attributes[\"a\"] == 1", NULL},
+        {"true", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        enum ottl_context context;
+        struct error err;
+        bool ok = ottl_infer_context(slice_of_string(rows[i].condition), false, &context, &err);
+        assert_int_equal(ok, rows[i].wanted != NULL);
+        if (ok)
+            expect_text(ottl_context_names[context], rows[i].wanted);
+    }
+}
+
+/* ---- what is kept for a resource ---- */
+
+static struct message_iter group_with(struct arena *arena, const char *service)
+{
+    char json[200];
+    snprintf(json, sizeof json, "{\"resourceSpans\":[{\"resource\":{\"attributes\":[%s%s%s]}}]}",
+             "{\"key\":\"service.name\",\"value\":{\"stringValue\":\"", service, "\"}}");
+    struct buffer *request = fixture_encode(SIGNAL_TRACES, json);
+    struct slice copy = arena_copy(arena, buffer_slice(request));
+    buffer_unref(request);
+    return message_iter_bytes(first(message_iter_bytes(copy), REQUEST_GROUPS).wire.bytes);
+}
+
+static void another_resource_is_evaluated_anew(void **state)
+{
+    (void)state;
+    struct arena arena;
+    struct error err;
+    arena_init(&arena, NULL);
+    struct ottl_program *program = ottl_compile_condition(
+        OTTL_SPAN,
+        SLICE("ToUpperCase(resource.attributes[\"service.name\"]) == \"B\" or span.name == \"x\""),
+        OTTL_PREFIX_REQUIRED, &err);
+    assert_non_null(program);
+    struct ottl_evaluator *evaluator = ottl_evaluator_new(program);
+    for (int batch = 0; batch < 3; batch++) {
+        struct ottl_item item;
+        ottl_item_begin(&item);
+        for (int i = 0; i < 4; i++) {
+            ottl_item_set_group(&item, group_with(&arena, i % 2 == batch % 2 ? "a" : "b"));
+            ottl_item_set_scope_group(&item, message_iter_bytes((struct slice){0}));
+            for (int span = 0; span < 3; span++) {
+                ottl_item_set_span(&item, message_iter_bytes((struct slice){0}));
+                assert_int_equal(ottl_evaluate(evaluator, &item),
+                                 i % 2 == batch % 2 ? OTTL_NO_MATCH : OTTL_MATCH);
+            }
+        }
+    }
+    ottl_evaluator_free(evaluator);
+    ottl_program_free(program);
+    arena_deinit(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_compared),
+        cmocka_unit_test(numbers_and_times_are_computed),
+        cmocka_unit_test(paths_are_read),
+        cmocka_unit_test(each_context_has_its_paths),
+        cmocka_unit_test(functions_are_called),
+        cmocka_unit_test(mistakes_are_reported_at_start),
+        cmocka_unit_test(a_statement_has_a_condition),
+        cmocka_unit_test(the_context_is_the_lowest_prefix),
+        cmocka_unit_test(another_resource_is_evaluated_anew),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
