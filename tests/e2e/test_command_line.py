@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,9 @@ from tests.oracle import backend, client, make, server, testing
 
 PROFCOL = os.environ["PROFCOL"]
 SOURCE = pathlib.Path(os.environ["PROFCOL_SOURCE"])
+UPDATE = "--update" in sys.argv
+if UPDATE:
+    sys.argv.remove("--update")
 GOOD = """
 receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:4317"}}}}
 processors: {batch: {timeout: 3s}}
@@ -76,7 +80,15 @@ class CommandTest(FileTest):
         self.assertIn('unknown command "validat", did you mean "validate"?', self.fails("validat"))
         self.assertIn("unknown command", self.fails("serve"))
         self.assertIn("unexpected argument", self.fails("validate", "x.yaml"))
-        self.assertIn("--nonsense", self.fails("--nonsense"))
+        self.assertIn('unknown option "--nonsense"', self.fails("--nonsense"))
+        self.assertIn('unknown option "--wrokers", did you mean "--workers"?', self.fails("--wrokers=2"))
+        self.assertIn('unknown option "-x"', self.fails("-x"))
+        self.assertIn('option "--watch" takes no value', self.fails("--watch=1"))
+        self.assertIn("a run does not take the option --diff", self.fails("--diff"))
+        self.assertIn("the command components does not take the option --config", self.fails("components", "--config", "x"))
+        self.assertIn('unknown command "validat", did you mean "validate"?', self.fails("help", "validat"))
+        for arguments in (["completion"], ["completion", "csh"], ["man", "intro"], ["completion", "bash", "zsh"]):
+            self.assertIn("Run `profcol --help`", self.fails(*arguments))
         self.assertIn("--config", self.fails("--config"))
         self.assertIn("missing equal sign", self.fails("validate", "--set", "a.b"))
         for value in ("0", "65", "x", "-1", "1.5", ""):
@@ -203,7 +215,7 @@ service:
 
     def test_output_that_cannot_be_written(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
-            for command in ("components", "reference", "schema", "print-config"):
+            for command in ("components", "reference", "schema", "print-config", "help", "version", "--version", "man"):
                 result = subprocess.run([PROFCOL, command], stdout=full, stderr=subprocess.PIPE, check=False, timeout=30)
                 self.assertEqual(result.returncode, 1, command)
 
@@ -213,6 +225,92 @@ service:
             result = run("--config", self.file(text), "--set", "service.telemetry.metrics.level=none")
             self.assertEqual(result.returncode, 1)
             self.assertRegex(result.stderr, rf"(?i)127\.0\.0\.1:{first.ports['grpc']}.*address already in use")
+
+
+class HelpTest(FileTest):
+    """Help, manual pages and completion. `--update` writes the expected help texts; review the diff."""
+
+    HELP = SOURCE / "tests" / "data" / "command_line"
+
+    def commands(self):
+        """Return the names of all commands, as the program lists them."""
+        return re.findall(r"^  profcol ([a-z]\S*)", self.fine("help").split("Commands:")[1], re.MULTILINE)
+
+    def complete(self, *words):
+        """Return what bash completes the last word to."""
+        script = self.file(self.fine("completion", "bash"), "completion.bash")
+        line = ('source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); compopt() { :; }; '
+                '_profcol; printf "%s\\n" "${COMPREPLY[@]}"')
+        result = subprocess.run(["bash", "-c", line, "bash", script, "profcol", *words], capture_output=True, text=True,
+                                cwd=self.directory, check=False, timeout=30)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return result.stdout.split()
+
+    def test_help(self):
+        expected = {"help.txt": self.fine("help")}
+        self.assertGreater(len(self.commands()), 8)
+        for command in self.commands():
+            expected[f"help-{command}.txt"] = self.fine("help", command)
+            self.assertEqual(self.fine(command, "--help"), self.fine("help", command))
+        self.assertEqual(self.fine("--help"), expected["help.txt"])
+        for name, text in expected.items():
+            if UPDATE:
+                (self.HELP / name).write_text(text)
+            self.assertEqual((self.HELP / name).read_text(), text, name)
+            self.assertLessEqual(max(map(len, text.splitlines())), 80, name)
+        self.assertEqual(sorted(path.name for path in self.HELP.iterdir()), sorted(expected))
+
+    def test_version_names_the_build(self):
+        text = self.fine("version")
+        self.assertTrue(text.startswith(self.fine("--version")))
+        self.assertRegex(text, r"\ncommit: (unknown|[0-9a-f]{12}(-dirty)?)\ncompiler: \S+ \d")
+        for library in ("libuv", "nghttp2", "protobuf-c", "jansson", "libyaml", "openssl", "zlib", "libdeflate", "zstd",
+                        "snappy", "lz4", "xxhash", "pcre2", "libcrypt"):
+            self.assertRegex(text, rf"\n  {library} +\d+\.\d+")
+
+    def test_exit_codes_are_documented(self):
+        for text in (self.fine("help"), self.fine("man"), (SOURCE / "docs" / "command-line.md").read_text()):
+            self.assertRegex(text, r"(?m)^\W*(fB)?0\b.*(\n.*)?Success")
+            self.assertRegex(text, r"(?m)^\W*(fB)?1\b.*(\n.*)?Failure")
+
+    def test_bash_completion(self):
+        self.file("", "one.yaml")
+        self.assertEqual(self.complete("val"), ["validate"])
+        self.assertLessEqual({*self.commands(), "--config", "--watch"}, set(self.complete("")))
+        self.assertEqual(self.complete("--work"), ["--workers"])
+        self.assertEqual(self.complete("--config", "on"), ["one.yaml"])
+        self.assertEqual(self.complete("--config", "=", "on"), ["one.yaml"])
+        self.assertEqual(self.complete("--config", "one.yaml", "validate", "--st"), ["--strict"])
+        self.assertEqual(self.complete("validate", "--diff", "on"), ["one.yaml"])
+        self.assertEqual(self.complete("validate", "--watc"), [])
+        self.assertEqual(self.complete("help", "val"), ["validate"])
+        self.assertEqual(self.complete("completion", "z"), ["zsh"])
+        self.assertEqual(self.complete("--signals", "p"), ["profiles"])
+
+    def test_completion_scripts(self):
+        for shell in ("bash", "zsh", "fish"):
+            text = self.fine("completion", shell)
+            for word in (*self.commands(), "config", "drain-timeout"):
+                self.assertIn(word, text, shell)
+            if shutil.which(shell):
+                result = subprocess.run([shell, "-n", self.file(text, shell)], capture_output=True, check=False, timeout=30)
+                self.assertEqual((result.returncode, result.stderr), (0, b""))
+
+    def test_manual_pages(self):
+        page = self.fine("man")
+        for word in self.commands():
+            self.assertIn(word.replace("-", "\\-"), page)
+        self.assertEqual(page, self.fine("man", "profcol"))
+        settings = self.fine("man", "profcol.yaml")
+        keys = re.findall(r"^\| `([a-z_.\[\]A-Z]+)` \|", self.fine("reference"), re.MULTILINE)
+        self.assertGreater(len(keys), 300)
+        for key in keys:
+            self.assertIn(f".TP\n\\fB{key}\\fR\n", settings)
+        if shutil.which("groff"):
+            for text in (page, settings):
+                result = subprocess.run(["groff", "-man", "-ww", "-W", "break", "-Tutf8", "-k"], input=text, capture_output=True, text=True,
+                                        check=False, timeout=60)
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
 
 
 class SecretTest(FileTest):
