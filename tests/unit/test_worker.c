@@ -31,9 +31,8 @@ static struct worker manual;
 
 static void tell(char what, int number)
 {
-    char text[16];
-    snprintf(text, sizeof text, "%s%c%d", story[0] ? " " : "", what, number);
-    strcat(story, text);
+    size_t size = strlen(story);
+    snprintf(story + size, sizeof story - size, "%s%c%d", size > 0 ? " " : "", what, number);
 }
 
 static struct note *note_of(struct timer *timer)
@@ -321,7 +320,7 @@ static void on_set_long(struct worker *worker, struct post *post)
     (void)post;
     fired = REAL_TIMERS - 1;
     alarms[0] = (struct alarm){.timer.on_timer = on_alarm};
-    worker_set_timer(worker, &alarms[0].timer, 3600 * 1000 * MS_NS);
+    worker_set_timer(worker, &alarms[0].timer, 3600000 * MS_NS);
 }
 
 static void on_set_short(struct worker *worker, struct post *post)
