@@ -43,6 +43,8 @@ struct bound_address {
     char *unix_path; /* a file to remove at the end; NULL: none */
     struct list servers;
     bool is_offered;
+    struct server *successor; /* has the same port on other addresses and takes over the clients
+                                 that wait here; NULL: none */
 };
 
 /* The addresses of this process. Servers are closed on workers. */
@@ -107,6 +109,11 @@ static void leave_bound(struct server *server)
         return;
     pthread_mutex_lock(&all_bound_lock);
     list_remove(&bound->servers, &server->bound_link);
+    for (struct list_link *link = all_bound.first; link; link = link->next) {
+        struct bound_address *other = container_of(link, struct bound_address, link);
+        if (other->successor == server)
+            other->successor = NULL;
+    }
     bool is_last = bound->servers.count == 0;
     if (is_last)
         list_remove(&all_bound, &bound->link);
@@ -185,6 +192,55 @@ static bool look_up(struct bind_address *address, const char *host, int family, 
     return true;
 }
 
+static uint16_t port_of(const struct bind_address *address)
+{
+    if (address->family == AF_INET)
+        return ntohs(((const struct sockaddr_in *)&address->storage)->sin_port);
+    if (address->family == AF_INET6)
+        return ntohs(((const struct sockaddr_in6 *)&address->storage)->sin6_port);
+    return 0;
+}
+
+static bool bind_and_listen(int fd, const struct bind_address *address)
+{
+    return bind(fd, (const struct sockaddr *)&address->storage, address->size) == 0 &&
+           listen(fd, SOMAXCONN) == 0;
+}
+
+static void set_reuse_port(const struct bound_address *bound, int on)
+{
+    for (struct list_link *link = bound->servers.first; link; link = link->next)
+        setsockopt(container_of(link, struct server, bound_link)->listen_fd, SOL_SOCKET,
+                   SO_REUSEPORT, &on, sizeof on);
+}
+
+/* Binds a port that is offered on addresses that overlap, such as 127.0.0.1 and 0.0.0.0, while the
+ * old sockets still listen. bind() permits it if both have SO_REUSEPORT at that moment. */
+static bool share_offered_port(struct server *server, int fd, const struct bind_address *address)
+{
+    int on = 1, off = 0;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    pthread_mutex_lock(&all_bound_lock);
+    for (struct list_link *link = all_bound.first; link; link = link->next) {
+        struct bound_address *bound = container_of(link, struct bound_address, link);
+        if (bound->is_offered && port_of(&bound->address) == port_of(address))
+            set_reuse_port(bound, 1);
+    }
+    bool ok = bind_and_listen(fd, address);
+    int why = errno;
+    for (struct list_link *link = all_bound.first; link; link = link->next) {
+        struct bound_address *bound = container_of(link, struct bound_address, link);
+        if (!bound->is_offered || port_of(&bound->address) != port_of(address))
+            continue;
+        set_reuse_port(bound, 0);
+        bound->successor = ok ? server : NULL;
+    }
+    pthread_mutex_unlock(&all_bound_lock);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &off, sizeof off);
+    errno = why;
+    return ok;
+}
+
 static bool try_bind(struct server *server, const struct bind_address *address, struct error *err)
 {
     assert(server->listen_fd < 0);
@@ -198,8 +254,10 @@ static bool try_bind(struct server *server, const struct bind_address *address, 
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (address->family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof v6_only);
-    if (bind(fd, (const struct sockaddr *)&address->storage, address->size) != 0 ||
-        listen(fd, SOMAXCONN) != 0) {
+    bool ok = bind_and_listen(fd, address);
+    if (!ok && errno == EADDRINUSE && port_of(address) > 0)
+        ok = share_offered_port(server, fd, address);
+    if (!ok) {
         int why = errno;
         close(fd);
         errno = why; /* for the caller */
@@ -550,10 +608,31 @@ void listener_start(struct server *server)
     listen_again(server);
 }
 
+/* Gives the clients that still wait to be accepted to the server that has the port now. */
+static void pass_on_waiting(struct server *server)
+{
+    pthread_mutex_lock(&all_bound_lock);
+    struct server *successor = server->bound ? server->bound->successor : NULL;
+    pthread_mutex_unlock(&all_bound_lock);
+    if (!successor || !successor->listening)
+        return;
+    assert(successor->parts[0].worker == server->parts[0].worker); /* so it is not stopped now */
+    while (!pause_when_full(successor)) {
+        struct sockaddr_in6 peer = {0};
+        socklen_t size = sizeof peer;
+        int fd = accept4(server->listen_fd, (struct sockaddr *)&peer, &size,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0)
+            return;
+        hand_over(successor, fd, &peer);
+    }
+}
+
 void listener_stop(struct server *server)
 {
     struct server_part *part = server->parts;
     if (server->listening) {
+        pass_on_waiting(server);
         server->listening = false;
         worker_cancel_timer(part->worker, &server->accept_timer);
         uv_close((uv_handle_t *)&server->listen_poll, on_listen_closed);

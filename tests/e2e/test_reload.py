@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 import urllib.request
 
@@ -227,6 +228,32 @@ class Applying(unittest.TestCase):
             profcol.reload(two.replace("receivers: [otlp]", "receivers: [otlp, otlp/2]"), "failed")
             profcol.reload(two.replace("receivers: [otlp]", "receivers: [otlp/2]"), "applied")
             self.send(profcol, 0)
+
+    def test_other_addresses_with_the_same_port(self):
+        """No client is refused while a listener moves between addresses that overlap."""
+        addresses = ("127.0.0.1:@grpc@", "0.0.0.0:@grpc@", "localhost:@grpc@", ":@grpc@", "127.0.0.1:@grpc@")
+        with Reloading(CONFIG, arguments=["--workers", "2"]) as profcol:
+            stop, sent = threading.Event(), []
+
+            def keep_sending():
+                while not stop.is_set():
+                    sent.append(client.succeeded(client.export("grpc", profcol.address("grpc"), pipelines.span(len(sent)))))
+
+            sender = threading.Thread(target=keep_sending)
+            sender.start()
+            self.addCleanup(sender.join)
+            self.addCleanup(stop.set)
+            for address in addresses[1:]:
+                before = len(sent)
+                profcol.reload(CONFIG.replace(addresses[0], address), "applied")
+                self.drained(profcol)
+                server.wait_until(lambda: len(sent) > before + 1 or not sender.is_alive(), what="requests")
+            stop.set()
+            sender.join()
+            self.assertNotIn(False, sent)
+            profcol.stop()
+            self.assertEqual(pipelines.names_in(outputs.forms(profcol.directory / "out", "traces")),
+                             pipelines.expected_names(range(len(sent))))
 
     def test_unix_socket(self):
         text = CONFIG.replace('"127.0.0.1:@grpc@"', '"@dir@/socket", transport: unix')
