@@ -9,15 +9,6 @@ enum { PAIRS_MAX = 1000 };
 
 /* ---- lists of texts ---- */
 
-static struct slice trim(struct slice text)
-{
-    while (text.size && strchr(" \t\n\r", text.data[0]))
-        text = slice_of(text.data + 1, text.size - 1);
-    while (text.size && strchr(" \t\n\r", text.data[text.size - 1]))
-        text.size--;
-    return text;
-}
-
 /* Splits "a,b". */
 static struct config_strings split(struct arena *arena, const char *text)
 {
@@ -31,7 +22,7 @@ static struct config_strings split(struct arena *arena, const char *text)
     for (const char *part = text; strings.count < count;) {
         const char *end = strchrnul(part, ',');
         strings.items[strings.count++] =
-            arena_string(arena, trim(slice_of(part, (size_t)(end - part))));
+            arena_string(arena, slice_trim(slice_of(part, (size_t)(end - part)), SLICE_SPACES));
         part = *end ? end + 1 : end;
     }
     return strings;

@@ -1,21 +1,19 @@
 #include "config/value.h"
 
+#include "core/base/text.h"
+
 #include <assert.h>
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool is_digit(uint8_t c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* ---- integers ---- */
 
 static unsigned digit_value(uint8_t c)
 {
-    if (is_digit(c))
+    if (isdigit(c))
         return (unsigned)(c - '0');
     if (c >= 'a' && c <= 'f')
         return (unsigned)(c - 'a') + 10;
@@ -129,24 +127,16 @@ bool config_parse_int(struct slice text, int64_t *out)
 
 /* ---- fractions, booleans ---- */
 
-static size_t count_digits(struct slice text, size_t from)
-{
-    size_t at = from;
-    while (at < text.size && is_digit(text.data[at]))
-        at++;
-    return at - from;
-}
-
 /* Whether it is [+-] digits [. digits] [e [+-] digits]. */
 static bool looks_like_double(struct slice text)
 {
     take_sign(&text);
-    size_t at = count_digits(text, 0);
+    size_t at = text_count_digits(text, 0);
     size_t digits = at;
     if (at > 1 && text.data[0] == '0')
         return false;
     if (at < text.size && text.data[at] == '.') {
-        size_t fraction = count_digits(text, at + 1);
+        size_t fraction = text_count_digits(text, at + 1);
         at += 1 + fraction;
         digits += fraction;
     }
@@ -156,7 +146,7 @@ static bool looks_like_double(struct slice text)
         at++;
         if (at < text.size && (text.data[at] == '+' || text.data[at] == '-'))
             at++;
-        size_t exponent = count_digits(text, at);
+        size_t exponent = text_count_digits(text, at);
         if (exponent == 0)
             return false;
         at += exponent;
@@ -260,7 +250,7 @@ static const struct unit *take_unit(struct duration_text *text, struct slice num
 {
     assert(text->rest.data + text->rest.size == text->whole.data + text->whole.size);
     struct slice unit = {text->rest.data, 0};
-    while (unit.size < text->rest.size && !is_digit(unit.data[unit.size]) &&
+    while (unit.size < text->rest.size && !isdigit(unit.data[unit.size]) &&
            unit.data[unit.size] != '.')
         unit.size++;
     if (unit.size == 0) {
@@ -290,13 +280,13 @@ static bool take_amount(struct duration_text *text, struct amount *out)
     const uint8_t *at = text->rest.data;
     const uint8_t *end = at + text->rest.size;
     size_t digits = 0;
-    for (; at < end && is_digit(*at); at++, digits++)
+    for (; at < end && isdigit(*at); at++, digits++)
         if (__builtin_mul_overflow(out->whole, UINT64_C(10), &out->whole) ||
             __builtin_add_overflow(out->whole, (uint64_t)(*at - '0'), &out->whole))
             return explain(text, "%.*s... is too long, the longest is 292 years",
                            SLICE_ARG(shown(text->whole)));
     if (at < end && *at == '.')
-        for (at++; at < end && is_digit(*at); at++, digits++)
+        for (at++; at < end && isdigit(*at); at++, digits++)
             if (out->fraction_unit < UINT64_C(1000000000000000000)) {
                 out->fraction = 10 * out->fraction + (uint64_t)(*at - '0');
                 out->fraction_unit *= 10;
@@ -359,7 +349,7 @@ static bool parse_port(struct slice text, uint16_t *port_out)
     if (text.size == 0 || text.size > 5)
         return false;
     for (size_t i = 0; i < text.size; i++) {
-        if (!is_digit(text.data[i]))
+        if (!isdigit(text.data[i]))
             return false;
         port = 10 * port + (uint32_t)(text.data[i] - '0');
     }

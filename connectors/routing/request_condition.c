@@ -1,14 +1,5 @@
 #include "connectors/routing/request_condition.h"
 
-static struct slice trim(struct slice text)
-{
-    while (text.size > 0 && text.data[0] <= ' ')
-        text = slice_of(text.data + 1, text.size - 1);
-    while (text.size > 0 && text.data[text.size - 1] <= ' ')
-        text.size--;
-    return text;
-}
-
 /* Removes a prefix and a suffix; returns false if the text does not have both. */
 static bool strip(struct slice *text, struct slice prefix, struct slice suffix)
 {
@@ -35,8 +26,8 @@ bool request_condition_parse(const char *text, struct arena *arena, struct reque
         return error_set(err, "condition does not contain a valid comparator");
     if (find_operator(operator+ 2))
         return error_set(err, "condition contains multiple comparators");
-    struct slice key = trim(slice_of(text, (size_t)(operator- text)));
-    struct slice value = trim(slice_of_string(operator+ 2));
+    struct slice key = slice_trim(slice_of(text, (size_t)(operator- text)), SLICE_SPACES);
+    struct slice value = slice_trim(slice_of_string(operator+ 2), SLICE_SPACES);
     if (!strip(&key, SLICE("request[\""), SLICE("\"]")))
         return error_set(err,
                          "condition must have format 'request[\"<name>\"] <comparator> <value>'");

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <strings.h>
 
 struct slice {
     const uint8_t *data;
@@ -42,6 +43,33 @@ static inline bool slice_equal(struct slice a, struct slice b)
 static inline bool slice_is(struct slice a, const char *text)
 {
     return slice_equal(a, slice_of_string(text));
+}
+
+/* The same for ASCII letters of either case. */
+static inline bool slice_is_ignoring_case(struct slice a, const char *text)
+{
+    return a.size == strlen(text) && strncasecmp((const char *)a.data, text, a.size) == 0;
+}
+
+/* Sets of characters for slice_trim: those of HTTP's optional whitespace, and all of isspace. */
+#define SLICE_BLANKS " \t"
+#define SLICE_SPACES " \t\n\v\f\r"
+
+static inline bool slice_is_one_of(uint8_t byte, const char *characters)
+{
+    while (*characters && (uint8_t)*characters != byte)
+        characters++;
+    return *characters;
+}
+
+/* Returns the text without these characters at its beginning and end. */
+static inline struct slice slice_trim(struct slice text, const char *characters)
+{
+    while (text.size > 0 && slice_is_one_of(text.data[0], characters))
+        text = slice_of(text.data + 1, text.size - 1);
+    while (text.size > 0 && slice_is_one_of(text.data[text.size - 1], characters))
+        text.size--;
+    return text;
 }
 
 /* For printf: "%.*s", SLICE_ARG(s). Truncates at INT_MAX bytes. */

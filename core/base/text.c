@@ -3,6 +3,7 @@
 #include "core/base/memory.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
@@ -215,6 +216,14 @@ void text_append_json(struct text *text, struct slice bytes)
         size_t left = (size_t)(limit - p);
         p = append_escaped(text, p, p + (left < AT_ONCE ? left : AT_ONCE), limit);
     }
+}
+
+size_t text_count_digits(struct slice text, size_t from)
+{
+    size_t at = from;
+    while (at < text.size && isdigit(text.data[at]))
+        at++;
+    return at - from;
 }
 
 int text_hex_digit(uint8_t c)

@@ -44,6 +44,8 @@ size_t text_utf8_length(const uint8_t *p, size_t size);
 /* Returns the size in bytes of the longest beginning of a valid UTF-8 text that has at most max
  * bytes and splits no character. */
 size_t text_utf8_cut(struct slice text, size_t max);
+/* Returns how many decimal digits the text has from a position on. */
+size_t text_count_digits(struct slice text, size_t from);
 /* Returns the value of a hex digit of either case, 0 to 15; -1 if it is not one. */
 int text_hex_digit(uint8_t c);
 /* Returns the byte that two hex digits stand for; -1 if one of them is no hex digit. */

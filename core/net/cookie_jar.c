@@ -12,15 +12,6 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define AGE_MAX_SECONDS (INT64_C(400) * 86400) /* as browsers */
 
-static struct slice trim(struct slice text)
-{
-    while (text.size > 0 && (text.data[0] == ' ' || text.data[0] == '\t'))
-        text = slice_of(text.data + 1, text.size - 1);
-    while (text.size > 0 && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t'))
-        text.size--;
-    return text;
-}
-
 /* Cuts off and returns what precedes the character; all if it is absent. */
 static struct slice cut_at(struct slice *text, char at)
 {
@@ -45,11 +36,6 @@ static bool is_name(struct slice text)
            !memchr(text.data, ',', text.size);
 }
 
-static bool equals(struct slice text, const char *word)
-{
-    return text.size == strlen(word) && strncasecmp((const char *)text.data, word, text.size) == 0;
-}
-
 /* ---- attributes of a cookie ---- */
 
 struct attributes {
@@ -66,7 +52,7 @@ static bool domain_matches(struct slice domain, const char *host)
     if (domain.size > 0 && domain.data[0] == '.')
         domain = slice_of(domain.data + 1, domain.size - 1);
     size_t size = strlen(host);
-    if (domain.size == 0 || equals(domain, host))
+    if (domain.size == 0 || slice_is_ignoring_case(domain, host))
         return true;
     if (inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1)
         return false;
@@ -118,17 +104,17 @@ static void read_attributes(struct slice rest, const char *host, uint64_t wall_n
     *out = (struct attributes){.expires_ns = UINT64_MAX};
     while (rest.size > 0) {
         struct slice value = cut_at(&rest, ';');
-        struct slice name = trim(cut_at(&value, '='));
-        value = trim(value);
-        if (equals(name, "max-age"))
+        struct slice name = slice_trim(cut_at(&value, '='), SLICE_BLANKS);
+        value = slice_trim(value, SLICE_BLANKS);
+        if (slice_is_ignoring_case(name, "max-age"))
             take_max_age(value, wall_ns, out);
-        else if (equals(name, "expires"))
+        else if (slice_is_ignoring_case(name, "expires"))
             take_expires(value, out);
-        else if (equals(name, "domain"))
+        else if (slice_is_ignoring_case(name, "domain"))
             out->is_foreign = !domain_matches(value, host);
-        else if (equals(name, "path"))
+        else if (slice_is_ignoring_case(name, "path"))
             out->path = value;
-        else if (equals(name, "secure"))
+        else if (slice_is_ignoring_case(name, "secure"))
             out->is_secure = true;
     }
 }
@@ -178,7 +164,8 @@ void cookie_jar_store(struct cookie_jar *jar, struct slice set_cookie, const cha
     struct slice pair = cut_at(&rest, ';');
     if (set_cookie.size > COOKIE_BYTES_MAX || !memchr(pair.data, '=', pair.size))
         return;
-    struct slice name = trim(cut_at(&pair, '=')), value = trim(pair);
+    struct slice name = slice_trim(cut_at(&pair, '='), SLICE_BLANKS),
+                 value = slice_trim(pair, SLICE_BLANKS);
     struct attributes attributes;
     if (!is_name(name) || !is_printable(value))
         return;

@@ -109,7 +109,7 @@ static bool take_known(struct h2_message *message, enum field_id id, struct slic
     case FIELD_OF_A_CONNECTION:
         return false;
     case FIELD_TE:
-        return value.size == 8 && strncasecmp((const char *)value.data, "trailers", 8) == 0;
+        return slice_is_ignoring_case(value, "trailers");
     case FIELD_CONTENT_LENGTH:
         message->content_length = parse_length(value);
         if (message->content_length < 0)

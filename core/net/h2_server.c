@@ -824,7 +824,7 @@ static void h2_answer(struct exchange *exchange, const struct answer *answer)
     for (size_t i = 0; i < pairs->count; i++)
         if (!server_answer_has(answer, pairs->items[i].name))
             count = add_fields(names, fields, count, slice_of_string(pairs->items[i].name),
-                               http_trim(slice_of_string(pairs->items[i].value)));
+                               slice_trim(slice_of_string(pairs->items[i].value), SLICE_BLANKS));
     bool has_data = answer->body.size > 0 && !exchange->method_is_head;
     if (has_data)
         memcpy(answer_room(exchange, answer->body.size), answer->body.data, answer->body.size);

@@ -100,22 +100,6 @@ static bool is_field_value(struct slice text)
     return true;
 }
 
-static bool equal_ignoring_case(struct slice text, const char *word)
-{
-    return text.size == strlen(word) && strncasecmp((const char *)text.data, word, text.size) == 0;
-}
-
-static struct slice trim_blanks(struct slice text)
-{
-    while (text.size > 0 && (*text.data == ' ' || *text.data == '\t')) {
-        text.data++;
-        text.size--;
-    }
-    while (text.size > 0 && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t'))
-        text.size--;
-    return text;
-}
-
 /* Reduces "http://host/path", the form for proxies (RFC 9112, section 3.2.2), to "/path". */
 static struct slice strip_authority(struct slice target, struct slice *authority_out)
 {
@@ -177,7 +161,7 @@ static int parse_field(uint8_t *line, size_t size, struct http_headers *headers)
         return 400; /* also for a folded line: it starts with a blank, which a name must not contain
                      */
     struct slice name = slice_of(line, (size_t)(colon - line));
-    struct slice value = trim_blanks(slice_of(colon + 1, size - name.size - 1));
+    struct slice value = slice_trim(slice_of(colon + 1, size - name.size - 1), SLICE_BLANKS);
     if (!is_token(name) || !is_field_value(value))
         return 400;
     if (headers->count == HTTP_FIELDS_MAX || name.size + value.size > HTTP_FIELD_MAX_BYTES)
@@ -211,7 +195,7 @@ static int decide_framing(const struct http_headers *headers, struct http1_head 
         return 400;
     if (codings == 1) {
         struct slice coding = http_header_get(headers, "transfer-encoding");
-        if (head->minor == 0 || !equal_ignoring_case(coding, "chunked"))
+        if (head->minor == 0 || !slice_is_ignoring_case(coding, "chunked"))
             return 400;
         head->chunked = true;
     }
@@ -234,7 +218,7 @@ static bool header_has_word(const struct http_headers *headers, const char *name
         while (rest.size > 0) {
             const uint8_t *comma = memchr(rest.data, ',', rest.size);
             size_t size = comma ? (size_t)(comma - rest.data) : rest.size;
-            if (equal_ignoring_case(trim_blanks(slice_of(rest.data, size)), word))
+            if (slice_is_ignoring_case(slice_trim(slice_of(rest.data, size), SLICE_BLANKS), word))
                 return true;
             size += comma != NULL;
             rest = slice_of(rest.data + size, rest.size - size);
@@ -253,7 +237,7 @@ static int decide_rest(const struct http_headers *headers, struct http1_head *he
                                         : header_has_word(headers, "connection", "keep-alive");
     struct slice expect = http_header_get(headers, "expect");
     if (expect.data && head->minor == 1) {
-        if (!equal_ignoring_case(expect, "100-continue"))
+        if (!slice_is_ignoring_case(expect, "100-continue"))
             return 417;
         head->expect_continue = true;
     }

@@ -126,7 +126,7 @@ static void put_configured(const struct server *server, const struct answer *ans
     for (size_t i = 0; i < pairs->count; i++)
         if (!server_answer_has(answer, pairs->items[i].name))
             put_header(out, slice_of_string(pairs->items[i].name),
-                       http_trim(slice_of_string(pairs->items[i].value)));
+                       slice_trim(slice_of_string(pairs->items[i].value), SLICE_BLANKS));
 }
 
 static void write_answer(struct connection *connection, const struct answer *answer,

@@ -70,9 +70,8 @@ bool http_is_media_type(struct slice content_type, const char *type)
     const uint8_t *semicolon =
         content_type.size > 0 ? memchr(content_type.data, ';', content_type.size) : NULL;
     size_t size = semicolon ? (size_t)(semicolon - content_type.data) : content_type.size;
-    while (size > 0 && (content_type.data[size - 1] == ' ' || content_type.data[size - 1] == '\t'))
-        size--;
-    return size == strlen(type) && strncasecmp((const char *)content_type.data, type, size) == 0;
+    return slice_is_ignoring_case(slice_trim(slice_of(content_type.data, size), SLICE_BLANKS),
+                                  type);
 }
 
 static int64_t parse_seconds(struct slice value)
@@ -125,21 +124,7 @@ bool http_is_field_value(struct slice text)
     return true;
 }
 
-static bool is_blank(uint8_t c)
-{
-    return c == ' ' || c == '\t';
-}
-
-struct slice http_trim(struct slice value)
-{
-    while (value.size > 0 && is_blank(value.data[0]))
-        value = slice_of(value.data + 1, value.size - 1);
-    while (value.size > 0 && is_blank(value.data[value.size - 1]))
-        value.size--;
-    return value;
-}
-
 bool http_is_trimmed_value(struct slice text)
 {
-    return http_is_field_value(text) && http_trim(text).size == text.size;
+    return http_is_field_value(text) && slice_trim(text, SLICE_BLANKS).size == text.size;
 }

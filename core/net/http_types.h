@@ -36,8 +36,6 @@ size_t http_header_count(const struct http_headers *headers, const char *name);
  * characters except tabs (RFC 9110, sections 5.1 and 5.5). */
 bool http_is_field_name(struct slice text);
 bool http_is_field_value(struct slice text);
-/* Returns the text without the blanks and tabs at both ends, which do not belong to a value. */
-struct slice http_trim(struct slice value);
 /* Whether the text is a value that can be sent as it is: without blanks and tabs at its ends. */
 bool http_is_trimmed_value(struct slice text);
 /* Whether the text is host [":" port] (RFC 3986, section 3.2, without userinfo), or empty. */

@@ -3,11 +3,7 @@
 #include "core/base/text.h"
 
 #include <assert.h>
-
-static bool is_digit(uint8_t c)
-{
-    return c >= '0' && c <= '9';
-}
+#include <ctype.h>
 
 static bool is_upper(uint8_t c)
 {
@@ -21,20 +17,12 @@ static bool is_lower(uint8_t c)
 
 static bool is_word(uint8_t c)
 {
-    return is_digit(c) || is_upper(c) || is_lower(c) || c == '_';
+    return isdigit(c) || is_upper(c) || is_lower(c) || c == '_';
 }
 
 static bool is_blank(uint8_t c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f';
-}
-
-static size_t count_digits(struct slice rest, size_t from)
-{
-    size_t at = from;
-    while (at < rest.size && is_digit(rest.data[at]))
-        at++;
-    return at - from;
 }
 
 /* Each function returns the size of its token at the beginning of the rest, 0 if it is another
@@ -56,16 +44,16 @@ static size_t exponent_size(struct slice rest, size_t at)
         return 0;
     if (at + size < rest.size && (rest.data[at + size] == '+' || rest.data[at + size] == '-'))
         size++;
-    size_t digits = count_digits(rest, at + size);
+    size_t digits = text_count_digits(rest, at + size);
     return digits > 0 ? size + digits : 0;
 }
 
 static size_t float_size(struct slice rest)
 {
-    size_t whole = count_digits(rest, 0);
+    size_t whole = text_count_digits(rest, 0);
     if (whole >= rest.size || rest.data[whole] != '.')
         return 0;
-    size_t fraction = count_digits(rest, whole + 1);
+    size_t fraction = text_count_digits(rest, whole + 1);
     if (whole + fraction == 0)
         return 0;
     size_t size = whole + 1 + fraction;
@@ -89,7 +77,7 @@ static size_t run_size(struct slice rest, bool (*first)(uint8_t c))
     size_t size = 1;
     assert(first(rest.data[0]));
     while (size < rest.size &&
-           (first(rest.data[size]) || is_digit(rest.data[size]) || rest.data[size] == '_'))
+           (first(rest.data[size]) || isdigit(rest.data[size]) || rest.data[size] == '_'))
         size++;
     return size;
 }
@@ -166,7 +154,7 @@ static enum ottl_token_kind token_at(struct slice rest, size_t *size_out)
         return OTTL_TOKEN_BYTES;
     if ((*size_out = float_size(rest)) > 0)
         return OTTL_TOKEN_FLOAT;
-    if ((*size_out = count_digits(rest, 0)) > 0)
+    if ((*size_out = text_count_digits(rest, 0)) > 0)
         return OTTL_TOKEN_INT;
     if (rest.data[0] == '"') {
         *size_out = string_size(rest);

@@ -282,15 +282,6 @@ bool ottl_enum_find(struct slice symbol, int64_t *out)
 
 enum { TRACE_STATE_MEMBERS_MAX = 32 };
 
-static struct slice trim(struct slice text)
-{
-    while (text.size > 0 && (text.data[0] == ' ' || text.data[0] == '\t'))
-        text = slice_of(text.data + 1, text.size - 1);
-    while (text.size > 0 && (text.data[text.size - 1] == ' ' || text.data[text.size - 1] == '\t'))
-        text.size--;
-    return text;
-}
-
 static bool is_key_character(uint8_t c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c > 0 && strchr("_-*/@", c));
@@ -315,7 +306,7 @@ static bool take_member(struct slice *list, struct slice *key, struct slice *val
 {
     const uint8_t *comma = memchr(list->data, ',', list->size);
     size_t size = comma ? (size_t)(comma - list->data) : list->size, used = size + (comma != NULL);
-    struct slice member = trim(slice_of(list->data, size));
+    struct slice member = slice_trim(slice_of(list->data, size), SLICE_BLANKS);
     const uint8_t *equal = member.size > 0 ? memchr(member.data, '=', member.size) : NULL;
     *list = slice_of(list->data + used, list->size - used);
     *key = *value = (struct slice){0};

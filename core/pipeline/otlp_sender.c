@@ -45,7 +45,7 @@ static bool is_printable(struct slice value)
  * ends do not belong to a value, and are not sent. */
 static bool is_value(const char *text, bool grpc)
 {
-    struct slice value = http_trim(slice_of_string(text));
+    struct slice value = slice_trim(slice_of_string(text), SLICE_BLANKS);
     return value.size <= HEADER_VALUE_MAX &&
            (grpc ? is_printable(value) : http_is_field_value(value));
 }
@@ -89,8 +89,9 @@ static void set_header(struct otlp_target *target, struct arena *arena, const ch
     char *lower = arena_strdup(arena, name);
     for (char *c = lower; *c; c++)
         *c = (char)tolower((unsigned char)*c);
-    struct http_header header = {slice_of_string(lower),
-                                 http_trim(slice_of_string(arena_strdup(arena, value)))};
+    struct http_header header = {
+        slice_of_string(lower),
+        slice_trim(slice_of_string(arena_strdup(arena, value)), SLICE_BLANKS)};
     for (size_t i = 0; i < target->header_count; i++) {
         if (!slice_is(target->headers[i].name, lower))
             continue;

@@ -194,8 +194,8 @@ static void set_header(struct push_target *target, struct http_header *headers, 
                        const char *value)
 {
     if (value)
-        headers[target->header_count++] =
-            (struct http_header){slice_of_string(name), http_trim(slice_of_string(value))};
+        headers[target->header_count++] = (struct http_header){
+            slice_of_string(name), slice_trim(slice_of_string(value), SLICE_BLANKS)};
 }
 
 static void set_headers(struct pyroscope_exporter *exporter)

@@ -221,11 +221,9 @@ static bool make_authorization(struct basicauth_node *node, struct error *err)
 /* Removes white space from both ends, in place. */
 static void trim(char *text)
 {
-    size_t begin = strspn(text, " \t\r\n"), size = strlen(text);
-    while (size > begin && strchr(" \t\r\n", text[size - 1]))
-        size--;
-    memmove(text, text + begin, size - begin);
-    text[size - begin] = '\0';
+    struct slice trimmed = slice_trim(slice_of_string(text), SLICE_SPACES);
+    memmove(text, trimmed.data, trimmed.size);
+    text[trimmed.size] = '\0';
 }
 
 static void set_value(char **value, char *contents)

@@ -6,20 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_space(uint8_t c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static struct slice trim(struct slice text)
-{
-    while (text.size > 0 && is_space(text.data[0]))
-        text = slice_of(text.data + 1, text.size - 1);
-    while (text.size > 0 && is_space(text.data[text.size - 1]))
-        text.size--;
-    return text;
-}
-
 static struct slice take_line(struct slice *text)
 {
     assert(text->size > 0);
@@ -27,7 +13,7 @@ static struct slice take_line(struct slice *text)
     struct slice line = slice_of(text->data, end ? (size_t)(end - text->data) : text->size);
     size_t taken = line.size + (end ? 1 : 0);
     *text = slice_of(text->data + taken, text->size - taken);
-    return trim(line);
+    return slice_trim(line, SLICE_SPACES);
 }
 
 static const char *problem_of(struct slice line, const uint8_t *colon)

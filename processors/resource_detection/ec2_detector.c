@@ -109,7 +109,7 @@ static bool is_token(struct slice text)
 static bool take_token(struct ec2_state *state, struct slice body)
 {
     assert(state->step == EC2_TOKEN);
-    struct slice token = metadata_trim(body);
+    struct slice token = slice_trim(body, SLICE_SPACES);
     state->client.header_count = 0;
     if (is_token(token)) {
         state->client.headers[0] = (struct http_header){SLICE("x-aws-ec2-metadata-token"),
@@ -121,7 +121,7 @@ static bool take_token(struct ec2_state *state, struct slice body)
 
 static bool take_hostname(struct ec2_state *state, struct slice body)
 {
-    detector_set_given(state->run, "host.name", metadata_trim(body));
+    detector_set_given(state->run, "host.name", slice_trim(body, SLICE_SPACES));
     if (state->run->settings->ec2.tags.count == 0)
         return false;
     ask(state, EC2_TAG_KEYS, "/latest/meta-data/tags/instance/");

@@ -31,8 +31,8 @@ static bool read_pair(struct slice text, struct pair *out, struct error *err)
 {
     struct slice rest = text;
     bool has_sign = text.size > 0 && memchr(text.data, '=', text.size);
-    out->key = metadata_trim(take_until(&rest, '='));
-    out->value = metadata_trim(rest);
+    out->key = slice_trim(take_until(&rest, '='), SLICE_SPACES);
+    out->value = slice_trim(rest, SLICE_SPACES);
     if (!has_sign || out->key.size == 0 || !is_part(out->key) || !is_part(out->value))
         return error_set(err, "invalid resource format, want key=value of ASCII: \"%.*s\"",
                          SLICE_ARG(text));
@@ -80,7 +80,7 @@ bool env_read_attributes(struct slice text, struct detected *found, struct error
 {
     struct pair pairs[DETECTED_MAX];
     size_t count = 0;
-    struct slice rest = metadata_trim(text);
+    struct slice rest = slice_trim(text, SLICE_SPACES);
     while (rest.size > 0) {
         if (count == DETECTED_MAX)
             return error_set(err, "more than %d attributes", DETECTED_MAX);

@@ -231,7 +231,7 @@ static void begin(struct gcp_state *state, const struct gcp_platform *platform)
 static void take(struct gcp_state *state, const struct metadata_answer *answer)
 {
     if (!answer->problem[0])
-        state->step->take(state->run, metadata_trim(answer->body));
+        state->step->take(state->run, slice_trim(answer->body, SLICE_SPACES));
     else if (!state->step->may_be_missing)
         log_warn(state->run->label, "detector gcp: failed to get %s: %s", state->step->path,
                  answer->problem);

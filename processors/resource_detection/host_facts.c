@@ -41,10 +41,11 @@ static void read_file(const char *path, struct file_text *out)
 static bool value_of_line(struct slice line, const char *key, char separator, struct slice *out)
 {
     const uint8_t *at = memchr(line.data, separator, line.size);
-    if (!at || !slice_is(metadata_trim(slice_of(line.data, (size_t)(at - line.data))), key))
+    if (!at ||
+        !slice_is(slice_trim(slice_of(line.data, (size_t)(at - line.data)), SLICE_SPACES), key))
         return false;
     size_t start = (size_t)(at - line.data) + 1;
-    *out = metadata_trim(slice_of(line.data + start, line.size - start));
+    *out = slice_trim(slice_of(line.data + start, line.size - start), SLICE_SPACES);
     return true;
 }
 
@@ -139,9 +140,9 @@ static void set_machine_id(struct detector_run *run)
 {
     static const char *const paths[] = {"/etc/machine-id", "/var/lib/dbus/machine-id"};
     struct file_text file = {.text = {0}};
-    for (size_t i = 0; i < 2 && metadata_trim(file.text).size == 0; i++)
+    for (size_t i = 0; i < 2 && slice_trim(file.text, SLICE_SPACES).size == 0; i++)
         read_file(paths[i], &file);
-    detector_set_given(run, "host.id", metadata_trim(file.text));
+    detector_set_given(run, "host.id", slice_trim(file.text, SLICE_SPACES));
 }
 
 /* ---- network ---- */

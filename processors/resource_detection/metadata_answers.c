@@ -96,7 +96,7 @@ bool metadata_next_line(struct slice *rest, struct slice *line_out)
         const uint8_t *end = memchr(rest->data, '\n', rest->size);
         size_t size = end ? (size_t)(end - rest->data) : rest->size;
         size_t gone = end ? size + 1 : size;
-        *line_out = metadata_trim(slice_of(rest->data, size));
+        *line_out = slice_trim(slice_of(rest->data, size), SLICE_SPACES);
         *rest = slice_of(rest->data + gone, rest->size - gone);
         if (line_out->size > 0)
             return true;

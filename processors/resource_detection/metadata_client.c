@@ -16,15 +16,6 @@ const char *metadata_environment(const char *name, const char *fallback)
     return value && value[0] ? value : fallback;
 }
 
-struct slice metadata_trim(struct slice text)
-{
-    while (text.size > 0 && isspace(text.data[0]))
-        text = slice_of(text.data + 1, text.size - 1);
-    while (text.size > 0 && isspace(text.data[text.size - 1]))
-        text.size--;
-    return text;
-}
-
 /* ---- the address ---- */
 
 static bool read_address(struct metadata_client *client, const char *address,

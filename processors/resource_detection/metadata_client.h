@@ -54,7 +54,5 @@ void metadata_client_send(struct metadata_client *client, const char *method, co
 
 /* Returns the value of an environment variable; `fallback` if it is not set or empty. */
 const char *metadata_environment(const char *name, const char *fallback);
-/* Returns a text without white space at its ends. */
-struct slice metadata_trim(struct slice text);
 
 #endif

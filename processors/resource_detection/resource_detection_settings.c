@@ -258,12 +258,7 @@ static size_t find_name(const char *const *names, size_t count, const char *name
 /* The Collector, too, allows spaces around a name. */
 static const char *trim(struct config_check *check, const char *text)
 {
-    static const char spaces[] = " \t\r\n";
-    text += strspn(text, spaces);
-    size_t size = strlen(text);
-    while (size > 0 && strchr(spaces, text[size - 1]))
-        size--;
-    return arena_string(config_check_arena(check), slice_of(text, size));
+    return arena_string(config_check_arena(check), slice_trim(slice_of_string(text), SLICE_SPACES));
 }
 
 static void check_detector(struct config_check *check, const char *name)

@@ -445,8 +445,8 @@ static void add_header(struct scraper *scraper, const char *name, const char *va
         *c = (char)tolower((unsigned char)*c);
     assert(scraper->header_count <=
            scraper->settings->headers.count); /* the configured headers and one of our own */
-    scraper->headers[scraper->header_count++] =
-        (struct http_header){slice_of_string(lower), http_trim(slice_of_string(value))};
+    scraper->headers[scraper->header_count++] = (struct http_header){
+        slice_of_string(lower), slice_trim(slice_of_string(value), SLICE_BLANKS)};
 }
 
 static void set_headers(struct scraper *scraper)

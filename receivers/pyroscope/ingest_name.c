@@ -9,15 +9,6 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define DAY_S UINT64_C(86400)
 
-static struct slice trim(struct slice text)
-{
-    while (text.size > 0 && text.data[0] == ' ')
-        text = slice_of(text.data + 1, text.size - 1);
-    while (text.size > 0 && text.data[text.size - 1] == ' ')
-        text.size--;
-    return text;
-}
-
 /* Takes the text before the first character of `ends`, and that character, which it returns; 0 if
  * the text ended. */
 static char take_until(struct slice *text, const char *ends, struct slice *out)
@@ -25,7 +16,7 @@ static char take_until(struct slice *text, const char *ends, struct slice *out)
     size_t size = 0;
     while (size < text->size && (text->data[size] == '\0' || !strchr(ends, text->data[size])))
         size++;
-    *out = trim(slice_of(text->data, size));
+    *out = slice_trim(slice_of(text->data, size), " ");
     if (size == text->size) {
         *text = (struct slice){0};
         return '\0';
@@ -96,7 +87,7 @@ bool ingest_name_parse(struct slice text, struct ingest_name *name, struct error
     while (!last)
         if (!parse_label(&rest, name, &last, err))
             return false;
-    if (trim(rest).size > 0)
+    if (slice_trim(rest, " ").size > 0)
         return error_set(err, "there is text after the brace: \"%.*s\"", SLICE_ARG(shown(rest)));
     if (name->application.size == 0)
         return error_set(err, "the application name is missing");
@@ -172,9 +163,7 @@ static bool parse_relative(struct slice text, uint64_t now_ns, uint64_t *time_ns
     *time_ns_out = now_ns;
     if (text.size == 3)
         return true;
-    size_t digits = 4;
-    while (digits < text.size && isdigit(text.data[digits]))
-        digits++;
+    size_t digits = 4 + text_count_digits(text, 4);
     uint64_t count = 0, distance;
     uint64_t seconds = unit_seconds(slice_of(text.data + digits, text.size - digits));
     if (text.data[3] != '-' || seconds == 0 ||

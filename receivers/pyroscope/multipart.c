@@ -28,11 +28,6 @@ static bool starts_with(struct slice text, const char *prefix)
     return text.size >= size && memcmp(text.data, prefix, size) == 0;
 }
 
-static bool is_name(struct slice text, const char *name)
-{
-    return text.size == strlen(name) && strncasecmp((const char *)text.data, name, text.size) == 0;
-}
-
 /* ---- parameters of a header: form-data; name="profile"; filename="p.pprof" ---- */
 
 /* Takes a quoted value. A backslash escapes the next character, and stays in the value. */
@@ -123,7 +118,7 @@ bool multipart_is(struct slice content_type)
 {
     static const char type[] = "multipart/form-data";
     struct slice name = content_type;
-    return take_token(&content_type, &name, "; \t") && is_name(name, type);
+    return take_token(&content_type, &name, "; \t") && slice_is_ignoring_case(name, type);
 }
 
 static bool find_boundary(struct slice content_type, struct slice *boundary_out)
@@ -131,7 +126,7 @@ static bool find_boundary(struct slice content_type, struct slice *boundary_out)
     struct slice name, value;
     take_token(&content_type, &name, "; \t");
     while (next_parameter(&content_type, &name, &value))
-        if (is_name(name, "boundary")) {
+        if (slice_is_ignoring_case(name, "boundary")) {
             *boundary_out = value;
             return value.size > 0;
         }
@@ -158,19 +153,21 @@ bool multipart_begin(struct multipart *multipart, struct slice content_type, str
 static void read_disposition(struct slice value, struct multipart_part *part)
 {
     struct slice kind, name, parameter;
-    if (!take_token(&value, &kind, "; \t") || !is_name(kind, "form-data"))
+    if (!take_token(&value, &kind, "; \t") || !slice_is_ignoring_case(kind, "form-data"))
         return;
     while (next_parameter(&value, &name, &parameter)) {
-        if (is_name(name, "name"))
+        if (slice_is_ignoring_case(name, "name"))
             part->name = parameter;
-        else if (is_name(name, "filename") || is_name(name, "filename*"))
+        else if (slice_is_ignoring_case(name, "filename") ||
+                 slice_is_ignoring_case(name, "filename*"))
             part->is_file = parameter.size > 0;
     }
 }
 
 static bool changes_nothing(struct slice encoding)
 {
-    return is_name(encoding, "binary") || is_name(encoding, "8bit") || is_name(encoding, "7bit");
+    return slice_is_ignoring_case(encoding, "binary") || slice_is_ignoring_case(encoding, "8bit") ||
+           slice_is_ignoring_case(encoding, "7bit");
 }
 
 static bool read_header(struct slice line, struct multipart_part *part, struct error *err)
@@ -181,9 +178,9 @@ static bool read_header(struct slice line, struct multipart_part *part, struct e
     struct slice value = skip_blanks(from(line, 1));
     while (value.size > 0 && is_blank(value.data[value.size - 1]))
         value.size--;
-    if (is_name(name, "content-disposition"))
+    if (slice_is_ignoring_case(name, "content-disposition"))
         read_disposition(value, part);
-    else if (is_name(name, "content-transfer-encoding") && !changes_nothing(value))
+    else if (slice_is_ignoring_case(name, "content-transfer-encoding") && !changes_nothing(value))
         return error_set(err, "Content-Transfer-Encoding \"%.*s\" is not understood",
                          (int)(value.size > 32 ? 32 : value.size), (const char *)value.data);
     return true;
