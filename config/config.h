@@ -48,8 +48,15 @@ void config_print(const struct config *config, struct text *out);
 /* Prints the same as a JSON object. Returns false, and appends nothing, if it has too many values
  * (CONFIG_MAX_NODES). */
 bool config_print_json(const struct config *config, struct text *out);
+/* A table of settings that several components nest: the reference describes it once. */
+struct config_shared_block {
+    const char *title;          /* "TLS of servers" */
+    const char *help;           /* a sentence or more */
+    const struct field *fields; /* NULL ends a list of blocks */
+};
 /* Print docs/reference.md, and the JSON schema of a configuration file. */
-void config_print_reference(const struct config_type *const *types, struct text *out);
+void config_print_reference(const struct config_type *const *types,
+                            const struct config_shared_block *shared, struct text *out);
 void config_print_schema(const struct config_type *const *types, struct text *out);
 /* Prints the output of `profcol components`: names, and signals with their stability. */
 void config_print_components(const struct config_type *const *types, struct text *out);

@@ -37,6 +37,13 @@ static const char introduction[] =
     "content of a file in any value; `$$` is a dollar sign. Several `--config` are merged\n"
     "from left to right: maps key by key, anything else is replaced.\n";
 
+/* What is printed, and where. */
+struct printing {
+    const struct config_type *const *types;
+    const struct config_shared_block *shared; /* ended by one without fields */
+    struct text *out;
+};
+
 /* Appends text, escaped for a cell of a table. */
 static void append_cell(struct text *out, const char *text)
 {
@@ -54,7 +61,26 @@ static void append_code(struct text *out, const char *text)
     text_append_char(out, '`');
 }
 
-static void append_kind(struct text *out, const struct field *field)
+/* Returns the section that describes this table; NULL if it is described where it is used. */
+static const struct config_shared_block *shared_block(const struct printing *printing,
+                                                      const struct field *fields)
+{
+    for (const struct config_shared_block *block = printing->shared; block->fields; block++)
+        if (block->fields == fields)
+            return block;
+    return NULL;
+}
+
+/* Appends a link to the section with this heading. */
+static void append_link(struct text *out, const char *words, const char *heading)
+{
+    text_printf(out, "[%s](#", words);
+    for (const char *c = heading; *c; c++)
+        text_append_char(out, (char)(*c == ' ' ? '-' : tolower((unsigned char)*c)));
+    text_append_char(out, ')');
+}
+
+static void append_kind_name(struct text *out, const struct field *field)
 {
     static const char *const kinds[] = {
         [FIELD_KIND_BOOL] = "true or false",
@@ -131,10 +157,28 @@ static void append_help(struct text *out, const struct field *field)
         text_append(out, " Accepted, but has no effect in profcol.");
 }
 
-static void append_row(struct text *out, const char *prefix, const struct field *field)
+static void append_kind(const struct printing *printing, const struct field *field,
+                        const struct field *twin)
 {
+    const struct config_shared_block *shared = shared_block(printing, field->block);
+    append_kind_name(printing->out, field);
+    if (shared) {
+        text_append(printing->out, ", see ");
+        append_link(printing->out, shared->title, shared->title);
+    } else if (twin) {
+        text_printf(printing->out, ", with the keys of `%s`", twin->name);
+    }
+}
+
+/* Appends the row of a field. twin: a block beside it with the same keys, which are there; NULL:
+ * none.
+ */
+static void append_row(const struct printing *printing, const char *prefix,
+                       const struct field *field, const struct field *twin)
+{
+    struct text *out = printing->out;
     text_printf(out, "| `%s%s` | ", prefix, field->name);
-    append_kind(out, field);
+    append_kind(printing, field, twin);
     text_append(out, " | ");
     append_default(out, field);
     text_append(out, " | ");
@@ -144,37 +188,97 @@ static void append_row(struct text *out, const char *prefix, const struct field 
     text_append(out, " |\n");
 }
 
-static void append_rows(struct text *out, const char *prefix, const struct field *fields)
+/* Returns the only field of a block, if that says whether the block's thing is on; otherwise NULL.
+ */
+static const struct field *only_switch(const struct field *field)
+{
+    bool is_switch = field->kind == FIELD_KIND_BLOCK && field->block->kind == FIELD_KIND_BOOL &&
+                     strcmp(field->block->name, "enabled") == 0 &&
+                     field->block[1].kind == FIELD_KIND_END;
+    return is_switch ? field->block : NULL;
+}
+
+/* Appends one row, `NAME.enabled`, with the help of NAME. */
+static void append_switch(const struct printing *printing, const char *prefix,
+                          const struct field *field)
+{
+    struct field row = *only_switch(field);
+    struct text inner = {0};
+    text_printf(&inner, "%s%s.", prefix, field->name);
+    row.help = field->help;
+    append_row(printing, text_string(&inner), &row, NULL);
+    text_deinit(&inner);
+}
+
+static void append_rows(const struct printing *printing, const char *prefix,
+                        const struct field *fields);
+
+/* Appends the rows of a block whose keys are written in the parent itself. */
+static void append_inlined(const struct printing *printing, const char *prefix,
+                           const struct field *field)
+{
+    assert(field->block); /* an inlined field has no row of its own */
+    const struct config_shared_block *shared = shared_block(printing, field->block);
+    if (!shared) {
+        append_rows(printing, prefix, field->block);
+        return;
+    }
+    text_printf(printing->out, "| `%s*` | all keys of ", prefix);
+    append_link(printing->out, shared->title, shared->title);
+    text_append(printing->out, " |  |  | ");
+    append_help(printing->out, field);
+    text_append(printing->out, " |\n");
+}
+
+static void append_block(const struct printing *printing, const char *prefix,
+                         const struct field *field)
+{
+    struct text inner = {0};
+    text_printf(&inner, "%s%s%s.", prefix, field->name,
+                field->kind == FIELD_KIND_LIST  ? "[]"
+                : field->kind == FIELD_KIND_MAP ? ".NAME"
+                                                : "");
+    append_rows(printing, text_string(&inner), field->block);
+    text_deinit(&inner);
+}
+
+/* Returns the field before this one whose block has the same keys; NULL: there is none. */
+static const struct field *find_twin(const struct field *fields, const struct field *field)
+{
+    for (; field->block && fields != field; fields++)
+        if (fields->block == field->block && !only_switch(fields))
+            return fields;
+    return NULL;
+}
+
+static void append_rows(const struct printing *printing, const char *prefix,
+                        const struct field *fields)
 {
     for (const struct field *field = fields; field && field->kind != FIELD_KIND_END; field++) {
         if (field->unlisted)
             continue;
         if (field->inlined) {
-            assert(field->block); /* an inlined field has no row of its own */
-            append_rows(out, prefix, field->block);
-            continue;
+            append_inlined(printing, prefix, field);
+        } else if (field->block && only_switch(field)) {
+            append_switch(printing, prefix, field);
+        } else {
+            const struct field *twin = find_twin(fields, field);
+            append_row(printing, prefix, field, twin);
+            if (field->block && !twin && !shared_block(printing, field->block))
+                append_block(printing, prefix, field);
         }
-        append_row(out, prefix, field);
-        if (!field->block)
-            continue;
-        struct text inner = {0};
-        text_printf(&inner, "%s%s%s.", prefix, field->name,
-                    field->kind == FIELD_KIND_LIST  ? "[]"
-                    : field->kind == FIELD_KIND_MAP ? ".NAME"
-                                                    : "");
-        append_rows(out, text_string(&inner), field->block);
-        text_deinit(&inner);
     }
 }
 
-static void append_table(struct text *out, const struct field *fields)
+static void append_table(const struct printing *printing, const struct field *fields)
 {
     if (!fields || fields->kind == FIELD_KIND_END) {
-        text_append(out, "\nIt has no settings.\n");
+        text_append(printing->out, "\nIt has no settings.\n");
         return;
     }
-    text_append(out, "\n| key | kind | default | bounds | what it does |\n|---|---|---|---|---|\n");
-    append_rows(out, "", fields);
+    text_append(printing->out,
+                "\n| key | kind | default | bounds | what it does |\n|---|---|---|---|---|\n");
+    append_rows(printing, "", fields);
 }
 
 /* Appends the signals that a connector emits for one that it consumes, if they are others. */
@@ -205,24 +309,94 @@ static void append_signals(struct text *out, const struct config_type *type)
         text_append(out, ".\n");
 }
 
-static void append_type(struct text *out, const struct config_type *type)
+/* ---- sections ---- */
+
+/* Appends the heading of a component: "otlp receiver". */
+static void append_heading(struct text *out, const struct config_type *type)
 {
-    text_printf(out, "\n### %s\n\n%s\n", type->name, type->help ? type->help : "");
+    const char *section = config_section_names[type->section];
+    text_printf(out, "%s %.*s", type->name, (int)strlen(section) - 1, section);
+}
+
+static void append_type(const struct printing *printing, const struct config_type *type)
+{
+    struct text *out = printing->out;
+    const char *section = config_section_names[type->section];
+    text_append(out, "\n### ");
+    append_heading(out, type);
+    text_printf(out, "\n\n%s\n", type->help ? type->help : "");
     if (type->section != CONFIG_EXTENSIONS)
         append_signals(out, type);
     if (type->alias)
         text_printf(out, "\nThe deprecated name `%s` still works.\n", type->alias);
-    append_table(out, type->fields);
+    text_printf(out, "\nExample: [examples/%s/%s.yaml](../examples/%s/%s.yaml)\n", section,
+                type->name, section, type->name);
+    append_table(printing, type->fields);
 }
 
-static void append_section(struct text *out, const struct config_type *const *types,
-                           enum config_section section)
+/* Appends the name of a section as a heading has it: with a capital letter. */
+static void append_section_name(struct text *out, enum config_section section)
 {
     const char *name = config_section_names[section];
-    text_printf(out, "\n## %c%s\n", toupper((unsigned char)name[0]), name + 1);
-    for (; *types; types++)
+    text_printf(out, "%c%s", toupper((unsigned char)name[0]), name + 1);
+}
+
+static void append_section(const struct printing *printing, enum config_section section)
+{
+    text_append(printing->out, "\n## ");
+    append_section_name(printing->out, section);
+    text_append_char(printing->out, '\n');
+    for (const struct config_type *const *types = printing->types; *types; types++)
         if ((*types)->section == section)
-            append_type(out, *types);
+            append_type(printing, *types);
+}
+
+static void append_shared_blocks(const struct printing *printing)
+{
+    if (!printing->shared->fields)
+        return;
+    text_append(printing->out,
+                "\n## Shared blocks\n\nSettings that several components have. Defaults that a "
+                "component changes are in its own table.\n");
+    for (const struct config_shared_block *block = printing->shared; block->fields; block++) {
+        text_printf(printing->out, "\n### %s\n\n%s\n", block->title, block->help);
+        append_table(printing, block->fields);
+    }
+}
+
+/* ---- contents ---- */
+
+static void append_section_contents(const struct printing *printing, enum config_section section)
+{
+    const char *before = ": ";
+    text_append(printing->out, "- ");
+    append_section_name(printing->out, section);
+    for (const struct config_type *const *types = printing->types; *types; types++) {
+        if ((*types)->section != section)
+            continue;
+        struct text heading = {0};
+        append_heading(&heading, *types);
+        text_append(printing->out, before);
+        append_link(printing->out, (*types)->name, text_string(&heading));
+        text_deinit(&heading);
+        before = ", ";
+    }
+    text_append_char(printing->out, '\n');
+}
+
+static void append_contents(const struct printing *printing)
+{
+    text_append_char(printing->out, '\n');
+    for (int section = 0; section < CONFIG_SECTION_COUNT; section++)
+        append_section_contents(printing, (enum config_section)section);
+    const char *before = "- Shared blocks: ";
+    for (const struct config_shared_block *block = printing->shared; block->fields; block++) {
+        text_append(printing->out, before);
+        append_link(printing->out, block->title, block->title);
+        before = ", ";
+    }
+    text_append(printing->out, before[0] == ',' ? "\n" : "");
+    text_append(printing->out, "- Service: [pipelines](#service), [telemetry](#telemetry)\n");
 }
 
 static const char service[] =
@@ -238,13 +412,18 @@ static const char service[] =
     "\n"
     "### telemetry\n";
 
-void config_print_reference(const struct config_type *const *types, struct text *out)
+void config_print_reference(const struct config_type *const *types,
+                            const struct config_shared_block *shared, struct text *out)
 {
+    assert(types && shared && out);
+    const struct printing printing = {types, shared, out};
     text_append(out, introduction);
+    append_contents(&printing);
     for (int section = 0; section < CONFIG_SECTION_COUNT; section++)
-        append_section(out, types, (enum config_section)section);
+        append_section(&printing, (enum config_section)section);
+    append_shared_blocks(&printing);
     text_append(out, service);
-    append_table(out, config_telemetry_fields);
+    append_table(&printing, config_telemetry_fields);
 }
 
 /* ---- the list of components ---- */

@@ -161,18 +161,44 @@ void command_manual_print(struct text *out)
 
 /* ---- profcol.yaml(5) ---- */
 
-/* Appends a line of Markdown: `code` and **strong** become bold, "\|" becomes "|". */
+/* Returns the size of the "](target)" that words begins with, behind the text of a link; 0: none.
+ */
+static size_t link_end(struct slice words)
+{
+    const unsigned char *end = NULL;
+    if (words.size > 1 && words.data[0] == ']' && words.data[1] == '(')
+        end = memchr(words.data, ')', words.size);
+    return end ? (size_t)(end - words.data) + 1 : 0;
+}
+
+/* Returns whether words begins with the text of a link. */
+static bool begins_link(struct slice words)
+{
+    const unsigned char *end =
+        words.size > 0 && words.data[0] == '[' ? memchr(words.data, ']', words.size) : NULL;
+    size_t size = end ? (size_t)(end - words.data) : 0;
+    return end && link_end(slice_of(end, words.size - size)) > 0;
+}
+
+/* Appends a line of Markdown: `code` and **strong** become bold, "\|" becomes "|", links their
+ * text.
+ */
 static void append_markdown(struct text *out, struct slice words)
 {
     bool is_bold = false;
     if (words.size > 0 && words.data[0] == '.')
         text_append(out, "\\&");
     for (size_t i = 0; i < words.size; i++) {
-        char c = (char)words.data[i], next = (char)(i + 1 < words.size ? words.data[i + 1] : 0);
+        struct slice rest = slice_of(words.data + i, words.size - i);
+        char c = (char)rest.data[0], next = (char)(rest.size > 1 ? rest.data[1] : 0);
         if (c == '`' || (c == '*' && next == '*')) {
             is_bold = !is_bold;
             text_append(out, is_bold ? "\\fB" : "\\fR");
             i += c == '*';
+        } else if (!is_bold && link_end(rest) > 0) {
+            i += link_end(rest) - 1;
+        } else if (!is_bold && begins_link(rest)) {
+            continue;
         } else if (c != '\\' || next != '|') {
             append_char(out, c);
         }
@@ -238,6 +264,10 @@ static void append_reference_line(struct text *out, struct slice line)
         text_append(out, level == 4 ? ".SS " : ".SH ");
         append_escaped(out, slice_of(line.data + level, line.size - level));
         text_append_char(out, '\n');
+    } else if (begins(line, "- ")) {
+        text_append(out, ".IP \\(bu 2\n");
+        append_markdown(out, slice_of(line.data + 2, line.size - 2));
+        text_append_char(out, '\n');
     } else if (begins(line, "|")) {
         append_row(out, line);
     } else if (line.size > 0) {
@@ -249,7 +279,7 @@ static void append_reference_line(struct text *out, struct slice line)
 /* An empty line begins a paragraph if text follows it, but not after a heading. */
 static bool begins_paragraph(struct slice before, struct slice line)
 {
-    return before.size == 0 && line.size > 0 && line.data[0] != '#' && line.data[0] != '|';
+    return before.size == 0 && line.size > 0 && !strchr("#|-", line.data[0]);
 }
 
 static void append_reference(struct text *out, const char *reference)
@@ -271,7 +301,7 @@ static void append_reference(struct text *out, const char *reference)
 void command_manual_print_config(struct text *out)
 {
     struct text reference = {0};
-    config_print_reference(component_types, &reference);
+    config_print_reference(component_types, shared_blocks, &reference);
     append_header(out, "profcol.yaml", 5, "configuration of profcol");
     append_reference(out, text_string(&reference));
     text_append(out, ".SH SEE ALSO\n\\fBprofcol\\fR(1)\n");

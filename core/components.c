@@ -1,6 +1,11 @@
 #include "core/components.h"
 
+#include "core/net/cors.h"
+#include "core/net/tls.h"
+#include "core/pipeline/auth.h"
 #include "core/pipeline/component.h"
+#include "core/pipeline/delivery_settings.h"
+#include "core/pipeline/server_settings.h"
 
 extern const struct component_type otlp_receiver_type;
 extern const struct component_type pprof_receiver_type;
@@ -56,4 +61,30 @@ const struct config_type *const component_types[] = {
     &zpages_extension_type.config,
 
     NULL,
+};
+
+const struct config_shared_block shared_blocks[] = {
+    {"gRPC servers",
+     "A listener for gRPC. What clients may do besides is limited as docs/architecture.md, "
+     "Incoming "
+     "connections, says.",
+     grpc_server_fields},
+    {"HTTP servers",
+     "A listener for HTTP/1.1 and HTTP/2. The component's own table has its address, `endpoint`.",
+     http_server_fields},
+    {"TLS of servers", "A server needs `cert_file` and `key_file`, or `cert_pem` and `key_pem`.",
+     tls_server_fields},
+    {"TLS of clients", "By default the system's certificate authorities are trusted.",
+     tls_client_fields},
+    {"CORS", "Which pages of other origins may send data from browsers.", cors_fields},
+    {"Authenticator", "The extension that decides who may send, or that adds credentials.",
+     auth_fields},
+    {"Authenticator of HTTP servers", "The extension that decides who may send.", http_auth_fields},
+    {"Sending queue",
+     "What an exporter holds while its backend is slow or away. docs/tuning.md says how to size "
+     "it.",
+     sending_queue_fields},
+    {"Retry on failure", "When an exporter tries again what a backend did not accept.",
+     retry_fields},
+    {0},
 };

@@ -1,5 +1,5 @@
 /*
- * components: the list of all component types.
+ * components: the lists of all component types, and of the settings that they share.
  *
  * Owner: static data.
  *
@@ -12,5 +12,7 @@
 
 /* NULL-terminated, as config_load requires. */
 extern const struct config_type *const component_types[];
+/* The tables of settings that the reference describes once; ended by one without fields. */
+extern const struct config_shared_block shared_blocks[];
 
 #endif

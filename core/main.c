@@ -129,7 +129,7 @@ static int command_reference(struct command_line *line)
 {
     (void)line;
     struct text out = {0};
-    config_print_reference(component_types, &out);
+    config_print_reference(component_types, shared_blocks, &out);
     return print_text(&out);
 }
 

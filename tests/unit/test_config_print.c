@@ -174,22 +174,23 @@ static void the_reference_has_every_field(void **state)
 {
     (void)state;
     struct text out = {0};
-    config_print_reference(fixture_types, &out);
-    expect_line(&out, "\n## Receivers\n\n### otlp\n\nIt is otlp.\n\nSignals: traces (stable), "
-                      "profiles (alpha).\n\nIt has "
-                      "no settings.\n");
-    expect_line(&out, "\n### otlp_grpc\n\nIt is otlp_grpc.\n\nSignals: traces (stable), profiles "
-                      "(alpha).\n\nThe deprecated "
-                      "name `otlp` still works.\n\n| key |");
+    const struct config_shared_block none[] = {{0}};
+    config_print_reference(fixture_types, none, &out);
+    expect_line(&out, "\n- Receivers: [otlp](#otlp-receiver)");
+    expect_line(&out, "\n## Receivers\n\n### otlp receiver\n\nIt is otlp.\n\nSignals: traces "
+                      "(stable), profiles (alpha).\n\nExample: [examples/receivers/otlp.yaml]"
+                      "(../examples/receivers/otlp.yaml)\n\nIt has no settings.\n");
+    expect_line(&out, "\n### otlp_grpc exporter\n\nIt is otlp_grpc.\n\nSignals: traces (stable), "
+                      "profiles (alpha).\n\nThe deprecated name `otlp` still works.\n\nExample: ");
     expect_line(&out, "\n| `endpoint` | text | **required** |  | Where to. |\n");
     expect_line(&out, "\n| `count` | number | `5` | at most `1000` | A count. |\n");
     expect_line(&out,
                 "\n| `ratio` | number, may have a fraction | `0.5` | `0` to `1` | A ratio. |\n");
     expect_line(&out,
                 "\n| `level` | `none`, `basic`, `normal`, `detailed` | `normal` |  | A level. |\n");
-    expect_line(&out, "\n| `off` | optional block | off |  | Off by default. |\n");
-    expect_line(&out, "\n| `off.token` | secret |  |  | A secret. |\n");
-    expect_line(&out, "\n| `on` | optional block | on |  | On by default. |\n");
+    expect_line(&out, "\n| `inner.token` | secret |  |  | A secret. |\n");
+    expect_line(&out,
+                "\n| `on` | optional block, with the keys of `inner` | on |  | On by default. |\n");
     expect_line(&out, "\n| `squashed_number` | number | `7` |  | A number. |\n");
     expect_line(&out, "\n| `rules[].action` |");
     expect_line(&out,
@@ -197,12 +198,41 @@ static void the_reference_has_every_field(void **state)
     expect_line(
         &out,
         "\n| `unused` | number | `1` |  | Not used. Accepted, but has no effect in profcol. |\n");
-    expect_line(&out,
-                "\n## Extensions\n\n### health_check\n\nIt is health_check.\n\nThe deprecated name "
-                "`healthcheck` still works.\n\nIt has no settings.\n");
+    expect_line(
+        &out,
+        "\n## Extensions\n\n### health_check extension\n\nIt is health_check.\n\nThe deprecated "
+        "name `healthcheck` still works.\n\nExample: ");
     expect_line(&out, "\n| `metrics.readers[].pull.exporter.prometheus.port` | number | `8888` | "
                       "`0` to `65535` |");
     assert_null(strstr(out.data, "squashed.squashed_number"));
+    text_deinit(&out);
+}
+
+/* Returns the table of the block with this name; NULL: there is none. */
+static const struct field *block_named(const char *name)
+{
+    for (const struct config_type *const *types = fixture_types; *types; types++)
+        for (const struct field *field = (*types)->fields; field && field->kind; field++)
+            if (field->block && strcmp(field->name, name) == 0)
+                return field->block;
+    return NULL;
+}
+
+static void the_reference_describes_a_shared_block_once(void **state)
+{
+    (void)state;
+    struct text out = {0};
+    const struct config_shared_block shared[] = {
+        {"Small blocks", "They are small.", block_named("off")},
+        {"Squashed", "They are inlined.", block_named("squashed")},
+        {0}};
+    config_print_reference(fixture_types, shared, &out);
+    expect_line(&out, "\n- Shared blocks: [Small blocks](#small-blocks), [Squashed](#squashed)\n");
+    expect_line(&out, "\n| `off` | optional block, see [Small blocks](#small-blocks) | off |  | "
+                      "Off by default. |\n");
+    expect_line(&out, "\n| `*` | all keys of [Squashed](#squashed) |  |  | Inlined. |\n");
+    expect_line(&out, "\n### Small blocks\n\nThey are small.\n\n| key |");
+    assert_null(strstr(out.data, ".token"));
     text_deinit(&out);
 }
 
@@ -374,6 +404,7 @@ int main(void)
         cmocka_unit_test(secrets_are_not_printed),
         cmocka_unit_test(expanded_values_are_printed),
         cmocka_unit_test(the_reference_has_every_field),
+        cmocka_unit_test(the_reference_describes_a_shared_block_once),
         cmocka_unit_test(the_components_are_listed_like_the_collectors),
         cmocka_unit_test(the_schema_is_json_and_complete),
         cmocka_unit_test(tables_are_checked),

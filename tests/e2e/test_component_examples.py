@@ -1,0 +1,96 @@
+"""One working example for each component: examples/SECTION/NAME.yaml. docs/reference.md links to them."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
+
+from tests.oracle import server, testing
+
+PROFCOL = os.environ["PROFCOL"]
+EXAMPLES = pathlib.Path(os.environ["PROFCOL_SOURCE"]) / "examples"
+SECTIONS = ["receivers", "processors", "exporters", "connectors", "extensions"]
+# Addresses that profcol listens on: in receivers and extensions, but not URLs, which are of scraped services.
+LISTENER = re.compile(r"(?<!/)(?:localhost|0\.0\.0\.0):(\d+)")
+FILES = {"users": "profcol:secret\n", "tokens": "secret\n"}
+
+
+def components():
+    """Return (section, name) of every component, as `profcol components` lists them."""
+    text = subprocess.run([PROFCOL, "components"], capture_output=True, text=True, timeout=30, check=True).stdout
+    found, section = [], None
+    for line in text.splitlines():
+        if match := re.fullmatch(r"(\w+):( \[\])?", line):
+            section = match[1]
+        elif match := re.fullmatch(r"  - name: (\w+)", line):
+            found.append((section, match[1]))
+    return found
+
+
+def files():
+    return [path for section in SECTIONS for path in sorted((EXAMPLES / section).glob("*"))]
+
+
+def with_own_addresses(text):
+    """Return the YAML with markers of server.Profcol in place of ports, and their names."""
+    names = []
+
+    def marker(match):
+        names.append(f"p{match[1]}")
+        return f"127.0.0.1:@p{match[1]}@"
+
+    parts = re.split(r"(?m)^(?=\w+:)", text)
+    parts = [LISTENER.sub(marker, part) if part.startswith(("receivers:", "extensions:")) else part for part in parts]
+    return "".join(parts).replace("/etc/profcol/", "@dir@/").replace("/tmp/", "@dir@/"), names
+
+
+class Example(server.Profcol):
+    """A process with an example, and the files that it names."""
+
+    def _spawn(self):
+        for name, content in FILES.items():
+            (self.directory / name).write_text(content)
+        super()._spawn()
+
+
+class ComponentExamplesTest(unittest.TestCase):
+    def test_each_component_has_one(self):
+        self.assertEqual(sorted(components()), sorted((path.parent.name, path.stem) for path in files()))
+
+    def test_each_begins_with_what_it_is_for_and_uses_its_component(self):
+        for path in files():
+            with self.subTest(path.stem):
+                text = path.read_text()
+                self.assertRegex(text, r"^# [A-Z].*\n")
+                service = text.split("\nservice:\n")[1]
+                self.assertRegex(service, rf"(?m)\b{path.stem}\b")
+
+    @staticmethod
+    def told(path):
+        """Return what `validate` says about a file."""
+        return subprocess.run([PROFCOL, "validate", "--strict", "--config", str(path)], capture_output=True, text=True,
+                              timeout=30, check=False).stderr
+
+    def test_each_is_valid(self):
+        for path in files():
+            with self.subTest(path.stem):
+                told = [line for line in self.told(path).splitlines() if "is accepted and does nothing yet" not in line]
+                self.assertEqual(told, [])
+
+    def test_each_starts_and_ends(self):
+        for path in files():
+            with self.subTest(path.stem):
+                config, names = with_own_addresses(path.read_text())
+                if "does nothing yet" in self.told(path):
+                    names = []
+                with Example(config, listen=names + ["metrics"]) as profcol:
+                    profcol.wait_for_log("Everything is ready")
+                    self.assertEqual(profcol.stop(), 0, profcol.log())
+
+
+if __name__ == "__main__":
+    testing.main()
