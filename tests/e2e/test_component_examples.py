@@ -7,6 +7,8 @@ import subprocess
 import sys
 import unittest
 
+import yaml
+
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
 from tests.oracle import server, testing
@@ -90,6 +92,35 @@ class ComponentExamplesTest(unittest.TestCase):
                 with Example(config, listen=names + ["metrics"]) as profcol:
                     profcol.wait_for_log("Everything is ready")
                     self.assertEqual(profcol.stop(), 0, profcol.log())
+
+
+class KubernetesTest(unittest.TestCase):
+    """examples/kubernetes: the configuration inside is valid, and agrees with what is around it."""
+
+    @staticmethod
+    def manifests(path):
+        return {document["kind"]: document for document in yaml.safe_load_all(path.read_text())}
+
+    def test_configurations_are_valid_and_ports_agree(self):
+        paths = sorted((EXAMPLES / "kubernetes").glob("*.yaml"))
+        self.assertEqual([path.stem for path in paths], ["gateway", "sidecar"])
+        for path in paths:
+            with self.subTest(path.stem):
+                manifests = self.manifests(path)
+                config = manifests["ConfigMap"]["data"]["config.yaml"]
+                result = subprocess.run([PROFCOL, "validate", "--strict", "--config", f"yaml:{config}"], capture_output=True,
+                                        text=True, timeout=30, check=False)
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
+                pod = manifests["Deployment"]["spec"]["template"]["spec"]
+                profcol = next(c for c in pod.get("initContainers", []) + pod["containers"] if c["name"] == "profcol")
+                ports = {port["name"]: port["containerPort"] for port in profcol["ports"]}
+                for number in ports.values():
+                    self.assertRegex(config, rf"0\.0\.0\.0:{number}\b|host: 0\.0\.0\.0, port: {number}\b")
+                for port in manifests.get("Service", {"spec": {"ports": []}})["spec"]["ports"]:
+                    self.assertEqual(ports[port["targetPort"]], port["port"])
+                self.assertEqual({profcol[probe]["httpGet"]["port"] for probe in profcol if probe.endswith("Probe")}, {"health"})
+                self.assertGreater(pod["terminationGracePeriodSeconds"], 20)
+                self.assertEqual(manifests["ConfigMap"]["metadata"]["name"], pod["volumes"][0]["configMap"]["name"])
 
 
 if __name__ == "__main__":
