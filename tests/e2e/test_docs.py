@@ -84,12 +84,35 @@ class QuestionsTest(unittest.TestCase):
 class AlertsTest(unittest.TestCase):
     """examples/prometheus/alerts.yaml: rules about metrics that exist, with names that docs/metrics.md has."""
 
-    def test_rules_name_metrics_and_are_documented(self):
-        page = (DOCS / "metrics.md").read_text()
-        documented = set()
-        for name in re.findall(r"(?m)^\| `([\w{}]+)` \|", page):
+    @staticmethod
+    def documented():
+        """Return the names of all metrics in docs/metrics.md."""
+        found = set()
+        for name in re.findall(r"(?m)^\| `([\w{}]+)` \|", (DOCS / "metrics.md").read_text()):
             items = ["spans", "profile_samples", "metric_points", "log_records"] if "{items}" in name else [""]
-            documented |= {name.replace("{items}", item) for item in items}
+            found |= {name.replace("{items}", item) for item in items}
+        return found
+
+    def test_metrics_of_the_sources_are_documented(self):
+        text = "".join(path.read_text() for folder in log_calls.FOLDERS for path in (SOURCE / folder).rglob("*.c"))
+        page = (DOCS / "metrics.md").read_text()
+        missing = [name for name in sorted(set(re.findall(r'"((?:otelcol|profcol)_[a-z_]+(?:%s)?)"', text)))
+                   if f"`{name.replace('%s', '{items}')}`" not in page and not name.endswith("_")]
+        self.assertEqual(missing, [])
+
+    def test_operators_pages_name_metrics_that_exist(self):
+        documented = self.documented()
+        for page in ["troubleshooting", "tuning", "deployment", "upgrading"]:
+            text = (DOCS / f"{page}.md").read_text()
+            for name, rest in re.findall(r"\b((?:otelcol|profcol)_\w+)(\*?)", text):
+                with self.subTest(f"{page}.md: {name}{rest}"):
+                    if rest:
+                        self.assertTrue(any(other.startswith(name) for other in documented))
+                    elif not name.endswith("_"):
+                        self.assertIn(re.sub("_(bucket|count)$", "", name), documented)
+
+    def test_rules_name_metrics_and_are_documented(self):
+        page, documented = (DOCS / "metrics.md").read_text(), self.documented()
         rules = yaml.safe_load((SOURCE / "examples/prometheus/alerts.yaml").read_text())["groups"][0]["rules"]
         for rule in rules:
             with self.subTest(rule["alert"]):
