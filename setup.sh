@@ -10,7 +10,7 @@ cd "$(dirname "$0")"
 # a|b: either one will do, the first that the distribution has is taken.
 build=(gcc libc6-dev make cmake ninja-build pkg-config protobuf-c-compiler
     libuv1-dev libnghttp2-dev libprotobuf-c-dev libjansson-dev libyaml-dev libssl-dev
-    zlib1g-dev libdeflate-dev libzstd-dev libsnappy-dev liblz4-dev libxxhash-dev libpcre2-dev libcrypt-dev
+    zlib1g-dev libdeflate-dev libzstd-dev libsnappy-dev liblz4-dev libxxhash-dev libpcre2-dev libcrypt-dev libelf-dev
     "libllhttp-dev|libhttp-parser-dev" python3)
 tests=(libcmocka-dev protobuf-compiler python3-venv openssl libseccomp2)
 dev=(git ccache valgrind gcovr "clang-14|clang" "clang-format-14|clang-format" "clang-tidy-14|clang-tidy"

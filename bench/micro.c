@@ -269,7 +269,7 @@ static void measure_span_index(void)
     print("span index memory",
           (double)span_index_memory(index) / (double)options.spans - (double)values,
           "bytes per span, without its strings");
-    span_index_free(index);
+    span_index_unref(index);
 }
 
 /* ---- a pipeline, from memory to nop ---- */

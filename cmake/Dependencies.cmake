@@ -12,6 +12,15 @@ endfunction()
 
 need(UV libuv>=1.44 libuv1-dev)
 need(NGHTTP2 libnghttp2>=1.52 libnghttp2-dev)
+# Since 1.57, and in distributions that backported it, nghttp2 has a limit of its own on resets.
+include(CheckSymbolExists)
+set(CMAKE_REQUIRED_LIBRARIES PkgConfig::NGHTTP2)
+check_symbol_exists(nghttp2_option_set_stream_reset_rate_limit nghttp2/nghttp2.h
+                    PROFCOL_HAVE_NGHTTP2_RESET_LIMIT)
+unset(CMAKE_REQUIRED_LIBRARIES)
+if(PROFCOL_HAVE_NGHTTP2_RESET_LIMIT)
+    add_compile_definitions(PROFCOL_HAVE_NGHTTP2_RESET_LIMIT=1)
+endif()
 need(PROTOBUF_C libprotobuf-c>=1.4.1 libprotobuf-c-dev)
 need(JANSSON jansson libjansson-dev)
 need(YAML yaml-0.1 libyaml-dev)
@@ -24,6 +33,7 @@ need(LZ4 liblz4 liblz4-dev)
 need(XXHASH libxxhash libxxhash-dev)
 need(PCRE2 libpcre2-8 libpcre2-dev)
 need(CRYPT libcrypt libcrypt-dev)
+need(ELF libelf libelf-dev)
 
 find_program(PROTOC_C protoc-c)
 if(NOT PROTOC_C)

@@ -71,6 +71,9 @@ elseif(NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
 endif()
 
 add_compile_options(-fPIE -fstack-protector-strong)
+# The stacks of the extension pprof, and of perf, are chains of frame pointers. docs/profiling.md says
+# what they cost.
+add_compile_options(-fno-omit-frame-pointer)
 foreach(flag -fstack-clash-protection -fcf-protection) # not on every processor
     string(MAKE_C_IDENTIFIER "HAVE_FLAG${flag}" result)
     check_c_compiler_flag(${flag} ${result})

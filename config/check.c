@@ -6,6 +6,7 @@
 #include "config/value.h"
 
 #include <assert.h>
+#include <strings.h>
 
 /* Returns the position of "protocols::grpc::endpoint" in the component, or of the longest prefix
  * that was written. */
@@ -31,9 +32,10 @@ static struct config_place locate(const struct config_check *check, const char *
         }
         key += end ? size + 2 : size;
     }
-    /* The position of a scalar is its own; that of a map or list is its key's. */
-    return node && node != check->component->node && node->kind == CONFIG_NODE_SCALAR ? node->place
-                                                                                      : place;
+    /* The position of a scalar or placeholder is its own; that of a map or list is its key's. */
+    bool is_text = node && (node->kind == CONFIG_NODE_SCALAR ||
+                            (node->kind == CONFIG_NODE_NULL && node->verbatim));
+    return is_text && node != check->component->node ? node->place : place;
 }
 
 static void tell_key(struct config_check *check, bool is_error, const char *key, const char *format,
@@ -67,6 +69,11 @@ void config_check_refuse(struct config_check *check, const struct config_node *n
 {
     if (node && config_node_kind(node) != CONFIG_NODE_NULL)
         config_check_error(check, key, "%s", why);
+}
+
+bool config_check_is_written(const struct config_check *check, const char *key)
+{
+    return config_node_find(check->component->node, key) != SIZE_MAX;
 }
 
 const struct config *config_check_config(const struct config_check *check)
@@ -152,6 +159,54 @@ const struct config_component *config_check_extension(struct config_check *check
                            "service::extensions",
                            what, written);
     return found && found->used ? found : NULL;
+}
+
+static bool is_any_host(const char *host)
+{
+    return !host[0] || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
+}
+
+/* Whether two hosts on the same port are in each other's way for certain. */
+static bool hosts_overlap(const char *one, const char *other)
+{
+    bool mix_versions = (strchr(one, ':') != NULL) != (strchr(other, ':') != NULL);
+    if (strcasecmp(one, "localhost") == 0)
+        one = "127.0.0.1";
+    if (strcasecmp(other, "localhost") == 0)
+        other = "127.0.0.1";
+    return strcasecmp(one, other) == 0 ||
+           (!mix_versions && (is_any_host(one) || is_any_host(other)));
+}
+
+static const char *find_listener(const struct config_check *check, const char *host, uint16_t port)
+{
+    const struct config_telemetry *telemetry = &check->config->telemetry;
+    for (uint32_t i = 0; i < check->listener_count; i++)
+        if (check->listeners[i].port == port && hosts_overlap(check->listeners[i].host, host))
+            return check->listeners[i].path;
+    if (telemetry->metrics_enabled && telemetry->metrics_port == port &&
+        hosts_overlap(telemetry->metrics_host, host))
+        return "service::telemetry::metrics";
+    return NULL;
+}
+
+void config_check_listens(struct config_check *check, const char *key, const char *host,
+                          uint16_t port)
+{
+    if (port == 0 || !config_check_is_used(check))
+        return;
+    const char *other = find_listener(check, host, port);
+    if (other) {
+        config_check_error(check, key, "the port %u is already taken by %s", (unsigned)port, other);
+        return;
+    }
+    check->listeners = arena_grow(check->arena, check->listeners, check->listener_count,
+                                  &check->listener_capacity, sizeof *check->listeners);
+    check->listeners[check->listener_count++] = (struct config_listener){
+        .host = arena_strdup(check->arena, host),
+        .port = port,
+        .path = arena_printf(check->arena, "%s::%s",
+                             config_path_text(check->arena, check->component_path), key)};
 }
 
 bool config_check_wants_files(const struct config_check *check)

@@ -27,6 +27,8 @@ void config_check_warn(struct config_check *check, const char *key, const char *
  * the Collector has and profcol does not. */
 void config_check_refuse(struct config_check *check, const struct config_node *node,
                          const char *key, const char *why);
+/* Whether the component has this key, though perhaps without a value. */
+bool config_check_is_written(const struct config_check *check, const char *key);
 /* Returns how many errors were reported until now. */
 unsigned config_check_error_count(const struct config_check *check);
 /* Whether the component whose `check` runs is used by a pipeline or service::extensions. */
@@ -42,6 +44,9 @@ const struct config_component *config_check_extension(struct config_check *check
 /* Returns the configuration, for rules between a component and the pipelines. Pipelines are
  * decoded; if one has errors, components may be missing in it. */
 const struct config *config_check_config(const struct config_check *check);
+/* Reports an error if another listener has this address. host: "" for any. */
+void config_check_listens(struct config_check *check, const char *key, const char *host,
+                          uint16_t port);
 /* Whether files that the settings name are to be looked at: a warning says what is wrong with
  * them. */
 bool config_check_wants_files(const struct config_check *check);

@@ -28,6 +28,9 @@ struct config_options {
     bool strict;
     /* Also warn about certificates and keys that cannot be used here (validate). */
     bool files;
+    /* Set to the log's encoding if that could be read, even if there are errors (run). May be
+     * NULL. */
+    enum log_encoding *log_encoding;
 };
 
 /* Loads and merges the sources, left to right. types: NULL-terminated. uris: as given with

@@ -2,6 +2,7 @@
 
 #include "config/service.h"
 #include "config/tree.h"
+#include "core/base/metric_names.h"
 
 #include <assert.h>
 #include <string.h>
@@ -284,6 +285,18 @@ static bool do_pipelines_differ(const struct config *before, const struct config
     return before->pipeline_count != after->pipeline_count;
 }
 
+static void compare_telemetry(struct arena *arena, struct config_diff *diff)
+{
+    const struct config_telemetry *before = &diff->before->telemetry;
+    const struct config_telemetry *after = &diff->after->telemetry;
+    const char *field = config_fields_differ(arena, config_telemetry_fields, true, before->settings,
+                                             after->settings);
+    diff->telemetry_differs = field;
+    diff->telemetry_why = field ? arena_printf(arena, "%s differs", field) : NULL;
+    diff->level_needs_restart =
+        after->metrics_level == METRICS_DETAILED && before->metrics_level != METRICS_DETAILED;
+}
+
 struct config_diff *config_diff_new(struct arena *arena, const struct config *before,
                                     const struct config *after)
 {
@@ -295,9 +308,7 @@ struct config_diff *config_diff_new(struct arena *arena, const struct config *be
     compare_components(arena, diff);
     replace_users(arena, diff);
     diff->pipelines_differ = do_pipelines_differ(before, after);
-    diff->telemetry_differs =
-        config_fields_differ(arena, config_telemetry_fields, true, before->telemetry.settings,
-                             after->telemetry.settings) != NULL;
+    compare_telemetry(arena, diff);
     return diff;
 }
 
@@ -353,5 +364,10 @@ void config_diff_print(const struct config_diff *diff, struct text *out)
         print_change(&diff->changes[i], out);
     print_pipelines(diff, out);
     if (diff->telemetry_differs)
-        text_append(out, "service::telemetry: changed, takes effect when profcol is restarted\n");
+        text_printf(out, "service::telemetry: changed, goes on with the new settings (%s)\n",
+                    diff->telemetry_why);
+    if (diff->level_needs_restart)
+        text_append(out, "service::telemetry::metrics::level: takes full effect when profcol is "
+                         "restarted (components that go on do not count what the level detailed "
+                         "adds)\n");
 }

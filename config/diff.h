@@ -43,6 +43,9 @@ struct config_diff {
     size_t count;
     bool pipelines_differ; /* in what they contain, or in its order */
     bool telemetry_differs;
+    const char *telemetry_why; /* "logs::level differs"; else NULL */
+    /* metrics::level becomes detailed: components that go on do not count what it adds. */
+    bool level_needs_restart;
 };
 
 /* Compares two valid configurations of the same component types. */

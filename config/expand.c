@@ -76,8 +76,7 @@ static bool provide_environment(const struct expansion *at, const char *argument
         return true;
     }
     if (!at->quiet)
-        config_warn_at(at->check, at->place, at->path,
-                       "the environment variable \"%s\" is not set, the value is empty", name);
+        config_warn_unset(at->check, at->place, at->path, name);
     out->text = "";
     return true;
 }
@@ -297,6 +296,20 @@ static bool expand_text(const struct expansion *at, struct text *text,
     return true;
 }
 
+/* The Collector takes such a text as it is written, too. */
+static void warn_unclosed(const struct expansion *at, const char *text)
+{
+    const char *last = NULL;
+    for (const char *open = text; (open = strstr(open, "${")) != NULL; open += 2)
+        last = open;
+    if (!last || at->quiet || strchr(last, '}') || is_escaped(text, (size_t)(last - text)))
+        return;
+    config_warn_at(
+        at->check, at->place, at->path,
+        "\"${\" without a closing \"}\": the text is taken as it is written; write $${ if "
+        "that is meant");
+}
+
 static struct config_node *expand_scalar(const struct expansion *at, struct config_node *node)
 {
     if (!strstr(node->text, "${")) {
@@ -304,6 +317,7 @@ static struct config_node *expand_scalar(const struct expansion *at, struct conf
             node->text = unescape(at->check->arena, node->text);
         return node;
     }
+    warn_unclosed(at, node->text);
     struct text text = {0};
     text_append(&text, node->text);
     struct config_node *whole = NULL;

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -13,17 +14,32 @@ static const char *environment(const char *name)
     return getenv(name);
 }
 
-/* Reads to the end of the file. Returns false if it is larger than the buffer. */
+/* Waits until there is something to read, which can take a while only for a pipe: for one that
+ * nobody writes to, a reload must not wait for ever. */
+static bool wait_for_input(int fd)
+{
+    enum { PATIENCE_MS = 10000 };
+    struct pollfd input = {.fd = fd, .events = POLLIN};
+    int ready = poll(&input, 1, PATIENCE_MS);
+    if (ready == 0)
+        errno = ETIMEDOUT;
+    return ready > 0 || (ready < 0 && errno == EINTR);
+}
+
+/* Reads to the end of the file, or until the buffer is full. Returns false, with errno set, if
+ * that fails. */
 static bool read_all(int fd, uint8_t *buffer, size_t capacity, size_t *size_out)
 {
     size_t size = 0;
     while (size < capacity) {
+        if (!wait_for_input(fd))
+            return false;
         ssize_t n = read(fd, buffer + size, capacity - size);
         if (n == 0)
             break;
         if (n > 0)
             size += (size_t)n;
-        else if (errno != EINTR)
+        else if (errno != EINTR && errno != EAGAIN)
             return false;
     }
     assert(size <= capacity);
@@ -34,7 +50,7 @@ static bool read_all(int fd, uint8_t *buffer, size_t capacity, size_t *size_out)
 static bool read_file(struct arena *arena, const char *path, size_t max_bytes,
                       struct slice *content_out, struct error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return error_set(err, "unable to read the file \"%s\": %s", path, strerror(errno));
     uint8_t *buffer = memory_alloc(max_bytes + 1);

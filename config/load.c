@@ -225,6 +225,8 @@ struct config *config_load_from(const struct config_inputs *inputs,
     }
     if (read)
         load(&check, texts, uri_count, options);
+    if (options.log_encoding)
+        *options.log_encoding = check.config->telemetry.log.encoding;
     return finish(&check, report);
 }
 

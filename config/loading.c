@@ -4,6 +4,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static bool is_same_place(struct config_place a, struct config_place b)
+{
+    return a.source == b.source && a.line == b.line && a.column == b.column;
+}
+
+/* Returns the text of a message. That of an error says which variable leaves the value empty. */
+static const char *text_of(const struct config_check *check, bool is_error,
+                           struct config_place place, const char *format, va_list args)
+{
+    const char *text = arena_vprintf(check->arena, format, args);
+    for (size_t i = 0; i < check->message_count && is_error; i++)
+        if (check->messages[i].unset && is_same_place(check->messages[i].place, place))
+            return arena_printf(check->arena, "%s; the environment variable \"%s\" is not set",
+                                text, check->messages[i].unset);
+    return text;
+}
+
 void config_message_at(struct config_check *check, bool is_error, struct config_place place,
                        const char *path, const char *format, va_list args)
 {
@@ -19,13 +36,14 @@ void config_message_at(struct config_check *check, bool is_error, struct config_
         check->messages =
             arena_array(check->arena, CONFIG_MAX_MESSAGES, sizeof(struct config_message));
     assert(check->message_count < CONFIG_MAX_MESSAGES);
+    const char *text = text_of(check, is_error, place, format, args);
     size_t order = check->message_count++;
     check->messages[order] = (struct config_message){
         .place = place,
         .is_error = is_error,
         .order = order,
         .path = path,
-        .text = arena_vprintf(check->arena, format, args),
+        .text = text,
     };
 }
 
@@ -46,6 +64,16 @@ void config_warn_at(struct config_check *check, struct config_place place,
     va_start(args, format);
     config_message_at(check, false, place, config_path_text(check->arena, path), format, args);
     va_end(args);
+}
+
+void config_warn_unset(struct config_check *check, struct config_place place,
+                       const struct config_path *path, const char *name)
+{
+    size_t before = check->message_count;
+    config_warn_at(check, place, path,
+                   "the environment variable \"%s\" is not set, the value is empty", name);
+    if (check->message_count > before)
+        check->messages[before].unset = name;
 }
 
 bool config_count_nodes(struct config_check *check, struct config_place place, size_t count)

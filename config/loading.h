@@ -33,6 +33,14 @@ struct config_message {
     size_t order;     /* in which messages were reported */
     const char *path; /* "" at the root */
     const char *text;
+    const char *unset; /* the environment variable that a warning is about; NULL: another message */
+};
+
+/* An address that something listens on. */
+struct config_listener {
+    const char *host;
+    uint16_t port;
+    const char *path; /* of the setting */
 };
 
 /* Limits on the time and memory that a configuration may need, however it is written. */
@@ -62,6 +70,9 @@ struct config_check {
     size_t expanded_bytes;
     bool stopped; /* a limit was reached, or nothing is left to check */
 
+    struct config_listener *listeners;
+    uint32_t listener_count, listener_capacity;
+
     bool files; /* config_options.files */
 
     bool is_refused; /* because of errors, or of warnings (--strict) */
@@ -82,6 +93,10 @@ bool config_error_at(struct config_check *check, struct config_place place,
 void config_warn_at(struct config_check *check, struct config_place place,
                     const struct config_path *path, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* Reports that the environment variable of a placeholder is not set. Errors about the value, which
+ * come later, say so, too. */
+void config_warn_unset(struct config_check *check, struct config_place place,
+                       const struct config_path *path, const char *name);
 void config_message_at(struct config_check *check, bool is_error, struct config_place place,
                        const char *path, const char *format, va_list args)
     __attribute__((format(printf, 5, 0)));

@@ -10,6 +10,7 @@
 
 #include "config/field.h"
 #include "core/base/arena.h"
+#include "core/base/log_types.h"
 
 struct config_check;
 struct config_node;
@@ -88,10 +89,24 @@ struct config_pipeline {
     size_t exporter_count;
 };
 
+/* A periodic reader of service::telemetry::metrics: metrics that are pushed. */
+struct config_push {
+    bool uses_grpc; /* otherwise protobuf over HTTP */
+    bool uses_gzip;
+    const char *endpoint; /* NULL: the default of the protocol */
+    struct config_pairs headers;
+    const char *headers_list; /* more of them: "a=b,c=d"; NULL: none */
+    int64_t interval_ns;
+    int64_t timeout_ns;      /* of one push */
+    bool insecure;           /* gRPC without a scheme in the endpoint: cleartext */
+    const char *certificate; /* files; NULL: none */
+    const char *client_certificate;
+    const char *client_key;
+};
+
 /* The settings of service::telemetry that profcol implements. */
 struct config_telemetry {
-    int log_level;            /* enum log_level */
-    int log_encoding;         /* enum log_encoding */
+    struct log_options log;   /* without the resource */
     bool metrics_enabled;     /* level is not none, and there is a pull reader */
     const char *metrics_host; /* "localhost" */
     uint64_t metrics_port;    /* 8888 */
@@ -102,6 +117,8 @@ struct config_telemetry {
     const void *settings;             /* all of it, for config_print */
     struct config_pairs resource;     /* attributes as written; value NULL: to be removed */
     int metrics_level;                /* enum metrics_level */
+    const struct config_push *pushes; /* none at the level none */
+    size_t push_count;
 };
 
 struct config {

@@ -68,9 +68,9 @@ static void append_scalar(struct text *out, const struct config_node *node)
         append_value(out, node->text);
 }
 
-/* Appends a node. Its depth is limited (CONFIG_MAX_DEPTH). */
+/* Its depth is limited (CONFIG_MAX_DEPTH). */
 /* NOLINTNEXTLINE(misc-no-recursion) */
-static void append_node(struct text *out, const struct config_node *node)
+void config_node_print_json(const struct config_node *node, struct text *out)
 {
     bool is_map = node->kind == CONFIG_NODE_MAP;
     if (node->kind == CONFIG_NODE_NULL) {
@@ -90,7 +90,7 @@ static void append_node(struct text *out, const struct config_node *node)
             append_text(out, node->keys[i]->text, strlen(node->keys[i]->text));
             text_append_char(out, ':');
         }
-        append_node(out, node->items[i]);
+        config_node_print_json(node->items[i], out);
     }
     text_append_char(out, is_map ? '}' : ']');
 }
@@ -107,7 +107,7 @@ bool config_print_json(const struct config *config, struct text *out)
         yaml_tree_read(&check, &source, slice_of(yaml.data, yaml.size));
     bool is_read = root && check.error_count == 0;
     if (is_read)
-        append_node(out, root);
+        config_node_print_json(root, out);
     text_deinit(&yaml);
     arena_deinit(&arena);
     return is_read;

@@ -410,6 +410,12 @@ static const char service[] =
     "passes) and `exporters`. A connector is an exporter of some pipelines and a receiver of "
     "others. `service::extensions` lists the extensions to start.\n"
     "\n"
+    "A receiver in several pipelines of a signal sends each request to all of them, as a pipeline "
+    "does with several exporters. If one of them cannot take a request, the others still get it, "
+    "the sender is told success, and `profcol_branch_lost_*` counts the loss. Only if all of them "
+    "refuse is the sender refused. With `sending_queue.block_on_overflow`, the sender waits for "
+    "room instead, and so do the other pipelines.\n"
+    "\n"
     "### telemetry\n";
 
 void config_print_reference(const struct config_type *const *types,

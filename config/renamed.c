@@ -21,6 +21,8 @@ static const struct {
     {"memory_limiter", "ballast_size_mib", "the Collector has removed it; leave it out"},
     {"http", "profiles_url_path",
      "the path for profiles is /v1development/profiles, as in the Collector"},
+    {NULL, "retry", "did you mean \"retry_on_failure\"?"},
+    {NULL, "queue", "did you mean \"sending_queue\"?"},
     {"http", "keepalive", "write keep_alives_enabled and idle_timeout"},
 };
 

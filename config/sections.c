@@ -54,15 +54,23 @@ static const char *const instead[CONFIG_SECTION_COUNT] = {
     [CONFIG_EXTENSIONS] = "",
 };
 
+/* Returns the type that was probably meant; NULL if none is close. */
+static const char *suggest_type(const struct config_check *check, enum config_section section,
+                                const char *type)
+{
+    struct type_names names = names_of(check->types, section);
+    if (section == CONFIG_EXPORTERS && strcmp(type, "logging") == 0)
+        return "debug";
+    return config_suggest(type, names.names, names.count);
+}
+
 static void tell_unknown_type(struct config_check *check, enum config_section section,
                               const struct config_path *path, struct config_place place,
                               const char *type)
 {
     struct arena *arena = check->arena;
     struct type_names names = names_of(check->types, section);
-    const char *near = config_suggest(type, names.names, names.count);
-    if (section == CONFIG_EXPORTERS && strcmp(type, "logging") == 0)
-        near = "debug";
+    const char *near = suggest_type(check, section, type);
     if (near) {
         config_error_at(check, place, path, "unknown %s type %s, did you mean \"%s\"?",
                         config_section_kinds[section], config_quote(arena, type), near);
@@ -106,6 +114,29 @@ const char *config_suggest_component(const struct config_check *check, enum conf
         if (components[i].type == type)
             near = components[i].id;
     return near;
+}
+
+static bool is_misspelt_in(const struct config_check *check, enum config_section section,
+                           const struct config_id *wanted)
+{
+    const struct config_component *components = check->config->components[section];
+    for (size_t i = 0; i < check->config->component_count[section]; i++) {
+        struct config_id id;
+        if (components[i].type || config_id_parse(check->arena, components[i].id, &id))
+            continue;
+        const char *near = suggest_type(check, section, id.type);
+        if (near && strcmp(near, wanted->type) == 0 && strcmp(id.name, wanted->name) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool config_is_misspelt(const struct config_check *check, enum config_section section,
+                        const struct config_id *id)
+{
+    bool may_be_connector = section == CONFIG_RECEIVERS || section == CONFIG_EXPORTERS;
+    return is_misspelt_in(check, section, id) ||
+           (may_be_connector && is_misspelt_in(check, CONFIG_CONNECTORS, id));
 }
 
 /* Whether an error was reported for a node or one below it. */

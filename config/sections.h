@@ -41,6 +41,11 @@ struct config_component *config_find_component(const struct config *config,
 const char *config_suggest_component(const struct config_check *check, enum config_section section,
                                      const struct config_id *id);
 
+/* Whether an undefined id is probably that of a component whose type is misspelt where it is
+ * defined, which has been reported. A receiver or exporter may be a connector. */
+bool config_is_misspelt(const struct config_check *check, enum config_section section,
+                        const struct config_id *id);
+
 /* Calls `check` of the type of each component that was decoded without errors. */
 void config_run_checks(struct config_check *check);
 

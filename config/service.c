@@ -16,6 +16,8 @@ static void tell_undefined(struct config_check *check, const struct config_node 
                            const struct config_path *path, enum config_section section,
                            const struct config_id *id)
 {
+    if (config_is_misspelt(check, section, id))
+        return; /* the error stands where it is defined */
     const char *near = config_suggest_component(check, section, id);
     const char *kind = config_section_kinds[section];
     const char *written = config_quote(check->arena, id->text);

@@ -2,38 +2,17 @@
 
 #include "config/node.h"
 #include "config/service.h"
+#include "config/telemetry_logs.h"
 #include "config/telemetry_resource.h"
-#include "core/base/log.h"
 #include "core/base/metrics.h"
 
 #include <assert.h>
 
 /*
- * service::telemetry. profcol uses the level and the encoding of the log, the level of the metrics,
- * and the address of the first pull reader. It accepts the Collector's other keys, so that files of
- * the Collector can be used unchanged.
+ * service::telemetry. profcol uses the settings of the log, the level of the metrics, the address
+ * of the first pull reader, and all periodic readers. It accepts the Collector's other keys, so
+ * that files of the Collector can be used unchanged.
  */
-struct log_sampling_settings {
-    bool enabled;
-    uint64_t initial;
-    uint64_t thereafter;
-    int64_t tick;
-};
-
-struct log_settings {
-    int level;
-    int encoding;
-    struct log_sampling_settings sampling;
-    struct config_strings output_paths;
-    struct config_strings error_output_paths;
-    bool development;
-    bool disable_caller;
-    bool disable_stacktrace;
-    bool disable_zap_resource;
-    const struct config_node *initial_fields;
-    const struct config_node *processors;
-};
-
 struct prometheus_settings {
     bool enabled;
     const char *host;
@@ -53,9 +32,37 @@ struct pull_settings {
     struct pull_exporter_settings exporter;
 };
 
+struct push_otlp_settings {
+    bool enabled;
+    int protocol;
+    const char *endpoint;
+    struct config_pairs headers;
+    const char *headers_list;
+    int compression;
+    uint64_t timeout;
+    bool insecure;
+    const char *certificate;
+    const char *client_certificate;
+    const char *client_key;
+    int temporality_preference;
+    const char *default_histogram_aggregation;
+};
+
+struct push_exporter_settings {
+    struct push_otlp_settings otlp;
+    const struct config_node *console;
+};
+
+struct periodic_settings {
+    bool enabled;
+    uint64_t interval;
+    uint64_t timeout;
+    struct push_exporter_settings exporter;
+};
+
 struct reader_settings {
     struct pull_settings pull;
-    const struct config_node *periodic;
+    struct periodic_settings periodic;
 };
 
 struct metrics_settings {
@@ -78,48 +85,8 @@ struct telemetry_settings {
     const struct config_node *resource;
 };
 
-/* in the order of enum log_level, enum log_encoding */
-static const char *const log_levels[] = {"debug", "info", "warn", "error", NULL};
-static const char *const log_encodings[] = {"console", "json", NULL};
 /* in the order of enum metrics_level */
 static const char *const metrics_levels[] = {"none", "basic", "normal", "detailed", NULL};
-
-static const struct field log_sampling_fields[] = {
-    FIELD_BOOL(log_sampling_settings, enabled, "Whether repeated messages are left out.",
-               .fallback = "true", .ignored = true),
-    FIELD_UINT(log_sampling_settings, initial,
-               "Messages with the same text that are logged per tick before any are left out.",
-               .fallback = "10", .ignored = true),
-    FIELD_UINT(log_sampling_settings, thereafter, "After those, every n-th message is logged.",
-               .fallback = "100", .ignored = true),
-    FIELD_DURATION(log_sampling_settings, tick, "The time over which messages are counted.",
-                   .fallback = "10s", .ignored = true),
-    FIELD_END,
-};
-
-static const struct field log_fields[] = {
-    FIELD_ENUM(log_settings, level, "The least severe messages that are written.", log_levels,
-               .fallback = "info"),
-    FIELD_ENUM(log_settings, encoding, "Console is for people; json writes one object per line.",
-               log_encodings, .fallback = "console"),
-    FIELD_BLOCK(log_settings, sampling, log_sampling_settings, log_sampling_fields,
-                "How often a repeated message is written."),
-    FIELD_STRINGS(log_settings, output_paths, "Where the log goes; profcol writes to stderr.",
-                  .fallback = "stderr", .ignored = true),
-    FIELD_STRINGS(log_settings, error_output_paths, "Where the logger's own errors go.",
-                  .fallback = "stderr", .ignored = true),
-    FIELD_BOOL(log_settings, development, "Changes what the Collector's logger does.",
-               .fallback = "false", .ignored = true),
-    FIELD_BOOL(log_settings, disable_caller, "Leaves the source location out of messages.",
-               .fallback = "false", .ignored = true),
-    FIELD_BOOL(log_settings, disable_stacktrace, "Leaves stack traces out of messages.",
-               .fallback = "false", .ignored = true),
-    FIELD_BOOL(log_settings, disable_zap_resource, "Leaves the resource out of messages.",
-               .fallback = "false", .ignored = true),
-    FIELD_NODE(log_settings, initial_fields, "Fields that every message gets.", .ignored = true),
-    FIELD_NODE(log_settings, processors, "Where the log is sent as OTLP.", .ignored = true),
-    FIELD_END,
-};
 
 static const struct field prometheus_fields[] = {
     FIELD_STRING(prometheus_settings, host, "The address that the metrics are served on.",
@@ -151,10 +118,68 @@ static const struct field pull_fields[] = {
     FIELD_END,
 };
 
+/* PUSH_GRPC, PUSH_HTTP */
+static const char *const push_protocols[] = {"grpc", "http/protobuf", NULL};
+enum { PUSH_GRPC, PUSH_HTTP };
+static const char *const push_compressions[] = {"none", "gzip", NULL};
+enum { PUSH_GZIP = 1 };
+static const char *const temporalities[] = {"cumulative", "delta", "lowmemory", NULL};
+enum { PUSH_CUMULATIVE };
+
+static const struct field push_otlp_fields[] = {
+    FIELD_ENUM(push_otlp_settings, protocol, "How requests are sent.", push_protocols,
+               .required = true),
+    FIELD_STRING(
+        push_otlp_settings, endpoint,
+        "Where metrics are sent. With http/protobuf the whole URL; /v1/metrics is the path "
+        "if it has none. https unless the scheme is http. Default: localhost, port 4317 "
+        "or 4318."),
+    FIELD_PAIRS(push_otlp_settings, headers, "Headers added to every request."),
+    FIELD_SECRET(push_otlp_settings, headers_list,
+                 "More headers, as in OTEL_EXPORTER_OTLP_HEADERS: `a=b,c=d`."),
+    FIELD_ENUM(push_otlp_settings, compression, "How requests are compressed.", push_compressions,
+               .fallback = "none"),
+    FIELD_UINT(push_otlp_settings, timeout,
+               "Time limit of a request in milliseconds; 0: the default.", .fallback = "10000",
+               .max = "3600000"),
+    FIELD_BOOL(push_otlp_settings, insecure,
+               "With grpc and an endpoint without scheme: do not use TLS.", .fallback = "false"),
+    FIELD_STRING(push_otlp_settings, certificate,
+                 "File with the certificates of the authorities that are trusted."),
+    FIELD_STRING(push_otlp_settings, client_certificate, "File with the client's certificate."),
+    FIELD_STRING(push_otlp_settings, client_key, "File with its key."),
+    FIELD_ENUM(push_otlp_settings, temporality_preference,
+               "What counters and histograms count from: only cumulative, the start, is supported.",
+               temporalities, .fallback = "cumulative"),
+    FIELD_STRING(push_otlp_settings, default_histogram_aggregation,
+                 "How histograms are kept; profcol has explicit buckets.", .ignored = true),
+    FIELD_END,
+};
+
+static const struct field push_exporter_fields[] = {
+    FIELD_OPTIONAL(push_exporter_settings, otlp, push_otlp_settings, push_otlp_fields,
+                   "Metrics as OTLP."),
+    FIELD_NODE(push_exporter_settings, console, "Metrics on standard output.", .ignored = true),
+    FIELD_END,
+};
+
+static const struct field periodic_fields[] = {
+    FIELD_UINT(periodic_settings, interval,
+               "Milliseconds from one push to the next; 0: the default.", .fallback = "60000",
+               .max = "86400000"),
+    FIELD_UINT(periodic_settings, timeout,
+               "Time limit of a push in milliseconds; 0: the default. The shorter of this and that "
+               "of the exporter counts.",
+               .fallback = "30000", .max = "3600000"),
+    FIELD_BLOCK(periodic_settings, exporter, push_exporter_settings, push_exporter_fields,
+                "Where metrics are sent."),
+    FIELD_END,
+};
+
 static const struct field reader_fields[] = {
     FIELD_OPTIONAL(reader_settings, pull, pull_settings, pull_fields, "Metrics that are scraped."),
-    FIELD_NODE(reader_settings, periodic, "Metrics that are pushed; profcol does not push any.",
-               .ignored = true),
+    FIELD_OPTIONAL(reader_settings, periodic, periodic_settings, periodic_fields,
+                   "Metrics that are pushed, and once more when profcol ends."),
     FIELD_END,
 };
 
@@ -170,10 +195,11 @@ static const struct field metrics_fields[] = {
 static const char *const trace_levels[] = {"none", "basic", "normal", "detailed", NULL};
 
 static const struct field trace_fields[] = {
-    FIELD_ENUM(trace_settings, level, "How much the process traces itself.", trace_levels,
-               .fallback = "none", .ignored = true),
-    FIELD_NODE(trace_settings, processors, "Where the process sends its own traces.",
-               .ignored = true),
+    FIELD_ENUM(trace_settings, level,
+               "How much the process traces itself; it has an effect only with `processors`.",
+               trace_levels, .fallback = "basic"),
+    FIELD_NODE(trace_settings, processors,
+               "Where the process sends its own traces: must be empty, unless the level is none."),
     FIELD_STRINGS(trace_settings, propagators,
                   "How trace contexts are propagated between processes.", .ignored = true),
     FIELD_NODE(trace_settings, sampler, "Which of its own traces the process keeps.",
@@ -182,12 +208,12 @@ static const struct field trace_fields[] = {
 };
 
 const struct field config_telemetry_fields[] = {
-    FIELD_BLOCK(telemetry_settings, logs, log_settings, log_fields,
-                "The log, which profcol writes to stderr."),
+    FIELD_BLOCK(telemetry_settings, logs, log_settings, config_telemetry_logs_fields,
+                "The log of the process itself."),
     FIELD_BLOCK(telemetry_settings, metrics, metrics_settings, metrics_fields,
                 "Metrics about profcol itself."),
     FIELD_BLOCK(telemetry_settings, traces, trace_settings, trace_fields,
-                "Traces of the process itself; profcol writes none."),
+                "Traces of the process itself, which profcol does not have."),
     FIELD_NODE(telemetry_settings, resource,
                "Attributes of the process itself, labels of the metric `target_info`: a map of "
                "texts (null removes a default), or `attributes`, a list of {name, value}. "
@@ -224,6 +250,83 @@ static bool has_readers(const struct config_node *telemetry)
     return config_node_kind(config_node_get(metrics, "readers")) != CONFIG_NODE_NULL;
 }
 
+static int64_t milliseconds_or(uint64_t milliseconds, uint64_t otherwise)
+{
+    return (int64_t)(milliseconds ? milliseconds : otherwise) * 1000000;
+}
+
+/* Keeps the members that profcol uses, with the Collector's defaults. */
+static struct config_push make_push(const struct periodic_settings *periodic)
+{
+    enum { INTERVAL_MS = 60000, TIMEOUT_MS = 30000, REQUEST_TIMEOUT_MS = 10000 };
+    const struct push_otlp_settings *otlp = &periodic->exporter.otlp;
+    int64_t timeout = milliseconds_or(periodic->timeout, TIMEOUT_MS);
+    int64_t request = milliseconds_or(otlp->timeout, REQUEST_TIMEOUT_MS);
+    return (struct config_push){
+        .uses_grpc = otlp->protocol == PUSH_GRPC,
+        .uses_gzip = otlp->compression == PUSH_GZIP,
+        .endpoint = otlp->endpoint && otlp->endpoint[0] ? otlp->endpoint : NULL,
+        .headers = otlp->headers,
+        .headers_list = otlp->headers_list,
+        .interval_ns = milliseconds_or(periodic->interval, INTERVAL_MS),
+        .timeout_ns = request < timeout ? request : timeout,
+        .insecure = otlp->insecure,
+        .certificate = otlp->certificate,
+        .client_certificate = otlp->client_certificate,
+        .client_key = otlp->client_key,
+    };
+}
+
+/* Returns whether the reader is valid, after reporting an error at `node`. */
+static bool check_periodic(struct config_check *check, const struct config_path *path,
+                           const struct config_node *node, const struct periodic_settings *periodic)
+{
+    const struct push_exporter_settings *exporter = &periodic->exporter;
+    bool has_console = config_node_kind(exporter->console) != CONFIG_NODE_NULL;
+    if (!exporter->otlp.enabled && !has_console)
+        return config_error_at(check, node->place, path, "the exporter otlp must be specified");
+    if (exporter->otlp.enabled && exporter->otlp.temporality_preference != PUSH_CUMULATIVE)
+        return config_error_at(
+            check, node->place, path,
+            "the temporality_preference %s is not supported; use cumulative, and "
+            "the processor cumulativetodelta of a Collector behind profcol",
+            temporalities[exporter->otlp.temporality_preference]);
+    return exporter->otlp.enabled;
+}
+
+/* Adds the periodic readers. */
+static void add_pushes(struct config_check *check, const struct config_path *path,
+                       const struct config_node *node, const struct metrics_settings *metrics)
+{
+    struct config_telemetry *telemetry = &check->config->telemetry;
+    const struct reader_settings *readers = metrics->readers.items;
+    const struct config_node *list = config_node_get(config_node_get(node, "metrics"), "readers");
+    struct config_push *pushes =
+        arena_array(check->arena, metrics->readers.count + 1, sizeof *pushes);
+    telemetry->pushes = pushes;
+    for (size_t i = 0; i < metrics->readers.count; i++) {
+        const struct periodic_settings *periodic = &readers[i].periodic;
+        if (!periodic->enabled)
+            continue;
+        const struct config_node *reader = config_node_at(list, i);
+        struct config_path inner = {.parent = path, .name = "metrics::readers::periodic"};
+        if (check_periodic(check, &inner, reader, periodic) && metrics->level != METRICS_NONE)
+            pushes[telemetry->push_count++] = make_push(periodic);
+    }
+}
+
+/* profcol has no spans of itself. Without processors, the Collector has none either. */
+static void refuse_traces(struct config_check *check, const struct config_path *path,
+                          const struct trace_settings *traces)
+{
+    enum { TRACES_NONE };
+    struct config_path inner = {.parent = path, .name = "traces::processors"};
+    if (traces->level != TRACES_NONE && config_node_count(traces->processors) > 0)
+        config_error_at(check, traces->processors->place, &inner,
+                        "profcol does not trace itself: remove the processors, or set "
+                        "traces::level to none; docs/metrics.md says what metrics show instead");
+}
+
 void config_telemetry_apply(struct config_check *check, const struct config_path *path,
                             const struct config_node *key, const struct config_node *node)
 {
@@ -236,9 +339,12 @@ void config_telemetry_apply(struct config_check *check, const struct config_path
     struct config_path inner = {.parent = path, .name = "resource"};
     config_telemetry_resource_read(check, &inner, settings->resource, &telemetry->resource);
     telemetry->settings = settings;
-    telemetry->log_level = settings->logs.level;
-    telemetry->log_encoding = settings->logs.encoding;
+    inner.name = "logs";
+    config_telemetry_logs_read(check, &inner, config_node_get(node, "logs"), &settings->logs,
+                               &telemetry->log);
     telemetry->metrics_level = settings->metrics.level;
+    add_pushes(check, path, node, &settings->metrics);
+    refuse_traces(check, path, &settings->traces);
     telemetry->metrics_enabled = endpoint && settings->metrics.level != METRICS_NONE;
     if (!endpoint)
         return;

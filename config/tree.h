@@ -14,6 +14,7 @@
 #include "config/node.h"
 #include "core/base/arena.h"
 #include "core/base/index_table.h"
+#include "core/base/text.h"
 
 struct config_source {
     const char *name; /* as messages show it: "collector.yaml", "env:CONFIG" */
@@ -60,6 +61,9 @@ bool config_node_put(struct arena *arena, struct config_node *map, struct config
                      struct config_node *value);
 /* Returns the index of a key in a map; SIZE_MAX if it is absent or node is not a map. */
 size_t config_node_find(const struct config_node *node, const char *key);
+
+/* Appends the node as JSON. */
+void config_node_print_json(const struct config_node *node, struct text *out);
 
 /* Returns the text of a scalar for fields of text: as written, or as the placeholder's value. */
 const char *config_node_verbatim(const struct config_node *node);

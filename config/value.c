@@ -367,6 +367,34 @@ static bool has_odd_bytes(struct slice host)
     return false;
 }
 
+static bool looks_like_ipv6(struct slice text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (!isxdigit(text.data[i]) && text.data[i] != ':')
+            return false;
+    return true;
+}
+
+/* Whether the text begins with a name that gRPC has for a resolver. */
+static bool has_grpc_scheme(struct slice text)
+{
+    static const char *const schemes[] = {"dns:", "ipv4:", "ipv6:", "passthrough:", "xds:"};
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
+        if (text.size > strlen(schemes[i]) &&
+            memcmp(text.data, schemes[i], strlen(schemes[i])) == 0)
+            return true;
+    return false;
+}
+
+static const char *why_too_many_colons(struct slice text)
+{
+    if (looks_like_ipv6(text))
+        return "an IPv6 address goes in brackets; write [::1]:4317";
+    if (has_grpc_scheme(text))
+        return "gRPC's target schemes are not supported; write host:port";
+    return "there are too many colons; write host:port";
+}
+
 bool config_parse_endpoint(struct slice text, char *host, size_t host_size, uint16_t *port_out,
                            char *why, size_t why_size)
 {
@@ -381,7 +409,7 @@ bool config_parse_endpoint(struct slice text, char *host, size_t host_size, uint
     if (bracketed)
         name = slice_of(name.data + 1, name.size - 2);
     else if (name.size && memchr(name.data, ':', name.size))
-        return refuse(why, why_size, text, "an IPv6 address goes in brackets; write [::1]:4317");
+        return refuse(why, why_size, text, why_too_many_colons(text));
     if (has_odd_bytes(name))
         return refuse(why, why_size, text, "expected host:port");
     if (name.size >= host_size)

@@ -9,6 +9,7 @@
 #define PROFCOL_CORE_COMMAND_LINE_H
 
 #include "core/command_table.h"
+#include "core/health_probe.h"
 #include "core/run.h"
 
 struct command_line {
@@ -22,6 +23,7 @@ struct command_line {
     const char **sets;             /* as yaml: URIs */
     size_t set_count;
     struct run_options run;
+    struct health_probe_options probe;
 };
 
 /* Reads the arguments into a line that is all zero. Returns false, after an error on stderr, if

@@ -55,7 +55,9 @@ const struct command commands[COMMAND_COUNT] = {
          .argument_limit = 1,
          .summary = "ask a running profcol whether it takes data",
          .help = "Asks the extension health_check of a running profcol, by default at "
-                 "" HEALTH_PROBE_URL ". The exit code is 0 if it takes data."},
+                 "" HEALTH_PROBE_URL ". The URL may be https:// or a Unix socket, too: "
+                 "unix:///run/profcol.sock, or unix:///run/profcol.sock:/path. The exit code is 0 "
+                 "if it takes data."},
     [COMMAND_VERSION] =
         {.name = "version",
          .summary = "print the version, the build and the libraries",
@@ -139,6 +141,16 @@ const struct command_option command_options[] = {
      .commands = LOADS,
      .help = "For the Collector's command line: profcol has no gates and always carries "
              "profiles. It warns about others than service.profilesSupport."},
+    {.id = OPTION_CA_FILE,
+     .name = "ca-file",
+     .argument = "FILE",
+     .value = COMMAND_VALUE_FILE,
+     .commands = BIT(COMMAND_HEALTHCHECK),
+     .help = "Trust these certificate authorities for https://, not the system's."},
+    {.id = OPTION_SKIP_VERIFY,
+     .name = "skip-verify",
+     .commands = BIT(COMMAND_HEALTHCHECK),
+     .help = "Accept any certificate."},
     {.id = OPTION_VERSION,
      .name = "version",
      .letter = 'v',
@@ -154,11 +166,12 @@ const struct command_option command_options[] = {
 const size_t command_option_count = sizeof command_options / sizeof command_options[0];
 
 const struct command_exit_code command_exit_codes[] = {
-    {0, "Success. For a run: it ended after SIGTERM or SIGINT, and all acknowledged data was "
-        "delivered. For healthcheck: the other profcol takes data."},
+    {0, "Success. For a run: it ended after SIGTERM or SIGINT, and no acknowledged data was left. "
+        "What exporters gave up before, as their settings say, does not count: metrics show it. "
+        "For healthcheck: the other profcol takes data."},
     {1, "Failure: a wrong command line, a configuration with errors (with warnings, too, if "
         "--strict is given), a port or file that cannot be used, output that cannot be written. "
-        "For a run: it could not start, or acknowledged data was lost. For healthcheck: the other "
-        "profcol takes no data, or gives no answer."},
+        "For a run: it could not start, or acknowledged data was left when the drain ended. For "
+        "healthcheck: the other profcol takes no data, or gives no answer."},
 };
 const size_t command_exit_code_count = sizeof command_exit_codes / sizeof command_exit_codes[0];

@@ -5,12 +5,15 @@
  */
 #include "config/diff.h"
 #include "core/base/hash.h"
+#include "core/base/log.h"
+#include "core/base/memory.h"
 #include "core/build_info.h"
 #include "core/command_completion.h"
 #include "core/command_help.h"
 #include "core/command_line.h"
 #include "core/command_manual.h"
 #include "core/components.h"
+#include "core/config_log.h"
 #include "core/health_probe.h"
 #include "core/run.h"
 #include "default_config.h"
@@ -36,13 +39,17 @@ static struct config *load_sources(struct config_sources *sources)
     return config;
 }
 
+static void name_sources(struct command_line *line)
+{
+    if (line->sources.uri_count == 0) /* --set changes the built-in default, too */
+        command_line_add_source(&line->sources, default_config);
+    add_sets(line, &line->sources);
+}
+
 static struct config *load(struct command_line *line)
 {
-    struct config_sources *sources = &line->sources;
-    if (sources->uri_count == 0) /* --set changes the built-in default, too */
-        command_line_add_source(sources, default_config);
-    add_sets(line, sources);
-    return load_sources(sources);
+    name_sources(line);
+    return load_sources(&line->sources);
 }
 
 static int print_text(struct text *text)
@@ -53,13 +60,26 @@ static int print_text(struct text *text)
     return written ? 0 : 1;
 }
 
+/* Without a configuration, the log has the encoding that could be read of it. */
+static int refuse_to_run(enum log_encoding encoding, const char *report)
+{
+    log_init(LOG_INFO, encoding);
+    config_log(report);
+    return 1;
+}
+
 static int command_run(struct command_line *line)
 {
-    struct config *config = load(line);
-    if (!config)
-        return 1;
-    int status = run(config, &line->sources, &line->run);
+    struct text report = {0};
+    enum log_encoding encoding = LOG_CONSOLE;
+    name_sources(line);
+    line->sources.options.log_encoding = &encoding;
+    struct config *config = config_sources_load(&line->sources, &report);
+    line->sources.options.log_encoding = NULL;
+    int status = config ? run(config, text_string(&report), &line->sources, &line->run)
+                        : refuse_to_run(encoding, text_string(&report));
     config_free(config);
+    text_deinit(&report);
     return status;
 }
 
@@ -144,7 +164,8 @@ static int command_schema(struct command_line *line)
 static int command_healthcheck(struct command_line *line)
 {
     struct error err;
-    if (health_probe(line->operand_count > 0 ? line->operands[0] : HEALTH_PROBE_URL, &err))
+    const char *url = line->operand_count > 0 ? line->operands[0] : HEALTH_PROBE_URL;
+    if (health_probe(url, &line->probe, &err))
         return 0;
     fprintf(stderr, "Error: %s\n", err.text);
     return 1;
@@ -233,6 +254,7 @@ int main(int argc, char **argv)
 {
     struct command_line line = {0};
     hash_init();
+    memory_report_with(log_fatal);
     int status = command_line_parse(&line, argc, argv) ? run_command(&line) : 1;
     command_line_deinit(&line);
     return status;

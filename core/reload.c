@@ -7,7 +7,9 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/metrics.h"
+#include "core/config_log.h"
 #include "core/pipeline/graph.h"
+#include "core/telemetry.h"
 
 #include <assert.h>
 #include <string.h>
@@ -25,6 +27,7 @@ struct loaded {
 
 struct reload {
     struct process *process; /* its graph is replaced */
+    struct telemetry *telemetry;
     struct config_sources *sources;
     const struct config *config; /* of the graph */
     struct list loaded;
@@ -90,28 +93,14 @@ static void record(struct reload *reload, enum outcome outcome, const char *why)
 
 /* ---- loading ---- */
 
-static void log_line(const char *line, size_t size)
-{
-    bool is_error = memmem(line, size, " error: ", 8) != NULL;
-    log_write_all(is_error ? LOG_ERROR : LOG_WARN, NULL, "%.*s", (int)size, line);
-}
-
-static void log_lines(const char *report)
-{
-    while (*report) {
-        size_t size = strcspn(report, "\n");
-        log_line(report, size);
-        report += size + (report[size] == '\n');
-    }
-}
-
 static void refuse(struct reload *reload, const char *report)
 {
     struct text why = {0};
     text_printf(&why, "the changed configuration is not used: %.*s", (int)strcspn(report, "\n"),
                 report);
-    log_error(NULL, "The changed configuration has errors; profcol goes on with the old one. "
-                    "`profcol validate` shows them, too.");
+    log_each_error(LOG_PROCESS,
+                   "The changed configuration has errors; profcol goes on with the old "
+                   "one. `profcol validate` shows them, too.");
     record(reload, REFUSED, text_string(&why));
     text_deinit(&why);
 }
@@ -121,7 +110,7 @@ static struct config *load(struct reload *reload)
 {
     struct text report = {0};
     struct config *config = config_sources_load(reload->sources, &report);
-    log_lines(text_string(&report));
+    config_log(text_string(&report));
     if (!config)
         refuse(reload, text_string(&report));
     text_deinit(&report);
@@ -148,11 +137,12 @@ static void reap(struct reload *reload)
     if (!reload->is_draining)
         return;
     struct graph *graph = reload->process->graph;
-    reload->is_draining = graph_reap(graph);
+    bool is_draining = graph_reap(graph);
+    reload->is_draining = telemetry_reap(reload->telemetry) || is_draining;
     gauge_set(reload->retired, (int64_t)graph_count_retired(graph));
     free_unused(reload);
     if (!reload->is_draining)
-        log_info(NULL, "What the reload replaced or removed is drained");
+        log_each_info(LOG_PROCESS, "What the reload replaced or removed is drained");
 }
 
 /* ---- applying ---- */
@@ -162,23 +152,25 @@ static void log_changes(const struct config_diff *diff)
     size_t counts[CONFIG_FATE_COUNT] = {0};
     for (size_t i = 0; i < diff->count; i++)
         counts[diff->changes[i].fate]++;
-    log_info(NULL,
-             "The changed configuration is in use: %zu components go on, %zu are replaced, %zu are "
-             "new, %zu are gone",
-             counts[CONFIG_KEPT] + counts[CONFIG_UPDATED], counts[CONFIG_REPLACED],
-             counts[CONFIG_ADDED], counts[CONFIG_REMOVED]);
-    if (diff->telemetry_differs)
-        log_warn(NULL, "The changes of service::telemetry take effect when profcol is restarted");
+    log_each_info(LOG_PROCESS, "The changed configuration is in use",
+                  LOG_U64("unchanged_components", counts[CONFIG_KEPT] + counts[CONFIG_UPDATED]),
+                  LOG_U64("replaced_components", counts[CONFIG_REPLACED]),
+                  LOG_U64("new_components", counts[CONFIG_ADDED]),
+                  LOG_U64("removed_components", counts[CONFIG_REMOVED]));
+    if (diff->level_needs_restart)
+        log_each_warn(
+            LOG_PROCESS,
+            "The change of service::telemetry::metrics::level takes full effect when profcol "
+            "is restarted: components that go on do not count what the level detailed adds");
 }
 
 static void fail(struct reload *reload, const struct error *err)
 {
     struct text why = {0};
     text_printf(&why, "the changed configuration cannot be applied: %s", err->text);
-    log_error(NULL,
-              "The changed configuration cannot be applied; profcol goes on with the old "
-              "one: %s",
-              err->text);
+    log_each_error(LOG_PROCESS,
+                   "The changed configuration cannot be applied; profcol goes on with the old one",
+                   LOG_TEXT("error", err->text));
     record(reload, FAILED, text_string(&why));
     text_deinit(&why);
 }
@@ -192,14 +184,26 @@ static void keep(struct reload *reload, struct config *config)
     reload->config = config;
 }
 
-/* Returns whether the graph now has the configuration. */
+/* Returns whether the process now has the configuration. */
 static bool apply_changes(struct reload *reload, const struct config_diff *diff)
 {
     struct error err;
+    struct telemetry_change *telemetry = NULL;
+    if (diff->telemetry_differs) {
+        telemetry = telemetry_prepare(reload->telemetry, &diff->after->telemetry, &err);
+        if (!telemetry) {
+            fail(reload, &err);
+            return false;
+        }
+    }
     if (!graph_reload(reload->process->graph, diff, &err)) {
+        if (telemetry)
+            telemetry_discard(telemetry);
         fail(reload, &err);
         return false;
     }
+    if (telemetry)
+        telemetry_apply(telemetry);
     reload->is_draining = true;
     log_changes(diff);
     return true;
@@ -210,7 +214,7 @@ static void apply(struct reload *reload, struct config *config)
     struct arena arena = {0};
     const struct config_diff *diff = config_diff_new(&arena, reload->config, config);
     if (config_diff_is_empty(diff)) {
-        log_info(NULL, "The configuration is unchanged");
+        log_each_info(LOG_PROCESS, "The configuration is unchanged");
         record(reload, UNCHANGED, NULL);
         config_free(config);
     } else if (apply_changes(reload, diff)) {
@@ -225,7 +229,12 @@ static void apply(struct reload *reload, struct config *config)
 
 void reload_now(struct reload *reload)
 {
-    log_info(NULL, "Loading the configuration again");
+    struct error err;
+    if (!log_reopen(&err))
+        log_each_warn(LOG_PROCESS,
+                      "A file of the log cannot be opened again; the one that is open stays in use",
+                      LOG_TEXT("error", err.text));
+    log_each_info(LOG_PROCESS, "Loading the configuration again");
     struct config *config = load(reload);
     if (config)
         apply(reload, config);
@@ -250,10 +259,12 @@ uint64_t reload_look(struct reload *reload)
 
 /* ---- life ---- */
 
-struct reload *reload_new(struct process *process, struct config_sources *sources, bool watch)
+struct reload *reload_new(struct process *process, struct telemetry *telemetry,
+                          struct config_sources *sources, bool watch)
 {
     struct reload *reload = memory_zalloc(sizeof *reload);
     *reload = (struct reload){.process = process,
+                              .telemetry = telemetry,
                               .sources = sources,
                               .config = process->config,
                               .watch = watch,

@@ -15,9 +15,11 @@
 
 struct process;
 struct reload;
+struct telemetry;
 
 /* Call it when the process's graph runs. watch: reload_look also looks for changed files. */
-struct reload *reload_new(struct process *process, struct config_sources *sources, bool watch);
+struct reload *reload_new(struct process *process, struct telemetry *telemetry,
+                          struct config_sources *sources, bool watch);
 /* Loads the configuration again and applies it, unless it has errors or changes nothing. */
 void reload_now(struct reload *reload);
 /* Does what has become due. Returns the nanoseconds after which it shall be called again. */

@@ -6,18 +6,22 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/base/source_accounts.h"
+#include "core/config_log.h"
 #include "core/data/scan.h"
 #include "core/kept_memory.h"
 #include "core/memory_limit.h"
 #include "core/pipeline/graph.h"
+#include "core/process_log.h"
+#include "core/process_resource.h"
 #include "core/reload.h"
 #include "core/telemetry.h"
 #include "version.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -26,6 +30,7 @@ struct server_process {
     struct budget budget;
     struct source_accounts accounts;
     struct component_status configuration;
+    struct process_resource *resource; /* until the telemetry has it */
     struct telemetry *telemetry;
     struct graph *graph;
     struct reload *reload;
@@ -70,7 +75,7 @@ static void wait_for_end(const sigset_t *signals, struct kept_memory *kept, stru
         if (number < 0)
             continue;
         assert((size_t)number < sizeof names / sizeof *names && names[number]);
-        log_info(NULL, "Received signal from OS: %s", names[number]);
+        log_info(LOG_PROCESS, "Received signal from OS", LOG_TEXT("signal", names[number]));
         if (number != SIGHUP)
             return;
         reload_now(reload);
@@ -131,7 +136,9 @@ static void stop_workers(struct process *process)
 static bool start_pipelines(struct server_process *self, const struct config *config,
                             struct error *err)
 {
-    self->telemetry = telemetry_new(&config->telemetry, &self->process, err);
+    struct process_resource *resource = self->resource;
+    self->resource = NULL;
+    self->telemetry = telemetry_new(&config->telemetry, resource, &self->process, err);
     if (!self->telemetry)
         return false;
     self->graph = graph_new(config, &self->process, err);
@@ -141,11 +148,12 @@ static bool start_pipelines(struct server_process *self, const struct config *co
 static void drain(struct server_process *self, int64_t timeout_ns)
 {
     assert(self->graph && timeout_ns >= 0);
-    log_info(NULL, "Starting shutdown...");
+    log_info(LOG_PROCESS, "Starting shutdown...");
     atomic_store_explicit(&self->process.phase, PROCESS_DRAINING, memory_order_release);
     graph_drain(self->graph);
     if (!graph_wait_drained(self->graph, (uint64_t)timeout_ns))
-        log_error(NULL, "Could not deliver everything within --drain-timeout");
+        log_error(LOG_PROCESS, "Could not deliver everything within --drain-timeout",
+                  LOG_DURATION("drain_timeout", timeout_ns));
 }
 
 /* After graph_stop: whether no acknowledged data was lost, except data that an exporter dropped by
@@ -154,13 +162,8 @@ static bool kept_promises(struct server_process *self)
 {
     uint64_t lost = atomic_load(&self->process.lost_items);
     if (lost > 0)
-        log_error(NULL, "%" PRIu64 " acknowledged spans and samples are lost", lost);
+        log_error(LOG_PROCESS, "Acknowledged data is lost", LOG_U64("lost_items", lost));
     return lost == 0;
-}
-
-static void stop_telemetry(void *telemetry)
-{
-    telemetry_stop(telemetry);
 }
 
 static void stop_pipelines(struct server_process *self)
@@ -168,7 +171,7 @@ static void stop_pipelines(struct server_process *self)
     if (self->graph)
         graph_stop(self->graph);
     if (self->telemetry)
-        worker_call(&self->process.workers[0], stop_telemetry, self->telemetry);
+        telemetry_stop(self->telemetry);
 }
 
 static void free_process(struct server_process *self)
@@ -180,6 +183,7 @@ static void free_process(struct server_process *self)
     metrics_free(self->process.metrics);
     free(self->process.workers);
     source_accounts_deinit(&self->accounts);
+    process_resource_free(self->resource);
 }
 
 static void init_process(struct server_process *self, unsigned workers)
@@ -199,14 +203,25 @@ static void init_process(struct server_process *self, unsigned workers)
         .memory_limit_bytes = memory,
         .version = PROFCOL_VERSION,
     };
-    log_info(NULL,
-             "Starting profcol... Version %s, %u worker%s, memory limit %zu MiB, of which %zu MiB "
-             "for requests",
-             PROFCOL_VERSION, workers, workers == 1 ? "" : "s", memory >> 20,
-             self->budget.limit_bytes >> 20);
+    log_info(LOG_PROCESS, "Starting profcol...", LOG_TEXT("Version", PROFCOL_VERSION),
+             LOG_U64("NumCPU", uv_available_parallelism()), LOG_U64("workers", workers),
+             LOG_U64("memory_limit_mib", memory >> 20),
+             LOG_U64("requests_mib", self->budget.limit_bytes >> 20));
 }
 
-int run(const struct config *config, struct config_sources *sources,
+/* Opens the log; before it, lines go to standard error and have no resource. */
+static bool open_log(struct server_process *self, const struct config *config, struct error *err)
+{
+    const struct config_telemetry *settings = &config->telemetry;
+    self->resource = process_resource_new(&settings->resource, PROFCOL_VERSION, NULL);
+    log_init(settings->log.level, settings->log.encoding); /* in case it cannot be opened */
+    struct log_setup *made = process_log_new(settings, self->resource, err);
+    if (made)
+        log_use(made);
+    return made;
+}
+
+int run(const struct config *config, const char *warnings, struct config_sources *sources,
         const struct run_options *options)
 {
     sigset_t signals;
@@ -215,34 +230,39 @@ int run(const struct config *config, struct config_sources *sources,
     struct kept_memory kept;
     kept_memory_init(&kept, memory_limit_bytes());
     scan_init();
-    log_init((enum log_level)config->telemetry.log_level,
-             (enum log_encoding)config->telemetry.log_encoding);
 
     struct server_process self = {0};
     struct error err;
+    if (!open_log(&self, config, &err)) {
+        log_error(LOG_PROCESS, "Cannot start", LOG_TEXT("error", err.text));
+        process_resource_free(self.resource);
+        return 1;
+    }
+    config_log(warnings);
     init_process(&self, count_workers(options->workers));
     size_pool(self.process.worker_count);
     if (!start_workers(&self.process, &err)) {
-        log_error(NULL, "%s", err.text);
+        log_error(LOG_PROCESS, "Cannot start", LOG_TEXT("error", err.text));
         return 1; /* threads may run already, so nothing is freed */
     }
     bool fine = start_pipelines(&self, config, &err);
     if (fine) {
+        self.reload = reload_new(&self.process, self.telemetry, sources, options->watch);
         self.process.running_since_ns = clock_monotonic_ns();
         atomic_store_explicit(&self.process.phase, PROCESS_RUNNING, memory_order_release);
-        log_info(NULL, "Everything is ready. Begin running and processing data.");
-        self.reload = reload_new(&self.process, sources, options->watch);
+        log_info(LOG_PROCESS, "Everything is ready. Begin running and processing data.");
         wait_for_end(&signals, &kept, self.reload);
         self.graph = self.process.graph;
         drain(&self, options->drain_timeout_ns);
     } else {
-        fprintf(stderr, "Error: cannot start: %s\n", err.text);
+        log_error(LOG_PROCESS, "Cannot start", LOG_TEXT("error", err.text));
     }
     stop_pipelines(&self);
     fine = kept_promises(&self) && fine;
     stop_workers(&self.process);
     free_process(&self);
     if (fine)
-        log_info(NULL, "Shutdown complete.");
+        log_info(LOG_PROCESS, "Shutdown complete.");
+    log_close();
     return fine ? 0 : 1;
 }

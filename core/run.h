@@ -19,8 +19,8 @@ struct run_options {
 
 /* Runs until SIGINT or SIGTERM; SIGHUP loads the configuration again from its sources. Returns the
  * exit status of the process: 0 after a clean end, 1 if it could not start or could not deliver
- * everything in time. */
-int run(const struct config *config, struct config_sources *sources,
+ * everything in time. warnings: the report of the configuration, for the log. */
+int run(const struct config *config, const char *warnings, struct config_sources *sources,
         const struct run_options *options);
 
 #endif

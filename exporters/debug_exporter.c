@@ -96,8 +96,7 @@ static const struct field debug_fields[] = {
     FIELD_UINT(debug_settings, sampling_thereafter,
                "After those, every n-th batch of the second is logged; 0: none.", .fallback = "1"),
     FIELD_BOOL(debug_settings, use_internal_logger,
-               "Write to profcol's own log on standard error instead of `output_paths`.",
-               .fallback = "true"),
+               "Write to profcol's own log instead of `output_paths`.", .fallback = "true"),
     FIELD_STRINGS(debug_settings, output_paths,
                   "Files, `stdout` or `stderr`, used when `use_internal_logger` is false; default: "
                   "standard output."),
@@ -138,18 +137,17 @@ static void debug_deinit(struct component *component)
 static bool debug_init(struct component *component, struct error *err)
 {
     static const char *const standard_output[] = {"stdout"};
-    static const char *const standard_error[] = {"stderr"};
     struct debug_exporter *exporter = exporter_of(component);
     const struct debug_settings *settings = component->settings;
 
-    const char *const *paths = settings->use_internal_logger ? standard_error : standard_output;
-    size_t count = 1;
-    if (!settings->use_internal_logger && settings->output_paths.count > 0) {
+    const char *const *paths = standard_output;
+    size_t count = settings->use_internal_logger ? 0 : 1;
+    if (count > 0 && settings->output_paths.count > 0) {
         paths = settings->output_paths.items;
         count = settings->output_paths.count;
     }
     pthread_mutex_init(&exporter->output_lock, NULL);
-    assert(exporter->output_count == 0 && count > 0);
+    assert(exporter->output_count == 0);
     exporter->outputs = memory_array(count, sizeof(int));
     for (size_t i = 0; i < count; i++) {
         int fd = open_output(paths[i]);
@@ -258,11 +256,15 @@ static void show(struct debug_exporter *exporter, struct batch *batch)
     const struct signal_traits *traits = signal_traits(batch->signal);
     const char *items = item_names[batch->signal];
     uint32_t group_count = count_resources(batch);
+    const struct log_origin origin = {.component = exporter->component.label,
+                                      .signal = signal_name(batch->signal)};
     struct text text = {0};
 
     if (settings->use_internal_logger)
-        log_write_all(LOG_INFO, exporter->component.label, "%s {%s: %" PRIu32 ", %s: %" PRIu32 "}",
-                      traits->title, traits->group, group_count, items, batch->items);
+        log_write(&(const struct log_site){.level = LOG_INFO, .message = traits->title}, origin,
+                  (const struct log_field[]){LOG_U64(traits->group, group_count),
+                                             LOG_U64(items, batch->items),
+                                             {.kind = LOG_KIND_END}});
     else
         text_printf(&text, "%s\t{\"%s\": %" PRIu32 ", \"%s\": %" PRIu32 "}\n", traits->title,
                     traits->group, group_count, items, batch->items);
@@ -270,7 +272,9 @@ static void show(struct debug_exporter *exporter, struct batch *batch)
         describe_batch(
             batch, settings->verbosity == VERBOSITY_NORMAL ? DESCRIBE_NORMAL : DESCRIBE_DETAILED,
             &text);
-    if (text.size > 0)
+    if (text.size > 0 && settings->use_internal_logger)
+        log_write_text(origin, slice_of(text.data, text.size));
+    else if (text.size > 0)
         write_outputs(exporter, &text);
     text_deinit(&text);
 }

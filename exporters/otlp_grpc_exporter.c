@@ -110,11 +110,12 @@ static const struct field grpc_fields[] = {
                    "Pings that detect dead connections."),
     FIELD_STRING(grpc_settings, user_agent, "Sent as `user-agent`, instead of profcol/VERSION."),
     FIELD_STRING(grpc_settings, authority, "Value of `:authority`; by default the endpoint's."),
-    FIELD_ENUM(grpc_settings, balancer_name,
-               "With several addresses of a name: each worker connects to all of the first one's "
-               "family and uses them by turns (round_robin), or to the first that can be reached "
-               "(pick_first).",
-               balancer_names, .fallback = "round_robin"),
+    FIELD_ENUM(
+        grpc_settings, balancer_name,
+        "With several addresses of a name: each worker connects to all of the first one's "
+        "family and sends requests to one after the other (round_robin), or to the first that can "
+        "be reached (pick_first).",
+        balancer_names, .fallback = "round_robin"),
     FIELD_UINT(grpc_settings, read_buffer_size, OTLP_READ_BUFFER_HELP),
     FIELD_UINT(grpc_settings, write_buffer_size, OTLP_WRITE_BUFFER_HELP, .fallback = "524288"),
     FIELD_BOOL(grpc_settings, wait_for_ready,
@@ -210,8 +211,7 @@ static struct client *make_client(const struct grpc_exporter *exporter, struct w
                                   struct error *err)
 {
     const struct grpc_settings *settings = exporter->component.settings;
-    struct client_options options =
-        otlp_client_options(&settings->place, exporter->component.label);
+    struct client_options options = otlp_client_options(&settings->place, &exporter->component);
     options.protocol = CLIENT_H2;
     options.proxy = settings->proxy;
     options.balance =

@@ -129,8 +129,10 @@ static const struct field http_fields[] = {
                "Most HTTP/1.1 connections per worker and signal that are kept without requests; "
                "0: all.",
                .fallback = "100"),
-    FIELD_UINT(http_settings, max_idle_conns_per_host,
-               "The same, where it is less than `max_idle_conns`; 0: as that."),
+    FIELD_UINT(
+        http_settings, max_idle_conns_per_host,
+        "Lowers `max_idle_conns`: the smaller of the two applies, because an exporter has one "
+        "host; 0: `max_idle_conns` applies."),
     FIELD_UINT(http_settings, max_conns_per_host,
                "Most HTTP/1.1 connections per worker and signal; 0: 100.", .max = "10000"),
     FIELD_DURATION(http_settings, idle_conn_timeout,
@@ -212,6 +214,17 @@ static void check_urls(struct http_settings *settings, struct config_check *chec
     }
 }
 
+/* Returns the key of the first endpoint that is written, though empty; "" if none is. */
+static const char *written_key(const struct config_check *check)
+{
+    static const char *const keys[] = {"endpoint", "traces_endpoint", "profiles_endpoint",
+                                       "metrics_endpoint", "logs_endpoint"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (config_check_is_written(check, keys[i]))
+            return keys[i];
+    return "";
+}
+
 /* Each signal of the exporter's pipelines needs a URL. */
 static void check_signals(const struct http_settings *settings, struct config_check *check)
 {
@@ -222,7 +235,7 @@ static void check_signals(const struct http_settings *settings, struct config_ch
     for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
         const char *pipeline = config_check_pipeline(check, (enum config_signal)signal);
         if (pipeline && !is_given(own[signal]))
-            config_check_error(check, "",
+            config_check_error(check, config_check_is_written(check, "endpoint") ? "endpoint" : "",
                                "either endpoint or %s_endpoint must be specified, for the "
                                "pipeline \"%s\"",
                                signal_name((enum signal)signal), pipeline);
@@ -246,7 +259,7 @@ static void check_http(void *config, struct config_check *check)
     if (!is_given(settings->endpoint) && !is_given(settings->traces_endpoint) &&
         !is_given(settings->profiles_endpoint) && !is_given(settings->metrics_endpoint) &&
         !is_given(settings->logs_endpoint))
-        config_check_error(check, "", "at least one endpoint must be specified");
+        config_check_error(check, written_key(check), "at least one endpoint must be specified");
     else
         check_signals(settings, check);
     check_urls(settings, check);
@@ -329,7 +342,7 @@ static struct client *make_client(const struct node *node, struct error *err)
 {
     const struct http_settings *settings = node->component->settings;
     const struct endpoint *place = &settings->places[node->signal];
-    struct client_options options = otlp_client_options(place, node->component->label);
+    struct client_options options = otlp_client_options(place, node->component);
     options.protocol = CLIENT_HTTP1;
     options.allow_h2 = settings->force_attempt_http2;
     options.tls = place->scheme == ENDPOINT_HTTPS ? &settings->tls : NULL;

@@ -199,11 +199,17 @@ static void on_change(struct watched_file *file, char *contents, size_t size)
     explicit_bzero(contents, size);
     free(contents);
     assert((values.first != NULL) == (values.count > 0));
+    if (values.count == 0 && node->values.count > 0) {
+        log_warn(log_component(file->label),
+                 "There is no token in the changed file; its last tokens stay in use",
+                 LOG_TEXT("path", file->path));
+        arena_deinit(&values.arena);
+        return;
+    }
     if (values.count == 0)
-        log_warn(file->label,
-                 "%s: there is no token in the file; requests are refused, and data "
-                 "waits to be sent",
-                 file->path);
+        log_warn(log_component(file->label),
+                 "There is no token in the file; requests are refused, and data waits to be sent",
+                 LOG_TEXT("path", file->path));
     arena_deinit(&node->values.arena);
     node->values = values;
 }

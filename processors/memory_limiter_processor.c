@@ -54,10 +54,12 @@ enum { RETRY_AFTER_NS = 1000000000 };
 
 static const struct field memory_limiter_fields[] = {
     FIELD_DURATION(memory_limiter_settings, check_interval,
-                   "Required, as by the Collector, which looks at its memory so often; profcol "
-                   "counts it all the time."),
+                   "Required, as in the Collector, but without effect: the Collector checks its "
+                   "memory this often, profcol counts every byte as it is reserved."),
     FIELD_UINT(memory_limiter_settings, limit_mib,
-               "MiB that profcol may use for data and the join's index.", .max = "16777216"),
+               "MiB that profcol may use for data and the join's index. Exporters may hold about a "
+               "quarter of it (docs/tuning.md, Queues).",
+               .max = "16777216"),
     FIELD_UINT(memory_limiter_settings, spike_limit_mib,
                "MiB below the limit that stay free; 0: a fifth of the limit.", .max = "16777216"),
     FIELD_UINT(memory_limiter_settings, limit_percentage,
@@ -156,7 +158,7 @@ static void keep_below_process(struct memory_limiter *limiter)
 {
     size_t most = limiter->component.process->budget->limit_bytes;
     if (limiter->requests_bytes > most) {
-        log_warn(limiter->component.label,
+        log_warn(log_component(limiter->component.label),
                  "The memory limit of the process stays as it is until profcol is restarted");
         limiter->requests_bytes = most;
     }
@@ -170,11 +172,10 @@ static void memory_limiter_prepare(struct component *component)
     limiter->requests_bytes = requests_share(limits);
     limit_process(process, limits, limiter->requests_bytes);
     keep_below_process(limiter);
-    log_info(component->label,
-             "Memory limiter configured: limit_mib %zu, spike_limit_mib %zu; requests may use %zu "
-             "MiB",
-             limits.hard_bytes >> 20, (limits.hard_bytes - limits.soft_bytes) >> 20,
-             limiter->requests_bytes >> 20);
+    log_info(log_component(component->label), "Memory limiter configured",
+             LOG_U64("limit_mib", limits.hard_bytes >> 20),
+             LOG_U64("spike_limit_mib", (limits.hard_bytes - limits.soft_bytes) >> 20),
+             LOG_U64("requests_mib", limiter->requests_bytes >> 20));
 }
 
 /* ---- nodes ---- */

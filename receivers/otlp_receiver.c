@@ -444,6 +444,17 @@ static bool otlp_init(struct component *component, struct error *err)
     return fine;
 }
 
+static void log_start(const struct otlp_receiver *receiver, const struct node *node)
+{
+    const struct otlp_protocols *protocols = &settings_of(receiver)->protocols;
+    if (receiver->servers[TRANSPORT_GRPC])
+        log_info(node->origin, "Starting GRPC server",
+                 LOG_TEXT("endpoint", protocols->grpc.endpoint));
+    if (receiver->servers[TRANSPORT_HTTP])
+        log_info(node->origin, "Starting HTTP server",
+                 LOG_TEXT("endpoint", protocols->http.endpoint));
+}
+
 static bool otlp_node_start(struct node *node, struct error *err)
 {
     (void)err;
@@ -454,15 +465,11 @@ static bool otlp_node_start(struct node *node, struct error *err)
      * node. */
     if (node->worker->index + 1 < receiver->component.process->worker_count)
         return true;
-    static const char *const starting[] = {"Starting GRPC server", "Starting HTTP server"};
-    const struct otlp_protocols *protocols = &settings_of(receiver)->protocols;
-    const char *const endpoints[] = {protocols->grpc.endpoint, protocols->http.endpoint};
     receiver->started = true;
     for (int i = 0; i < TRANSPORT_COUNT; i++)
-        if (receiver->servers[i]) {
+        if (receiver->servers[i])
             server_start(receiver->servers[i]);
-            log_info(node->component->label, "%s, endpoint: %s", starting[i], endpoints[i]);
-        }
+    log_start(receiver, node);
     return true;
 }
 

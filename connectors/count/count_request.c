@@ -22,6 +22,7 @@ struct entry {
 
 struct reading {
     struct batch *batch;
+    struct count_conditions *conditions;
     struct count_table table;
     struct time_range times[COUNTED_KINDS];
     struct value_sources sources;
@@ -164,6 +165,18 @@ static void read_field(struct reading *reading, const struct shape *shape,
         read_child(reading, shape, field, level);
 }
 
+/* Tells the conditions which item comes, before the items in it. */
+static void enter_item(const struct reading *reading, const struct shape *shape,
+                       struct message_iter item)
+{
+    if (!count_conditions_exist(reading->conditions))
+        return;
+    if (shape->kind == COUNTED_SPANS)
+        ottl_item_set_span(&reading->conditions->item, item);
+    else if (shape->kind == COUNTED_SPAN_EVENTS)
+        ottl_item_set_span_event(&reading->conditions->item, item);
+}
+
 /* Recursion is as deep as the shapes. */
 static void read_item(struct reading *reading, const struct shape *shape,
                       const struct message_field *field, unsigned level)
@@ -172,6 +185,7 @@ static void read_item(struct reading *reading, const struct shape *shape,
     struct message_field inner;
     assert(level < SHAPE_LEVELS);
     clear_values(reading, reading->items[level]);
+    enter_item(reading, shape, it);
     while (message_next(&it, &inner))
         read_field(reading, shape, &inner, level);
     if (!count_table_has(&reading->table, shape->kind))
@@ -197,7 +211,9 @@ static void read_scope(struct reading *reading, const struct message_field *scop
     struct message_iter it = message_iter_into(scopes, &reading->batch->arena);
     struct message_field item;
     read_scope_attributes(reading, scopes);
-    while (message_next_bytes(&it, SCOPE_ITEMS, &item))
+    if (count_conditions_exist(reading->conditions))
+        ottl_item_set_scope_group(&reading->conditions->item, it);
+    while (!reading->conditions->failed && message_next_bytes(&it, SCOPE_ITEMS, &item))
         read_item(reading, shape, &item, 0);
 }
 
@@ -221,16 +237,19 @@ static void read_group(struct reading *reading, const struct message_field *grou
     if (has_resource && reads_attributes(reading))
         read_attributes(reading, &resource, RESOURCE_ATTRIBUTES, reading->resource);
     it = message_iter_into(group, &reading->batch->arena);
+    if (count_conditions_exist(reading->conditions))
+        ottl_item_set_group(&reading->conditions->item, it);
     while (message_next_bytes(&it, GROUP_SCOPES, &scopes))
         read_scope(reading, &scopes);
     if (++reading->resource_count <= RESOURCES_MAX)
         end_resource(reading, has_resource ? &resource : NULL);
 }
 
-static void begin_reading(struct reading *reading, const struct count_settings *settings)
+static void begin_reading(struct reading *reading)
 {
     struct batch *batch = reading->batch;
-    count_table_begin(&reading->table, settings, batch->signal, items_values_room(batch),
+    count_conditions_begin(reading->conditions);
+    count_table_begin(&reading->table, reading->conditions, batch->signal, items_values_room(batch),
                       batch->arena.budget);
     reading->resource = make_values(reading);
     reading->scope = make_values(reading);
@@ -240,15 +259,15 @@ static void begin_reading(struct reading *reading, const struct count_settings *
         (struct value_sources){.scope = reading->scope, .resource = reading->resource};
 }
 
-uint32_t count_request(const struct count_settings *settings, struct batch *batch,
+uint32_t count_request(struct count_conditions *conditions, struct batch *batch,
                        struct wire_writer *out)
 {
-    struct reading reading = {.batch = batch, .out = out};
-    begin_reading(&reading, settings);
+    struct reading reading = {.batch = batch, .conditions = conditions, .out = out};
+    begin_reading(&reading);
     for (size_t i = 0; i < batch->part_count; i++) {
         struct message_iter it = message_iter(&batch->parts[i].root, &batch->arena);
         struct message_field group;
-        while (message_next_bytes(&it, REQUEST_GROUPS, &group))
+        while (!conditions->failed && message_next_bytes(&it, REQUEST_GROUPS, &group))
             read_group(&reading, &group);
     }
     end_resource(&reading, NULL);

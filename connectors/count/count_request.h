@@ -12,14 +12,15 @@
 #ifndef PROFCOL_CONNECTORS_COUNT_COUNT_REQUEST_H
 #define PROFCOL_CONNECTORS_COUNT_COUNT_REQUEST_H
 
-#include "connectors/count/count_settings.h"
+#include "connectors/count/count_conditions.h"
 
 struct batch;
 struct wire_writer;
 
 /* Appends the encoded request to the writer. Returns the number of its data points; 0: nothing was
- * counted, and nothing written. */
-uint32_t count_request(const struct count_settings *settings, struct batch *batch,
+ * counted, and nothing written. If a condition failed, conditions->failed is set, and what was
+ * written is of no use. */
+uint32_t count_request(struct count_conditions *conditions, struct batch *batch,
                        struct wire_writer *out);
 
 #endif

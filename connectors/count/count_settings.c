@@ -20,7 +20,9 @@ static const struct field metric_fields[] = {
     FIELD_STRING(count_metric, description, "The metric's description."),
     FIELD_STRINGS(
         count_metric, conditions,
-        "Not supported yet: conditions are written in OTTL, which profcol does not have."),
+        "OTTL conditions: what one of them matches counts; without any, everything does. Only "
+        "spans "
+        "and their events have paths of their own, the rest those of its resource and scope."),
     FIELD_LIST(count_metric, attributes, count_attribute, attribute_fields,
                "Attributes of the data points: one data point for each combination of their "
                "values. Each is that of the item, else of its scope, else of its resource."),
@@ -96,6 +98,36 @@ static uint32_t add_key(struct count_keys *keys, const char *key, struct arena *
     return keys->count++;
 }
 
+/* ---- conditions ---- */
+
+/* Why conditions have no paths of the items themselves. */
+static const char *limit_of(enum counted kind)
+{
+    if (kind == COUNTED_PROFILES || kind == COUNTED_SAMPLES)
+        return "there are no paths of profiles yet";
+    return kind == COUNTED_LOGS ? "profcol passes logs on unopened"
+                                : "profcol passes metrics on unopened";
+}
+
+struct ottl_program *count_condition_compile(enum counted kind, const char *text, struct error *err)
+{
+    struct slice condition = slice_of_string(text);
+    assert(kind > COUNTED_NOTHING && kind < COUNTED_KINDS);
+    if (kind == COUNTED_SPANS)
+        return ottl_compile_condition(OTTL_SPAN, condition, OTTL_PREFIX_OPTIONAL, err);
+    if (kind == COUNTED_SPAN_EVENTS)
+        return ottl_compile_condition(OTTL_SPAN_EVENT, condition, OTTL_PREFIX_OPTIONAL, err);
+    struct error why;
+    struct ottl_program *program =
+        ottl_compile_condition(OTTL_SCOPE, condition, OTTL_PREFIX_REQUIRED, &why);
+    if (!program)
+        error_set(err,
+                  "%.800s; conditions of this section can only use paths that begin with "
+                  "\"resource.\" or \"scope.\", because %s",
+                  why.text, limit_of(kind));
+    return program;
+}
+
 /* ---- checks ---- */
 
 struct metric_check {
@@ -103,6 +135,21 @@ struct metric_check {
     const struct section *section;
     struct count_metric *metric;
 };
+
+/* Conditions of what no pipeline contains are valid as well. */
+static void check_condition(const struct metric_check *c, size_t at)
+{
+    struct arena *arena = config_check_arena(c->check);
+    struct error err;
+    struct ottl_program *program = count_condition_compile((enum counted)(c->section - sections),
+                                                           c->metric->conditions.items[at], &err);
+    if (!program)
+        config_check_error(
+            c->check,
+            arena_printf(arena, "%s::%s::conditions::%zu", c->section->key, c->metric->name, at),
+            "%s", err.text);
+    ottl_program_free(program);
+}
 
 static void check_attribute(const struct metric_check *c, size_t at, struct count_keys *keys)
 {
@@ -124,10 +171,8 @@ static void check_metric(const struct metric_check *c, struct count_keys *keys)
 {
     const char *path =
         arena_printf(config_check_arena(c->check), "%s::%s", c->section->key, c->metric->name);
-    if (c->metric->conditions.count > 0)
-        config_check_error(c->check, path,
-                           "conditions are not supported yet: they are written in OTTL, which "
-                           "profcol does not have");
+    for (size_t i = 0; i < c->metric->conditions.count; i++)
+        check_condition(c, i);
     if (c->section->offset == offsetof(struct count_settings, metrics) &&
         c->metric->attributes.count > 0)
         config_check_error(c->check, path,
@@ -149,6 +194,8 @@ void count_settings_check(void *config, struct config_check *check)
         for (size_t i = 0; i < list->count; i++) {
             struct metric_check c = {check, section, (struct count_metric *)list->items + i};
             check_metric(&c, &settings->keys[section->signal]);
+            c.metric->first_condition = settings->condition_count;
+            settings->condition_count += (uint32_t)c.metric->conditions.count;
         }
     }
 }

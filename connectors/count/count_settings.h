@@ -13,6 +13,7 @@
 #include "config/model.h"
 #include "core/base/slice.h"
 #include "core/data/otlp.h"
+#include "core/ottl/ottl.h"
 
 struct config_check;
 
@@ -43,6 +44,8 @@ struct count_metric {
     const char *description;
     struct config_strings conditions;
     struct config_list attributes; /* of count_attribute */
+    /* Derived: */
+    uint32_t first_condition; /* among those of all metrics */
 };
 
 /* The keys of all attributes that are read from the requests of one signal. */
@@ -63,6 +66,7 @@ struct count_settings {
     /* Derived: */
     const struct config_list *sections[COUNTED_KINDS]; /* the lists above */
     struct count_keys keys[SIGNAL_COUNT];
+    uint32_t condition_count; /* of all metrics */
 };
 
 extern const struct field count_fields[];
@@ -80,6 +84,12 @@ static inline const struct count_attribute *count_attributes_of(const struct cou
 {
     return metric->attributes.items;
 }
+
+/* Compiles a condition. Returns NULL, with err set, if it is not valid for what is counted.
+ * Only spans and their events have paths of their own: metrics and logs are not opened, and OTTL
+ * has no paths of profiles yet. */
+struct ottl_program *count_condition_compile(enum counted kind, const char *text,
+                                             struct error *err);
 
 /* Reports mistakes, adds the default metrics, and sets the derived members. */
 void count_settings_check(void *config, struct config_check *check);

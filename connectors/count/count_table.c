@@ -8,6 +8,18 @@
 /* Where the numbers of a set begin. */
 enum { NUMBER_OF_RESOURCE, NUMBER_OF_METRIC, FIRST_VALUE };
 
+/* About what a value takes in the table, and a set in the table and as a data point, without the
+ * bytes of its values. */
+enum { VALUE_BYTES = 48, SET_BYTES = 96 };
+
+static bool take_room(struct count_table *table, size_t size)
+{
+    if (size > table->room)
+        return false;
+    table->room -= size;
+    return true;
+}
+
 /* ---- values ---- */
 
 uint32_t count_table_value(struct count_table *table, struct slice value)
@@ -19,7 +31,9 @@ uint32_t count_table_value(struct count_table *table, struct slice value)
     for (uint32_t number; index_table_next(&table->by_value, &probe, &number);)
         if (slice_equal(table->values[number], last))
             return number;
-    assert(table->value_count > NO_VALUE);
+    if (!take_room(table, VALUE_BYTES))
+        return OTHER_VALUE;
+    assert(table->value_count >= FIRST_VALUE_NUMBER);
     index_table_add(&table->by_value, &probe, table->value_count);
     table->values = arena_grow(&table->arena, table->values, table->value_count,
                                &table->value_capacity, sizeof *table->values);
@@ -58,16 +72,17 @@ static bool find_values(struct count_table *table, const struct count_metric *me
     return true;
 }
 
-/* Takes the bytes of the set's values from the room. Returns false if there is too little. */
-static bool take_room(struct count_table *table, size_t value_count)
+/* Takes room for the set and the bytes of its values. Returns false if there is too little. */
+static bool take_room_for_set(struct count_table *table, size_t value_count)
 {
-    size_t size = 0;
-    for (size_t i = 0; i < value_count; i++)
-        size += table->values[table->numbers[FIRST_VALUE + i]].size;
-    if (size > table->room)
-        return false;
-    table->room -= size;
-    return true;
+    size_t size = SET_BYTES;
+    for (size_t i = 0; i < value_count; i++) {
+        uint32_t value = table->numbers[FIRST_VALUE + i];
+        if (value == OTHER_VALUE)
+            return false;
+        size += table->values[value].size;
+    }
+    return take_room(table, size);
 }
 
 static uint32_t add_set(struct count_table *table, size_t numbers_size, struct tally *tally)
@@ -101,7 +116,7 @@ static uint32_t find_set(struct count_table *table, size_t value_count, struct t
             memcmp(numbers, table->numbers, size) == 0)
             return number;
     }
-    if (!take_room(table, value_count))
+    if (!take_room_for_set(table, value_count))
         return NO_SET;
     uint32_t number = add_set(table, size, tally);
     index_table_add(&table->by_numbers, &probe, number);
@@ -111,12 +126,15 @@ static uint32_t find_set(struct count_table *table, size_t value_count, struct t
 static void add_to_metric(struct count_table *table, const struct count_metric *metric,
                           struct tally *tally, const struct value_sources *sources)
 {
-    if (metric->attributes.count == 0) {
+    bool has_attributes = metric->attributes.count > 0;
+    if (has_attributes && !find_values(table, metric, tally, sources))
+        return;
+    if (metric->conditions.count > 0 && !count_conditions_match(table->conditions, metric))
+        return;
+    if (!has_attributes) {
         tally->plain++;
         return;
     }
-    if (!find_values(table, metric, tally, sources))
-        return;
     uint32_t set = find_set(table, metric->attributes.count, tally);
     if (set == NO_SET)
         tally->overflow++;
@@ -136,7 +154,7 @@ struct slice count_set_value(const struct count_table *table, const struct count
                              size_t attribute)
 {
     uint32_t value = set->numbers[FIRST_VALUE + attribute];
-    assert(value != NO_VALUE && value < table->value_count);
+    assert(value >= FIRST_VALUE_NUMBER && value < table->value_count);
     return table->values[value];
 }
 
@@ -170,15 +188,17 @@ static size_t make_tallies(struct count_table *table, enum counted kind, uint32_
     return attributes_max;
 }
 
-void count_table_begin(struct count_table *table, const struct count_settings *settings,
+void count_table_begin(struct count_table *table, struct count_conditions *conditions,
                        enum signal signal, size_t room, struct budget *budget)
 {
     size_t attributes_max = 0;
     uint32_t metric_count = 0;
+    const struct count_settings *settings = conditions->settings;
     *table = (struct count_table){.settings = settings,
+                                  .conditions = conditions,
                                   .keys = &settings->keys[signal],
                                   .room = room,
-                                  .value_count = NO_VALUE + 1,
+                                  .value_count = FIRST_VALUE_NUMBER,
                                   .set_count = NO_SET + 1};
     arena_init(&table->arena, budget);
     table->values =

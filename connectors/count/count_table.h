@@ -1,7 +1,7 @@
 /*
  * count_table: counts by metric, resource and combination of attribute values.
  *
- *     count_table_begin(&table, settings, signal, room, budget);
+ *     count_table_begin(&table, conditions, signal, room, budget);
  *     count_table_add(&table, COUNTED_SPANS, sources);    // of the first resource
  *     ... tally_of(&table, COUNTED_SPANS)[0].plain ...
  *     count_table_next_resource(&table);
@@ -12,8 +12,9 @@
  * entry of a dictionary, whatever refers to it. An item without attributes to read costs an
  * addition for each metric.
  *
- * The values of all combinations together have a limit (`room`), because many of them may share a
- * large value, which each data point repeats. What comes after that counts as `overflow`.
+ * Combinations and values have a limit together (`room`), in proportion to the size of the request:
+ * a request may have a new value every ten bytes, and many combinations may share a large value,
+ * which each data point repeats. What comes after that counts as `overflow`.
  *
  * Owner: the caller; values are those of the batch. The memory is charged to the budget.
  *
@@ -22,11 +23,13 @@
 #ifndef PROFCOL_CONNECTORS_COUNT_COUNT_TABLE_H
 #define PROFCOL_CONNECTORS_COUNT_COUNT_TABLE_H
 
-#include "connectors/count/count_settings.h"
+#include "connectors/count/count_conditions.h"
 #include "core/base/arena.h"
 #include "core/base/index_table.h"
 
-enum { NO_VALUE = 0, NO_SET = 0 };
+/* OTHER_VALUE: any value that came when the room was used up. It is in no set. */
+enum { NO_VALUE, OTHER_VALUE, FIRST_VALUE_NUMBER };
+enum { NO_SET = 0 };
 
 /* One combination of values, in one resource. */
 struct count_set {
@@ -56,13 +59,14 @@ struct value_sources {
 
 struct count_table {
     const struct count_settings *settings;
+    struct count_conditions *conditions;
     const struct count_keys *keys;
     struct arena arena;
-    size_t room; /* bytes of values that further sets may have */
+    size_t room; /* bytes for further values and sets */
     uint32_t resource;
     struct tally *tallies[COUNTED_KINDS]; /* for each metric; NULL: nothing of this kind */
     uint32_t *numbers;                    /* of the set that is looked up */
-    struct slice *values;                 /* the payload of an AnyValue; 0 is no value */
+    struct slice *values;                 /* the payload of an AnyValue */
     uint32_t value_count;
     uint32_t value_capacity;
     struct index_table by_value;
@@ -72,19 +76,21 @@ struct count_table {
     struct index_table by_numbers;
 };
 
-/* Begins with the first resource. room: bytes. */
-void count_table_begin(struct count_table *table, const struct count_settings *settings,
+/* Begins with the first resource. conditions: they, and their settings, must outlive the table.
+ * room: bytes. */
+void count_table_begin(struct count_table *table, struct count_conditions *conditions,
                        enum signal signal, size_t room, struct budget *budget);
 void count_table_end(struct count_table *table);
 /* Forgets the counts of the resource. */
 void count_table_next_resource(struct count_table *table);
 
-/* Returns the number of a value, the payload of an AnyValue. */
+/* Returns the number of a value, the payload of an AnyValue; OTHER_VALUE if there is no room for a
+ * new one. */
 uint32_t count_table_value(struct count_table *table, struct slice value);
 /* Returns the position of a key among those that are read; table->keys->count if it is not. */
 uint32_t count_table_key(const struct count_table *table, struct slice key);
-/* Counts one item for each metric of its kind. An item that lacks an attribute, and has no default
- * for it, does not count. */
+/* Counts one item for each metric of its kind whose conditions want it. An item that lacks an
+ * attribute, and has no default for it, does not count. */
 void count_table_add(struct count_table *table, enum counted kind,
                      const struct value_sources *sources);
 /* Returns the value of an attribute of the set's metric. */

@@ -91,9 +91,9 @@ static bool add_route(struct routing_component *routing, const struct routing_en
     if (!route_condition_init(&route->condition, entry, &routing->arena, err))
         return false;
     if (is_repeated(routes, route)) {
-        log_warn(routing->component.label,
-                 "Condition \"%s\" already exists in the routing table, this route is ignored",
-                 route->text);
+        log_warn(log_component(routing->component.label),
+                 "A condition already exists in the routing table, this route is ignored",
+                 LOG_TEXT("condition", route->text));
         route_condition_deinit(&route->condition);
         return true;
     }

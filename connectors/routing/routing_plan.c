@@ -56,8 +56,8 @@ static void report(struct routing_plan *plan, const struct route *route, const c
         plan->failure = verdict_try_later(
             GRPC_UNAVAILABLE, -1, "failed to eval condition: %.100s, %.100s", route->text, error);
     } else if (routes->error_mode == ROUTING_IGNORE) {
-        log_warn(routes->label, "failed to eval condition (condition: %s, error: %s)", route->text,
-                 error);
+        log_warn(log_component(routes->label), "failed to eval condition",
+                 LOG_TEXT("condition", route->text), LOG_TEXT("error", error));
     }
 }
 

@@ -1,5 +1,7 @@
 #include "connectors/routing/routing_settings.h"
 
+#include "config/suggest.h"
+
 #include <assert.h>
 #include <stdio.h>
 
@@ -62,9 +64,11 @@ static bool find_context(const struct routing_entry *entry, struct slice text,
         *context_out = OTTL_RESOURCE;
         *prefix_out = OTTL_PREFIX_OPTIONAL;
     }
-    return *context_out != OTTL_SCOPE ||
-           error_set(err, "context \"scope\" inferred from the condition is not a supported "
-                          "context; write context: span");
+    return (*context_out != OTTL_SCOPE && *context_out != OTTL_SPAN_EVENT) ||
+           error_set(err,
+                     "context \"%s\" inferred from the condition is not a supported context; write "
+                     "context: span",
+                     ottl_context_names[*context_out]);
 }
 
 bool route_condition_init(struct route_condition *condition, const struct routing_entry *entry,
@@ -115,6 +119,19 @@ find_begun(const struct config *config, const struct routing_settings *settings,
     return NULL;
 }
 
+/* Returns the pipeline that the connector begins whose id is most like this; NULL: none is. */
+static const char *suggest_begun(const struct config *config,
+                                 const struct routing_settings *settings, const char *id)
+{
+    enum { NAMES_MAX = 64 };
+    const char *names[NAMES_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < config->pipeline_count && count < NAMES_MAX; i++)
+        if (has(config->pipelines[i].receivers, config->pipelines[i].receiver_count, settings))
+            names[count++] = config->pipelines[i].id;
+    return config_suggest(id, names, count);
+}
+
 static bool consumes(const struct config *config, const struct routing_settings *settings,
                      enum config_signal signal)
 {
@@ -134,10 +151,12 @@ static void check_pipelines(const struct routing_settings *settings, struct conf
     for (size_t i = 0; i < pipelines->count; i++) {
         const struct config_pipeline *begun = find_begun(config, settings, pipelines->items[i]);
         if (!begun) {
+            const char *near = suggest_begun(config, settings, pipelines->items[i]);
             config_check_error(check, key,
                                "pipeline not found: \"%s\" is not a pipeline whose receivers "
-                               "include this connector",
-                               pipelines->items[i]);
+                               "include this connector%s%s%s",
+                               pipelines->items[i], near ? "; did you mean \"" : "",
+                               near ? near : "", near ? "\"?" : "");
             return;
         }
         found[begun->signal] = true;

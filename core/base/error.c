@@ -1,5 +1,7 @@
 #include "core/base/error.h"
 
+#include "core/base/text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +12,7 @@ void error_set_text(struct error *err, const char *format, ...)
     va_start(args, format);
     vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
+    text_end_at_character(err->text);
     err->system = 0;
 }
 
@@ -31,5 +34,6 @@ bool error_prefix(struct error *err, const char *format, ...)
         size_t room = sizeof err->text - (size_t)used;
         snprintf(err->text + used, room, ": %.*s", (int)room, rest.text);
     }
+    text_end_at_character(err->text);
     return false;
 }

@@ -21,8 +21,18 @@ unsigned job_pool_size(unsigned workers)
 
 static void begin_waiting(struct worker *worker);
 
+/* Names the thread for profilers and debuggers. libuv starts its threads itself. */
+static void name_thread(void)
+{
+    static _Thread_local bool is_named;
+    if (!is_named)
+        pthread_setname_np(pthread_self(), "jobs");
+    is_named = true;
+}
+
 static void on_work(uv_work_t *work)
 {
+    name_thread();
     struct job_run *begun = container_of(work, struct job_run, work);
     begun->job->run(begun->job);
     uv_sem_post(&begun->returned);

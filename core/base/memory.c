@@ -25,11 +25,23 @@ uint64_t memory_allocated(void)
     return atomic_load_explicit(&allocated, memory_order_relaxed);
 }
 
+static void print_report(const char *message, const char *what, uint64_t value)
+{
+    fprintf(stderr, "profcol: %s (%s: %llu)\n", message, what, (unsigned long long)value);
+}
+
+static void (*report)(const char *message, const char *what, uint64_t value) = print_report;
+
+void memory_report_with(void (*function)(const char *message, const char *what, uint64_t value))
+{
+    report = function;
+}
+
 static void *checked(void *memory, size_t size)
 {
     count(size);
     if (!memory && size > 0) {
-        fprintf(stderr, "profcol: out of memory (%zu bytes)\n", size);
+        report("Out of memory", "bytes", size);
         abort();
     }
     return memory;
@@ -39,8 +51,7 @@ static size_t product(size_t count, size_t element_size)
 {
     size_t size;
     if (__builtin_mul_overflow(count, element_size, &size)) {
-        fprintf(stderr, "profcol: out of memory (%zu elements of %zu bytes)\n", count,
-                element_size);
+        report("Out of memory: too many elements", "elements", count);
         abort();
     }
     return size;

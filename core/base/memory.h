@@ -15,6 +15,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+/* Replaces the function that says why the process ends when there is no memory; by default it
+ * prints to standard error. It must not allocate. `what` the value is: "bytes", "elements". Call it
+ * before threads start. */
+void memory_report_with(void (*function)(const char *message, const char *what, uint64_t value));
+
 void *memory_alloc(size_t size);  /* not zeroed */
 void *memory_zalloc(size_t size); /* zeroed */
 void *memory_realloc(void *old, size_t size);

@@ -8,6 +8,7 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { CACHE_LINE = 64 };
 
@@ -70,7 +71,7 @@ struct family {
 
 struct metrics {
     pthread_mutex_t lock;
-    enum metrics_level level;
+    atomic_int level; /* enum metrics_level */
     unsigned workers;
     struct family **families; /* sorted by name */
     size_t count;
@@ -82,7 +83,7 @@ struct metrics *metrics_new(unsigned workers)
     struct metrics *metrics = memory_zalloc(sizeof *metrics);
     pthread_mutex_init(&metrics->lock, NULL);
     metrics->workers = workers;
-    metrics->level = METRICS_NORMAL;
+    atomic_init(&metrics->level, METRICS_NORMAL);
     return metrics;
 }
 
@@ -108,12 +109,17 @@ static void free_older(struct value_from *from)
 void metrics_set_level(struct metrics *metrics, enum metrics_level level)
 {
     assert(level <= METRICS_DETAILED);
-    metrics->level = level;
+    atomic_store_explicit(&metrics->level, (int)level, memory_order_relaxed);
+}
+
+enum metrics_level metrics_get_level(const struct metrics *metrics)
+{
+    return (enum metrics_level)atomic_load_explicit(&metrics->level, memory_order_relaxed);
 }
 
 bool metrics_are_detailed(const struct metrics *metrics)
 {
-    return metrics->level >= METRICS_DETAILED;
+    return metrics_get_level(metrics) >= METRICS_DETAILED;
 }
 
 static bool is_read_elsewhere(enum metric_kind kind)
@@ -418,16 +424,51 @@ static void append_sample(struct text *out, const char *name, const char *suffix
     append_number(out, value);
 }
 
+/* As Go prints it (strconv.FormatFloat with 'g' and -1): the fewest digits that give the value
+ * again, with an exponent from a million on, and below 1e-4. */
+static void print_bound(double value, char *out, size_t size)
+{
+    char text[32];
+    int digits = 0;
+    do
+        snprintf(text, sizeof text, "%.*e", digits++, value);
+    while (digits < 17 && strtod(text, NULL) != value);
+    int exponent = value != 0 ? (int)floor(log10(fabs(value))) : 0;
+    if (exponent >= -4 && exponent < 6)
+        snprintf(text, sizeof text, "%.*g", digits > 6 ? digits : 6, value);
+    snprintf(out, size, "le=\"%s\"", text);
+}
+
 static void append_bucket(struct text *out, const char *name, const struct series *series,
                           const char *scope, size_t bucket, uint64_t count)
 {
     const struct histogram *histogram = &series->histogram;
     char bound[40] = "le=\"+Inf\"";
     if (bucket < histogram->bound_count)
-        snprintf(bound, sizeof bound, "le=\"%g\"", histogram->bounds[bucket]);
+        print_bound(histogram->bounds[bucket], bound, sizeof bound);
     text_printf(out, "%s_bucket", name);
     append_labels(out, series->labels, scope, bound);
     append_number(out, (double)count);
+}
+
+/* Returns how many values are in this bucket alone. */
+static uint64_t read_bucket(const struct histogram *histogram, size_t bucket)
+{
+    uint64_t count = 0;
+    for (unsigned w = 0; w < histogram->workers; w++)
+        count += atomic_load_explicit(&histogram->cells[w * histogram->stride + bucket],
+                                      memory_order_relaxed);
+    return count;
+}
+
+static double read_sum(const struct histogram *histogram)
+{
+    double sum = 0;
+    for (unsigned w = 0; w < histogram->workers; w++)
+        sum += as_double(atomic_load_explicit(
+            &histogram->cells[w * histogram->stride + histogram->bound_count + 1],
+            memory_order_relaxed));
+    return sum;
 }
 
 static void append_histogram(struct text *out, const char *name, const struct series *series,
@@ -435,18 +476,11 @@ static void append_histogram(struct text *out, const char *name, const struct se
 {
     const struct histogram *histogram = &series->histogram;
     uint64_t running = 0;
-    double sum = 0;
     for (size_t bucket = 0; bucket <= histogram->bound_count; bucket++) {
-        for (unsigned w = 0; w < histogram->workers; w++)
-            running += atomic_load_explicit(&histogram->cells[w * histogram->stride + bucket],
-                                            memory_order_relaxed);
+        running += read_bucket(histogram, bucket);
         append_bucket(out, name, series, scope, bucket, running);
     }
-    for (unsigned w = 0; w < histogram->workers; w++)
-        sum += as_double(atomic_load_explicit(
-            &histogram->cells[w * histogram->stride + histogram->bound_count + 1],
-            memory_order_relaxed));
-    append_sample(out, name, "_sum", series->labels, scope, sum);
+    append_sample(out, name, "_sum", series->labels, scope, read_sum(histogram));
     append_sample(out, name, "_count", series->labels, scope, (double)running);
 }
 
@@ -517,9 +551,75 @@ void metrics_write(struct metrics *metrics, unsigned form, struct text *out)
     pthread_mutex_lock(&metrics->lock);
     for (size_t i = 0; i < metrics->count; i++) {
         const struct family *family = metrics->families[i];
-        if (family->first && metric_level(family->name) <= metrics->level)
+        if (family->first && metric_level(family->name) <= metrics_get_level(metrics))
             append_family(out, family, form);
     }
+    pthread_mutex_unlock(&metrics->lock);
+}
+
+static void visit_histogram(struct metric_series *out, const struct histogram *histogram,
+                            void (*visit)(void *context, const struct metric_series *series),
+                            void *context)
+{
+    enum { BUCKETS_MAX = 64 };
+    uint64_t buckets[BUCKETS_MAX];
+    assert(histogram->bound_count < BUCKETS_MAX);
+    for (size_t i = 0; i <= histogram->bound_count; i++) {
+        buckets[i] = read_bucket(histogram, i);
+        out->number += (int64_t)buckets[i];
+    }
+    out->real = read_sum(histogram);
+    out->bounds = histogram->bounds;
+    out->bound_count = histogram->bound_count;
+    out->buckets = buckets;
+    visit(context, out);
+}
+
+/* Seconds have fractions; all else is counted. */
+static void visit_value(struct metric_series *out, const struct series *series,
+                        enum metric_kind kind,
+                        void (*visit)(void *context, const struct metric_series *series),
+                        void *context)
+{
+    out->is_integer = !is_read_elsewhere(kind) || strcmp(metric_unit(out->name), "s") != 0;
+    if (kind == METRIC_COUNTER)
+        out->number = (int64_t)counter_read(&series->counter);
+    else if (kind == METRIC_GAUGE)
+        out->number = gauge_read(&series->gauge);
+    else
+        out->real = series_value(series, kind);
+    if (is_read_elsewhere(kind) && out->is_integer)
+        out->number = (int64_t)out->real;
+    visit(context, out);
+}
+
+static void visit_family(const struct family *family,
+                         void (*visit)(void *context, const struct metric_series *series),
+                         void *context)
+{
+    static const enum metric_type types[] = {METRIC_TYPE_COUNTER, METRIC_TYPE_GAUGE,
+                                             METRIC_TYPE_GAUGE, METRIC_TYPE_COUNTER,
+                                             METRIC_TYPE_HISTOGRAM};
+    for (const struct series *series = family->first; series; series = series->next) {
+        struct metric_series out = {.name = family->name,
+                                    .help = family->help,
+                                    .labels = series->labels,
+                                    .type = types[family->kind],
+                                    .is_first = series == family->first};
+        if (family->kind == METRIC_HISTOGRAM)
+            visit_histogram(&out, &series->histogram, visit, context);
+        else
+            visit_value(&out, series, family->kind, visit, context);
+    }
+}
+
+void metrics_visit(struct metrics *metrics,
+                   void (*visit)(void *context, const struct metric_series *series), void *context)
+{
+    pthread_mutex_lock(&metrics->lock);
+    for (size_t i = 0; i < metrics->count; i++)
+        if (metric_level(metrics->families[i]->name) <= metrics_get_level(metrics))
+            visit_family(metrics->families[i], visit, context);
     pthread_mutex_unlock(&metrics->lock);
 }
 

@@ -37,8 +37,10 @@ struct histogram;
 
 /* Creates a registry for this number of workers. Its level is METRICS_NORMAL. */
 struct metrics *metrics_new(unsigned workers);
-/* Sets the level. Call it before components are made. */
+/* Set and return the level, on any thread: at once that of what is printed. Components that are
+ * made before it becomes METRICS_DETAILED do not count what that level adds. */
 void metrics_set_level(struct metrics *metrics, enum metrics_level level);
+enum metrics_level metrics_get_level(const struct metrics *metrics);
 /* Whether metrics of the level METRICS_DETAILED are printed. Who counts them asks first, because
  * counting costs time. */
 bool metrics_are_detailed(const struct metrics *metrics);
@@ -77,6 +79,26 @@ void histogram_record(struct histogram *histogram, unsigned worker, double value
 /* Appends all metrics of the level, sorted by name, with HELP and TYPE once for each name. form:
  * enum metrics_form. */
 void metrics_write(struct metrics *metrics, unsigned form, struct text *out);
+
+enum metric_type { METRIC_TYPE_COUNTER, METRIC_TYPE_GAUGE, METRIC_TYPE_HISTOGRAM };
+
+/* The present state of a series, valid during the call of metrics_visit's function. */
+struct metric_series {
+    const char *name;
+    const char *help;
+    const char *labels; /* as metrics_label writes them */
+    enum metric_type type;
+    bool is_first;   /* of this name */
+    bool is_integer; /* number is the value, else real */
+    int64_t number;  /* of a histogram: how many values it has */
+    double real;     /* of a histogram: their sum */
+    const double *bounds;
+    size_t bound_count;
+    const uint64_t *buckets; /* bound_count + 1 of them, the last without bound */
+};
+/* Calls `visit` for each series of the level, sorted by name. It may not use the registry. */
+void metrics_visit(struct metrics *metrics,
+                   void (*visit)(void *context, const struct metric_series *series), void *context);
 /* Appends key="value" to labels, with a comma when needed, escaped. */
 void metrics_label(struct text *labels, const char *key, const char *value);
 /* Returns the sum of all counters or gauges of this name with this label, as metrics_label writes

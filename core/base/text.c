@@ -120,6 +120,19 @@ size_t text_utf8_cut(struct slice text, size_t max)
     return size;
 }
 
+void text_end_at_character(char *text)
+{
+    enum { TAIL_MAX = 3 }; /* continuation bytes of one character */
+    size_t size = strlen(text), first = size;
+    while (first > 0 && size - first < TAIL_MAX && ((uint8_t)text[first - 1] & 0xc0) == 0x80)
+        first--;
+    if (first == 0 || (uint8_t)text[first - 1] < 0xc0)
+        return;
+    const uint8_t *lead = (const uint8_t *)text + first - 1;
+    if (text_utf8_length(lead, size - first + 1) == 0)
+        text[first - 1] = '\0';
+}
+
 /* The most bytes that one byte of input becomes: \u001f. */
 enum { ESCAPED_MAX = 6 };
 
@@ -243,6 +256,24 @@ int text_hex_byte(const uint8_t digits[2])
 int text_percent_byte(struct slice text)
 {
     return text.size >= 3 && text.data[0] == '%' ? text_hex_byte(text.data + 1) : -1;
+}
+
+bool text_decode_percent(struct slice text, unsigned how, uint8_t *out, size_t room,
+                         size_t *size_out)
+{
+    *size_out = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        uint8_t c = text.data[i];
+        int byte = c == '%' ? text_percent_byte(slice_of(text.data + i, text.size - i)) : -1;
+        if (*size_out == room || (c == '%' && byte < 0 && !(how & TEXT_PERCENT_KEEP_BROKEN)))
+            return false;
+        if (byte >= 0)
+            i += 2;
+        else if (c == '+' && (how & TEXT_PERCENT_PLUS_BLANK))
+            byte = ' ';
+        out[(*size_out)++] = (uint8_t)(byte < 0 ? c : byte);
+    }
+    return true;
 }
 
 static int base64_digit(uint8_t c)

@@ -46,6 +46,8 @@ size_t text_utf8_length(const uint8_t *p, size_t size);
 size_t text_utf8_cut(struct slice text, size_t max);
 /* Returns how many decimal digits the text has from a position on. */
 size_t text_count_digits(struct slice text, size_t from);
+/* Removes a character that is cut off at the end of a text, as snprintf leaves it. */
+void text_end_at_character(char *text);
 /* Returns the value of a hex digit of either case, 0 to 15; -1 if it is not one. */
 int text_hex_digit(uint8_t c);
 /* Returns the byte that two hex digits stand for; -1 if one of them is no hex digit. */
@@ -53,6 +55,17 @@ int text_hex_byte(const uint8_t digits[2]);
 /* Returns the byte that "%41" at the beginning of the text stands for (RFC 3986, section 2.1); -1
  * if the text begins otherwise. */
 int text_percent_byte(struct slice text);
+/* How text_decode_percent reads; a sum of these. */
+enum text_percent {
+    TEXT_PERCENT_STRICT = 0,
+    TEXT_PERCENT_KEEP_BROKEN = 1, /* a % without two hex digits stands for itself */
+    TEXT_PERCENT_PLUS_BLANK = 2,  /* + is a blank, as in a query */
+};
+/* Decodes "%41" (RFC 3986, section 2.1) into `out`, which may be the text itself; at most `room`
+ * bytes, without a NUL. Sets *size_out to their number. Returns false at a broken escape, or if the
+ * result has more bytes; what was decoded before is there. how: enum text_percent. */
+bool text_decode_percent(struct slice text, unsigned how, uint8_t *out, size_t room,
+                         size_t *size_out);
 /* Decodes base64 (RFC 4648) in the standard or URL alphabet, with or without padding. `out` has
  * room for three quarters of the text, and may be the text itself. Returns false if it is invalid.
  */

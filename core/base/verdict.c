@@ -2,6 +2,7 @@
 
 #include "core/base/text.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -31,6 +32,7 @@ static struct verdict make(enum grpc_code code, int64_t retry_after_ns, const ch
 {
     struct verdict verdict = {.code = code, .retry_after_ns = retry_after_ns};
     vsnprintf(verdict.text, sizeof verdict.text, format, args);
+    text_end_at_character(verdict.text);
     make_utf8(verdict.text);
     return verdict;
 }
@@ -163,4 +165,12 @@ const char *grpc_code_name(enum grpc_code code)
 const char *grpc_code_go_name(enum grpc_code code)
 {
     return codes[known_code(code)].go_name;
+}
+
+const char *verdict_print(const struct verdict *verdict, char out[VERDICT_ERROR_MAX])
+{
+    int size = snprintf(out, VERDICT_ERROR_MAX, "rpc error: code = %s desc = %s",
+                        grpc_code_go_name(verdict->code), verdict->text);
+    assert(size > 0 && size < VERDICT_ERROR_MAX);
+    return out;
 }

@@ -75,4 +75,9 @@ struct verdict verdict_from_http(int status, int64_t retry_after_ns);
 const char *grpc_code_name(enum grpc_code code);
 const char *grpc_code_go_name(enum grpc_code code);
 
+enum { VERDICT_ERROR_MAX = 320 };
+/* Prints the verdict as the Collector logs it: "rpc error: code = Unavailable desc = TEXT". Returns
+ * out. */
+const char *verdict_print(const struct verdict *verdict, char out[VERDICT_ERROR_MAX]);
+
 #endif

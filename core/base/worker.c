@@ -7,6 +7,7 @@
 #include "core/base/metrics.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,13 +81,15 @@ void worker_end_timed_piece(struct worker *worker, struct worker_piece *piece)
 static void log_held(const struct worker *worker, uint64_t turn_ms)
 {
     const struct worker_piece *longest = &worker->longest;
+    uint64_t turn_ns = turn_ms * 1000000;
     if (longest->label)
-        log_warn(longest->label,
-                 "Worker %u was blocked for %.1f s; this component took the largest part, %.1f s",
-                 worker->index, (double)turn_ms / 1e3, (double)longest->spent_ns / 1e9);
+        log_warn(log_component(longest->label),
+                 "A worker was blocked; this component took the largest part",
+                 LOG_U64("worker", worker->index), LOG_DURATION("blocked", turn_ns),
+                 LOG_DURATION("component_took", longest->spent_ns));
     else
-        log_warn(NULL, "Worker %u was blocked for %.1f s; no component took a large part",
-                 worker->index, (double)turn_ms / 1e3);
+        log_warn(LOG_PROCESS, "A worker was blocked; no component took a large part",
+                 LOG_U64("worker", worker->index), LOG_DURATION("blocked", turn_ns));
 }
 
 /* Records the duration of a turn, from the wake-up to before the next sleep, in milliseconds. It
@@ -222,10 +225,19 @@ struct thread_start {
     uv_sem_t begun;
 };
 
+/* For profilers and debuggers. */
+static void name_thread(const struct worker *worker)
+{
+    char name[16]; /* the most that the kernel keeps */
+    snprintf(name, sizeof name, "worker %u", worker->index);
+    pthread_setname_np(pthread_self(), name);
+}
+
 static void *thread_main(void *context)
 {
     struct thread_start *start = context;
     struct worker *worker = start->worker;
+    name_thread(worker);
     begin_run(worker);
     uv_sem_post(&start->begun); /* `start` is invalid from here on */
     run_loop(worker);

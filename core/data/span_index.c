@@ -38,6 +38,7 @@ IS_ASKED(struct span_find);
 IS_ASKED(struct profile_sight);
 
 struct span_index {
+    atomic_uint references;
     struct span_pages *pages;
     struct span_shard *shards;
     uint32_t shard_count; /* a power of two */
@@ -51,6 +52,7 @@ struct span_index *span_index_new(const struct span_index_options *options)
     struct span_index *index = aligned_alloc(64, sizeof *index);
     assert(index);
     memset(index, 0, sizeof *index);
+    atomic_init(&index->references, 1);
     index->common.max_spans = options->max_spans;
     atomic_init(&index->common.window_ns, options->window_ns);
     index->common.totals_count = span_totals_count(options->type_count);
@@ -70,9 +72,15 @@ struct span_index *span_index_new(const struct span_index_options *options)
     return index;
 }
 
-void span_index_free(struct span_index *index)
+struct span_index *span_index_ref(struct span_index *index)
 {
-    if (!index)
+    atomic_fetch_add_explicit(&index->references, 1, memory_order_relaxed);
+    return index;
+}
+
+void span_index_unref(struct span_index *index)
+{
+    if (!index || atomic_fetch_sub_explicit(&index->references, 1, memory_order_acq_rel) > 1)
         return;
     for (uint32_t i = 0; i < index->shard_count; i++)
         span_shard_deinit(&index->shards[i]);

@@ -13,8 +13,8 @@
  * with other content, the first content stays. Samples prefer a span of their own source, then one
  * of the same owner, then any other; samples of one tenant never find spans of another.
  *
- * Owner: a spanjoin component. Results are copies in the caller's arena; no pointer refers to the
- * index.
+ * Owner: who has a reference: a spanjoin component, and one that a reload replaces it by. Results
+ * are copies in the caller's arena; no pointer refers to the index.
  *
  * Thread: any; time is an argument (monotonic).
  */
@@ -33,10 +33,11 @@ struct span_index_options {
                             SPAN_INDEX_TYPES_MAX */
 };
 
-/* Creates an empty index. Its memory grows as spans arrive. */
+/* Creates an empty index, with one reference. Its memory grows as spans arrive. */
 struct span_index *span_index_new(const struct span_index_options *options);
-/* Frees the index. No other thread may use it. */
-void span_index_free(struct span_index *index);
+struct span_index *span_index_ref(struct span_index *index);
+/* Drops a reference; the last one frees the index. NULL is allowed. */
+void span_index_unref(struct span_index *index);
 
 /* Adds spans, and sets their totals. waiter: waits for samples of spans that have none yet (NULL:
  * nobody waits). Appends the requests that waited for these spans to `wakeups`. */

@@ -3,6 +3,7 @@
 #include "core/base/budget.h"
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/net/client_measures.h"
 #include "core/net/client_private.h"
 
 #include <assert.h>
@@ -36,6 +37,7 @@ void client_unref(struct client *client)
     assert(client->open_count == 0 && client->connecting_count == 0);
     free(client->read_buffer);
     free(client->plain_buffer);
+    client_measures_free(client->measures);
     arena_deinit(&client->arena);
     free(client);
 }
@@ -247,6 +249,7 @@ void client_exchange_finish(struct client_exchange *exchange, enum client_failur
         .body = slice_of(exchange->body.data, exchange->body.size),
         .body_cut = exchange->body_cut,
     };
+    client_measure(exchange, &answer);
     request->on_done(request, &answer);
     free_exchange(exchange);
     if (!client->freed)
@@ -322,7 +325,7 @@ void client_send(struct client *client, struct client_request *request)
     arena_init(&exchange->arena, NULL);
     request->exchange = exchange;
     request->timer = (struct timer){.on_timer = on_request_timeout};
-    worker_now(client->worker);
+    exchange->begun_ns = worker_now(client->worker);
     if (request->timeout_ns > 0)
         worker_set_timer(client->worker, &request->timer, (uint64_t)request->timeout_ns);
     list_append(&client->waiting, &exchange->link);

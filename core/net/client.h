@@ -28,6 +28,7 @@
 
 struct budget;
 struct client;
+struct metrics;
 struct client_exchange;
 
 enum client_protocol {
@@ -65,6 +66,7 @@ struct client_options {
     int64_t keepalive_timeout_ns;  /* 0: 20 s */
     bool keepalive_without_stream; /* also while no request is in progress */
     const char *label;             /* for logs */
+    struct metrics *metrics; /* every request is measured (client_measures.h); NULL: none is */
 };
 
 enum client_failure {
@@ -93,6 +95,7 @@ struct client_request {
     const struct slice *body;
     size_t body_count;
     size_t body_size;
+    size_t content_bytes;  /* of the body before compression, for metrics; 0: body_size */
     size_t body_max;       /* of the answer; 0: 64 KiB */
     struct budget *budget; /* charged for the answer's body, which is truncated if there is no room;
                               NULL: none */

@@ -34,6 +34,7 @@ struct client_exchange {
     int32_t stream_id;                    /* h2 */
     unsigned refused;                     /* how often a server refused it without processing it */
     bool doomed;                          /* connecting failed while it waited */
+    uint64_t begun_ns;                    /* client_send */
     uint64_t sent_ns;
     size_t body_slice; /* body_slice, body_offset: position of the body's first byte that is not in
                           the output yet */
@@ -134,6 +135,7 @@ struct client {
     char connect_error[384];
     uint8_t *read_buffer;
     uint8_t *plain_buffer;
+    struct client_measure *measures;
 };
 
 enum {

@@ -26,6 +26,7 @@ enum {
     GLITCH_BYTES = 4096,    /* a frame costs one more glitch for each of these */
     DATA_CREDIT_PER_STREAM = 4 * DATA_FRAME_BYTES,
     DATA_CREDIT_MAX_BYTES = 1024 * 1024,
+    EARLY_ANSWER_CREDIT = 80 * 1024, /* for the window of a stream, 1 MiB, in frames of 16 KiB */
 };
 
 static struct h2_bucket full_bucket(uint32_t burst, uint32_t per_second, uint64_t now_ns)
@@ -166,6 +167,12 @@ bool h2_limits_on_frame(struct h2_limits *limits, const struct h2_frame_head *fr
         break;
     }
     return take_glitch(limits, frame, now_ns);
+}
+
+void h2_limits_on_early_answer(struct h2_limits *limits)
+{
+    allow(&limits->free_resets, 1, FREE_RESETS_MAX);
+    allow(&limits->data_credit, EARLY_ANSWER_CREDIT, DATA_CREDIT_MAX_BYTES);
 }
 
 void h2_limits_on_sent(struct h2_limits *limits, uint8_t type)

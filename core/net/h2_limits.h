@@ -67,6 +67,9 @@ void h2_limits_on_block(struct h2_limits *limits, size_t length);
 void h2_limits_on_payload(struct h2_limits *limits, size_t size);
 /* Counts a decoded field beyond the limits of a head. */
 bool h2_limits_on_excess(struct h2_limits *limits, size_t size, uint64_t now_ns);
+/* Notes that we ended a stream that the client has not ended. It may reset it, and its DATA may be
+ * under way. */
+void h2_limits_on_early_answer(struct h2_limits *limits);
 /* Notes that we sent a frame, which allows the other side some of its own. */
 void h2_limits_on_sent(struct h2_limits *limits, uint8_t type);
 

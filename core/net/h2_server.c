@@ -7,6 +7,7 @@
 #include "core/net/grpc_status.h"
 #include "core/net/h2_guard.h"
 #include "core/net/h2_message.h"
+#include "core/net/h2_refusals.h"
 #include "core/net/server_private.h"
 
 #include <assert.h>
@@ -33,11 +34,14 @@ struct h2 {
     nghttp2_session *session;
     struct list exchanges;
     struct h2_guard guard;
+    struct h2_refusals refusals;
     struct exchange *block_exchange; /* whose head is being received; NULL: none */
     size_t block_bytes;              /* of the header block being received */
     size_t block_fields;
     struct h2_message block; /* what its fields say */
     bool block_refused;      /* it exceeds the limits of a head */
+    bool block_has_no_room;  /* there is no memory for the head of its request */
+    bool block_is_grpc;      /* valid then */
     uint64_t block_ns;       /* when the block began; 0: none */
     uint32_t data_length;    /* of the current DATA frame; 0: another frame, or padded */
     uint32_t next_length;    /* of the frames that probably follow it; 0: it ends its stream */
@@ -108,23 +112,34 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, 
     return 0;
 }
 
-/* Refuses a stream because there is no room for its head. The client may send it again. */
-static void refuse_stream(struct connection *connection, int32_t stream_id)
+/* Refuses a request because there is no room for its head. The client may send it again. */
+static void refuse_without_exchange(struct connection *connection, int32_t stream_id)
+{
+    struct h2 *h2 = connection->session;
+    h2->idle_ns = now_of(connection);
+    if (!h2_refusals_answer(&h2->refusals, &connection->part->h2_refusals, h2->session, stream_id,
+                            h2->block_is_grpc))
+        nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, stream_id,
+                                  NGHTTP2_REFUSED_STREAM);
+}
+
+static void begin_without_room(struct connection *connection)
 {
     struct h2 *h2 = connection->session;
     server_count_over_budget(connection->part);
-    nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, stream_id, NGHTTP2_REFUSED_STREAM);
+    h2->block_has_no_room = true;
+    h2->block_exchange = NULL;
 }
 
-/* Refuses the stream whose head is being received. */
+/* Frees the exchange whose head is being received. */
 static void drop_head(struct connection *connection)
 {
     struct h2 *h2 = connection->session;
     struct exchange *exchange = h2->block_exchange;
     assert(exchange->state == EXCHANGE_HEAD);
-    refuse_stream(connection, exchange->stream_id);
+    begin_without_room(connection);
+    h2->block_is_grpc = server_is_grpc(http_header_get(&exchange->headers, "content-type"));
     nghttp2_session_set_stream_user_data(h2->session, exchange->stream_id, NULL);
-    h2->block_exchange = NULL;
     list_remove(&h2->exchanges, &exchange->link);
     server_exchange_free(exchange);
 }
@@ -148,7 +163,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     struct connection *connection = user_data;
     struct h2 *h2 = connection->session;
     h2->block_bytes = h2->block_fields = 0;
-    h2->block_refused = false;
+    h2->block_refused = h2->block_has_no_room = h2->block_is_grpc = false;
     h2->block_exchange = NULL;
     h2_message_begin(&h2->block, frame->headers.cat != NGHTTP2_HCAT_REQUEST);
     h2->block_ns = now_of(connection);
@@ -157,7 +172,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
         return 0;
     struct exchange *exchange = server_exchange_new(connection);
     if (!exchange) {
-        refuse_stream(connection, frame->hd.stream_id);
+        begin_without_room(connection);
         return 0;
     }
     assert(!exchange_of(session, frame->hd.stream_id)); /* one exchange for each stream */
@@ -231,6 +246,8 @@ static int take_field(struct connection *connection, struct slice name, struct s
     bool keep = admit_field(connection, name, value);
     if (h2->terminated)
         return NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (h2->block_has_no_room && slice_is(name, "content-type"))
+        h2->block_is_grpc = server_is_grpc(value);
     if (!keep || !h2->block_exchange)
         return 0;
     /* The block is within the limits, so only the budget can have no room. */
@@ -323,6 +340,8 @@ static void on_headers_received(struct connection *connection, const nghttp2_fra
     h2->block_ns = 0;
     h2->block_exchange = NULL;
     h2_limits_on_block(&h2->guard.limits, frame->hd.length);
+    if (h2->block_has_no_room)
+        refuse_without_exchange(connection, frame->hd.stream_id);
     if (!exchange || exchange->malformed)
         return;
     if (!is_well_formed(h2, frame, exchange)) {
@@ -499,8 +518,10 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     struct connection *connection = user_data;
     struct h2 *h2 = connection->session;
     struct exchange *exchange = exchange_of(session, stream_id);
-    if (!exchange)
+    if (!exchange) {
+        h2_refusals_closed(&h2->refusals, &connection->part->h2_refusals, stream_id);
         return 0;
+    }
     assert(exchange->stream_id == stream_id && exchange->connection == connection);
     nghttp2_session_set_stream_user_data(session, stream_id, NULL);
     if (h2->block_exchange == exchange)
@@ -523,13 +544,28 @@ static bool ends_stream(const nghttp2_frame *frame)
 }
 
 /* If the answer was sent before the whole request has arrived, the stream is reset, so that the
- * client stops (RFC 9113, section 8.1). This happens a little later, because curl 7 loses an answer
- * that arrives together with the reset. */
+ * client stops (RFC 9113, section 8.1). Over gRPC this happens at once: gRPC-Go counts the stream
+ * as over, but may send neither its end nor a reset, and opens others. Otherwise it happens a
+ * little later, because curl 7 loses an answer that arrives together with the reset. */
 static void begin_reset(struct connection *connection, struct exchange *exchange)
 {
     assert(exchange->state == EXCHANGE_ANSWERED && !exchange->body_complete);
     exchange->reset_ns = now_of(connection) + RESET_DELAY_MS * (SECOND_NS / 1000);
     server_connection_watch(connection, exchange->reset_ns);
+}
+
+/* exchange: NULL for a request without room for its head. */
+static void on_early_answer(struct connection *connection, int32_t stream_id,
+                            struct exchange *exchange)
+{
+    struct h2 *h2 = connection->session;
+    h2_limits_on_early_answer(&h2->guard.limits);
+    if (exchange ? exchange->dialect == SERVER_GRPC : h2_refusals_is_grpc(&h2->refusals, stream_id))
+        nghttp2_submit_rst_stream(h2->session, NGHTTP2_FLAG_NONE, stream_id, NGHTTP2_NO_ERROR);
+    else if (exchange)
+        begin_reset(connection, exchange);
+    else
+        server_connection_watch(connection, h2_refusals_sent(&h2->refusals, now_of(connection)));
 }
 
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
@@ -540,8 +576,8 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
     h2->has_answered |= frame->hd.type <= NGHTTP2_HEADERS; /* DATA is 0 */
     if (ends_stream(frame)) {
         struct exchange *exchange = exchange_of(session, frame->hd.stream_id);
-        if (exchange && !exchange->body_complete)
-            begin_reset(connection, exchange);
+        if (nghttp2_session_get_stream_remote_close(session, frame->hd.stream_id) == 0)
+            on_early_answer(connection, frame->hd.stream_id, exchange);
     } else if (frame->hd.type == NGHTTP2_RST_STREAM) {
         /* Resets that the client caused count like its own. */
         if (frame->rst_stream.error_code != NGHTTP2_NO_ERROR &&
@@ -1007,6 +1043,7 @@ static uint64_t h2_check(struct connection *connection, uint64_t now_ns)
     uint64_t next = check_start(connection, now_ns);
     for (struct list_link *link = h2->exchanges.first; link; link = link->next)
         next = earlier(next, check_exchange(connection, exchange_of_link(link), now_ns));
+    next = earlier(next, h2_refusals_check(&h2->refusals, h2->session, now_ns));
     next = earlier(next, check_idle(connection, now_ns));
     next = earlier(next, check_age(connection, now_ns));
     next = earlier(next, check_keepalive(connection, now_ns));
@@ -1040,6 +1077,10 @@ static void make_shared(void)
     nghttp2_option_set_no_closed_streams(option, 1);
     nghttp2_option_set_no_http_messaging(option, 1); /* h2_message.h has the rules */
     nghttp2_option_set_max_reserved_remote_streams(option, 0);
+#ifdef PROFCOL_HAVE_NGHTTP2_RESET_LIMIT
+    /* h2_limits.h limits resets, and knows which ones an early answer explains. */
+    nghttp2_option_set_stream_reset_rate_limit(option, UINT64_MAX, UINT64_MAX);
+#endif
 }
 
 static void h2_open(struct connection *connection)
@@ -1076,6 +1117,7 @@ static void h2_close(struct connection *connection)
     connection->session = NULL;
     for (struct list_link *link; (link = list_pop(&h2->exchanges));)
         server_exchange_gone(exchange_of_link(link));
+    h2_refusals_deinit(&h2->refusals, &connection->part->h2_refusals);
     nghttp2_session_del(h2->session);
     free(h2);
 }

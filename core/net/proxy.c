@@ -17,23 +17,10 @@ enum { CREDENTIALS_MAX = 1024, ENTRY_MAX = 300 };
 
 /* ---- the URL of a proxy ---- */
 
-/* Decodes %41. Returns false if an escape is incomplete. */
+/* Returns false if an escape is broken. */
 static bool decode_percent(struct slice from, char *to, size_t *size_out)
 {
-    size_t size = 0;
-    for (size_t i = 0; i < from.size; i++) {
-        if (from.data[i] != '%') {
-            to[size++] = (char)from.data[i];
-            continue;
-        }
-        int byte = text_percent_byte(slice_of(from.data + i, from.size - i));
-        if (byte < 0)
-            return false;
-        to[size++] = (char)byte;
-        i += 2;
-    }
-    *size_out = size;
-    return true;
+    return text_decode_percent(from, TEXT_PERCENT_STRICT, (uint8_t *)to, from.size, size_out);
 }
 
 /* The first colon separates user and password; encoded colons do not. */

@@ -372,6 +372,28 @@ static void end_handshake(struct connection *connection)
         choose_protocol(connection, &http1_protocol);
 }
 
+/* Anybody can cause these, so one line stands for all of an interval. */
+static void log_failed_handshake(struct connection *connection)
+{
+    struct server_part *part = connection->part;
+    uint64_t count = log_interval_add(&part->failed_handshakes, 1, part->worker->now_ns);
+    if (count == 0)
+        return;
+    char peer[INET6_ADDRSTRLEN];
+    peer_print((const struct sockaddr *)&connection->address, peer);
+    log_warn(log_component(part->server->label), "TLS handshakes of clients failed",
+             LOG_TEXT("error", tls_stream_error(connection->tls)),
+             LOG_U64("failed_handshakes", count), LOG_TEXT("last_address", peer));
+}
+
+static void fail_handshake(struct connection *connection)
+{
+    log_failed_handshake(connection);
+    if (tls_stream_got_http(connection->tls)) /* Go's answer */
+        write_socket(connection, SLICE("HTTP/1.0 400 Bad Request\r\n\r\n"
+                                       "Client sent an HTTP request to an HTTPS server.\n"));
+}
+
 static void tls_input(struct connection *connection, struct slice data)
 {
     enum tls_status status;
@@ -387,6 +409,8 @@ static void tls_input(struct connection *connection, struct slice data)
             plain_input(connection, slice_of(plain, size));
     } while (status == TLS_STATUS_OK);
     server_connection_flush(connection); /* output that the protocol delayed during the handshake */
+    if (status == TLS_STATUS_FAILED && connection->phase == CONNECTION_HANDSHAKE)
+        fail_handshake(connection);
     if (status == TLS_STATUS_CLOSED)
         server_connection_end_of_input(connection);
     else if (status == TLS_STATUS_FAILED)

@@ -258,7 +258,7 @@ void server_exchange_refuse(struct exchange *exchange, int status, const struct 
     }
 }
 
-static bool is_grpc_content_type(struct slice type)
+bool server_is_grpc(struct slice type)
 {
     static const char name[] = "application/grpc";
     size_t size = sizeof name - 1;
@@ -332,7 +332,7 @@ static bool is_grpc(const struct exchange *exchange)
 {
     return exchange->part->server->options.accept_grpc &&
            exchange->connection->protocol == &h2_protocol &&
-           is_grpc_content_type(http_header_get(&exchange->headers, "content-type"));
+           server_is_grpc(http_header_get(&exchange->headers, "content-type"));
 }
 
 /* Checks the compression of a gRPC request, with the answers of gRPC-Go. Returns false after

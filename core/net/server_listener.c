@@ -324,6 +324,13 @@ static bool is_stale(const struct bind_address *address)
     return refused;
 }
 
+/* Whether the path is a file of another kind, which must not be removed. */
+static bool is_other_file(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) == 0 && !S_ISSOCK(info.st_mode);
+}
+
 static bool open_unix(struct server *server, struct error *err)
 {
     struct sockaddr_un path = {.sun_family = AF_UNIX};
@@ -344,6 +351,8 @@ static bool open_unix(struct server *server, struct error *err)
         ok = try_bind(server, &address, err);
     }
     server->is_unix = ok;
+    if (!ok && !is_abstract && is_other_file(path.sun_path))
+        return error_set(err, "the path exists and is not a socket");
     return ok;
 }
 
@@ -426,11 +435,10 @@ static void refuse_peer(struct server *server, int fd, const struct sockaddr_in6
         return;
     char peer[INET6_ADDRSTRLEN];
     peer_print((const struct sockaddr *)address, peer);
-    log_warn(
-        server->label,
-        "connections closed because their address had reached max_connections_per_ip (%u): %" PRIu64
-        ", the last from %s",
-        server->options.max_connections_per_ip, count, peer);
+    log_warn(log_component(server->label),
+             "Connections were closed because their address had reached max_connections_per_ip",
+             LOG_U64("max_connections_per_ip", server->options.max_connections_per_ip),
+             LOG_U64("closed_connections", count), LOG_TEXT("last_address", peer));
 }
 
 static void hand_over(struct server *server, int fd, const struct sockaddr_in6 *address)
@@ -472,9 +480,9 @@ static void log_full(struct server *server)
 {
     uint64_t now = server->parts[0].worker->now_ns;
     if (log_interval_add(&server->times_full, 1, now) > 0)
-        log_warn(server->label,
-                 "max_connections is reached (%u): new clients wait until another connection ends",
-                 server->max_connections);
+        log_warn(log_component(server->label),
+                 "max_connections is reached: new clients wait until another connection ends",
+                 LOG_U64("max_connections", server->max_connections));
 }
 
 /* Returns true if the limit is reached; accepting then pauses until listener_connection_ended. */
@@ -530,10 +538,10 @@ static void on_listen(uv_poll_t *handle, int status, int events)
         int fd = accept4(server->listen_fd, (struct sockaddr *)&peer, &size,
                          SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= server->descriptor_limit) {
-            log_warn(server->label,
-                     "cannot accept a connection: %d descriptors are in use, and the rest are "
-                     "reserved for files and outgoing connections",
-                     fd);
+            log_warn(log_component(server->label),
+                     "Cannot accept a connection: the other descriptors are reserved for files and "
+                     "outgoing connections. Raise the limit on open files (ulimit -n)",
+                     LOG_U64("descriptors", fd));
             shed(server, fd);
             return;
         }
@@ -544,7 +552,8 @@ static void on_listen(uv_poll_t *handle, int status, int events)
             continue;
         }
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            log_warn(server->label, "cannot accept a connection: %s", strerror(errno));
+            log_warn(log_component(server->label), "Cannot accept a connection",
+                     LOG_TEXT("error", strerror(errno)));
             shed_next(server);
         }
         if (errno != EINTR && errno != ECONNABORTED)

@@ -1,6 +1,7 @@
 #include "core/net/server_measures.h"
 
 #include "core/base/memory.h"
+#include "core/net/measure_histogram.h"
 #include "core/net/server_private.h"
 
 #include <assert.h>
@@ -35,18 +36,6 @@ static const char *method_of(const struct exchange *exchange)
     return "_OTHER";
 }
 
-static struct histogram *make(const struct server *server, const char *name, const char *help,
-                              const char *labels, bool is_size)
-{
-    static const double seconds[] = {0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25,
-                                     0.5,   0.75, 1,     2.5,  5,     7.5, 10};
-    static const double bytes[] = {0,   5,   10,   25,   50,   75,   100,  250,
-                                   500, 750, 1000, 2500, 5000, 7500, 10000};
-    return metrics_histogram(server->options.metrics, name, help, labels, is_size ? bytes : seconds,
-                             is_size ? sizeof bytes / sizeof bytes[0]
-                                     : sizeof seconds / sizeof seconds[0]);
-}
-
 static void make_grpc(const struct server *server, struct server_measure *measure)
 {
     struct text labels = {0};
@@ -54,9 +43,11 @@ static void make_grpc(const struct server *server, struct server_measure *measur
     metrics_label(&labels, "rpc_method", measure->route + (measure->route[0] == '/'));
     metrics_label(&labels, "rpc_response_status_code", grpc_names[measure->code]);
     metrics_label(&labels, "rpc_system_name", "grpc");
-    measure->duration = make(server, "rpc_server_call_duration",
-                             "Measures the duration of an incoming Remote Procedure Call (RPC).",
-                             text_string(&labels), false);
+    measure->duration =
+        measure_histogram_seconds(server->options.metrics, "rpc_server_call_duration",
+                                  "Measures the duration of an incoming Remote Procedure Call "
+                                  "(RPC).",
+                                  text_string(&labels));
     text_deinit(&labels);
 }
 
@@ -88,12 +79,15 @@ static void make_http(const struct exchange *exchange, struct server_measure *me
     label_address(&labels, server);
     metrics_label(&labels, "url_scheme", exchange_is_secure(exchange) ? "https" : "http");
     const char *text = text_string(&labels);
-    measure->duration = make(server, "http_server_request_duration",
-                             "Duration of HTTP server requests.", text, false);
-    measure->request_bytes = make(server, "http_server_request_body_size",
-                                  "Size of HTTP server request bodies.", text, true);
-    measure->response_bytes = make(server, "http_server_response_body_size",
-                                   "Size of HTTP server response bodies.", text, true);
+    measure->duration =
+        measure_histogram_seconds(server->options.metrics, "http_server_request_duration",
+                                  "Duration of HTTP server requests.", text);
+    measure->request_bytes =
+        measure_histogram_bytes(server->options.metrics, "http_server_request_body_size",
+                                "Size of HTTP server request bodies.", text);
+    measure->response_bytes =
+        measure_histogram_bytes(server->options.metrics, "http_server_response_body_size",
+                                "Size of HTTP server response bodies.", text);
     text_deinit(&labels);
 }
 

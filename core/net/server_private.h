@@ -136,11 +136,13 @@ struct server_part {
     size_t connection_count; /* connections that server_drain waits for */
     struct list dirty;       /* connections with something to send */
     unsigned handshakes;     /* TLS handshakes that continued in this turn of the loop */
+    struct log_interval failed_handshakes;
     struct list buried;      /* closed, without a libuv handle; freed next round */
     struct list ready;       /* exchanges that wait for a later turn, oldest first */
     struct timer turn_timer; /* set while `ready` has any */
     uint64_t turn;           /* the turn of the loop that turn_bytes counts */
     size_t turn_bytes;       /* bytes of requests delivered to the handler in `turn` */
+    unsigned h2_refusals;    /* open streams that were answered without an exchange */
     uint8_t *read_buffer;    /* options.read_buffer_bytes; valid for one call of `input` */
     uint8_t *plain_buffer;   /* decrypted */
     struct outgoing scratch; /* an answer while it is encoded */
@@ -389,6 +391,8 @@ void server_exchange_refuse_head(struct exchange *exchange, int status,
 /* Checks the complete head. May answer the exchange: check `state` afterwards. length: of the body
  * in bytes, -1 if unknown. */
 void server_exchange_head_done(struct exchange *exchange, int64_t length);
+/* Whether the content type is one of gRPC. */
+bool server_is_grpc(struct slice type);
 /* Answers for the server itself: in the request's protocol, with the status or the verdict. */
 void server_exchange_refuse(struct exchange *exchange, int status, const struct verdict *verdict);
 /* Whether the deadline of grpc-timeout has passed. */

@@ -18,6 +18,7 @@
 #include "core/base/slice.h"
 
 struct config_check;
+struct config_node;
 struct tls_context;
 struct tls_stream;
 
@@ -27,6 +28,7 @@ struct tls_server_settings {
     bool client_ca_file_reload, include_system_ca_certs_pool, include_insecure_cipher_suites;
     const char *min_version, *max_version;
     struct config_strings cipher_suites, curve_preferences;
+    const struct config_node *tpm;
     int64_t reload_interval;
 };
 extern const struct field tls_server_fields[];
@@ -38,6 +40,7 @@ struct tls_client_settings {
     bool include_system_ca_certs_pool, include_insecure_cipher_suites;
     const char *min_version, *max_version;
     struct config_strings cipher_suites, curve_preferences;
+    const struct config_node *tpm;
     int64_t reload_interval;
 };
 extern const struct field tls_client_fields[];
@@ -94,5 +97,7 @@ bool tls_stream_ready(const struct tls_stream *stream);
 struct slice tls_stream_alpn(const struct tls_stream *stream);
 /* Returns the error of a failed stream; "" if there is none. */
 const char *tls_stream_error(const struct tls_stream *stream);
+/* Whether a server's stream has failed because the first bytes are an HTTP request in cleartext. */
+bool tls_stream_got_http(const struct tls_stream *stream);
 
 #endif

@@ -50,6 +50,15 @@ static const char *cipher_name(const char *suite, bool insecure, struct error *e
     return NULL;
 }
 
+/* Without a suite of its own a connection of TLS 1.2 cannot be made, as in Go. OpenSSL takes an
+ * empty list for its default one, which has weak suites. */
+static bool set_named_ciphers(SSL_CTX *ctx, const struct text *list)
+{
+    if (list->size == 0)
+        return SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1;
+    return SSL_CTX_set_cipher_list(ctx, list->data) == 1;
+}
+
 /* Sets the cipher suites. Go's names are those of the standard. As in Go, suites of TLS 1.3 cannot
  * be chosen. */
 static bool set_ciphers(SSL_CTX *ctx, const struct tls_files *files, struct error *err)
@@ -70,27 +79,43 @@ static bool set_ciphers(SSL_CTX *ctx, const struct tls_files *files, struct erro
         }
         text_printf(&list, "%s%s", list.size ? ":" : "", name);
     }
-    bool ok = list.size == 0 || SSL_CTX_set_cipher_list(ctx, text_string(&list)) == 1;
+    text_string(&list);
+    bool ok = set_named_ciphers(ctx, &list);
     text_deinit(&list);
     return ok || tls_error(err, "cipher suites");
 }
 
+/* Whether the library that runs has this group. */
+static bool has_group(SSL_CTX *ctx, const char *name)
+{
+    bool has = SSL_CTX_set1_groups_list(ctx, name) == 1;
+    ERR_clear_error();
+    return has;
+}
+
+bool tls_curve_is_there(const char *openssl_name)
+{
+    SSL_CTX *unused = SSL_CTX_new(TLS_method());
+    bool has = unused && has_group(unused, openssl_name);
+    SSL_CTX_free(unused);
+    return has;
+}
+
+/* Leaves out what the library does not have; tls_server_check warns about it. */
 static bool set_curves(SSL_CTX *ctx, const struct config_strings *curves, struct error *err)
 {
-    static const char *const names[][2] = {
-        {"X25519", "X25519"}, {"P256", "P-256"}, {"P384", "P-384"}, {"P521", "P-521"}};
     struct text list = {0};
     for (size_t i = 0; i < curves->count; i++) {
-        const char *name = NULL;
-        for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
-            if (strcmp(curves->items[i], names[k][0]) == 0)
-                name = names[k][1];
+        const char *name = tls_curve_name(curves->items[i]);
         if (!name) {
             text_deinit(&list);
             return error_set(err, "invalid curve type: %s", curves->items[i]);
         }
-        text_printf(&list, "%s%s", list.size ? ":" : "", name);
+        if (has_group(ctx, name))
+            text_printf(&list, "%s%s", list.size ? ":" : "", name);
     }
+    if (curves->count > 0 && list.size == 0)
+        return error_set(err, "curve_preferences: OpenSSL here has none of these curves");
     bool ok = list.size == 0 || SSL_CTX_set1_groups_list(ctx, text_string(&list)) == 1;
     text_deinit(&list);
     return ok || tls_error(err, "curve_preferences");
@@ -117,6 +142,8 @@ static bool set_up_common(SSL_CTX *ctx, const struct tls_files *files, struct er
     SSL_CTX_set_min_proto_version(ctx, version_number(files->min_version, TLS1_2_VERSION));
     SSL_CTX_set_max_proto_version(ctx, version_number(files->max_version, 0));
     SSL_CTX_set_verify_depth(ctx, VERIFY_DEPTH);
+    /* As in Go, any certificate that the user trusts ends a chain: an intermediate one, too. */
+    X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);
     return set_ciphers(ctx, files, err) && set_curves(ctx, files->curve_preferences, err);
 }
 
@@ -310,9 +337,11 @@ SSL_CTX *tls_context_current(struct tls_context *context)
         if (fresh) {
             SSL_CTX_free(context->ssl_context);
             context->ssl_context = fresh;
-        } else {
-            log_warn(NULL, "tls: the old certificates stay in use: %s", err.text);
+        } else if (!context->has_failed) {
+            log_warn(LOG_PROCESS, "Cannot load the changed certificates; the old ones stay in use",
+                     LOG_TEXT("error", err.text));
         }
+        context->has_failed = !fresh;
         context->loaded_ns = now;
     }
     SSL_CTX *ctx = context->ssl_context;

@@ -38,6 +38,7 @@ struct tls_context {
     uint8_t alpn[TLS_ALPN_MAX_BYTES]; /* in the wire format */
     unsigned alpn_size;
     uint64_t loaded_ns;
+    bool has_failed; /* the last time: logged once */
     struct timespec client_ca_changed;
 };
 
@@ -55,7 +56,13 @@ bool tls_load_key(SSL_CTX *ctx, const struct tls_files *files, struct error *err
 bool tls_load_authorities(SSL_CTX *ctx, const char *pem, const char *path,
                           STACK_OF(X509_NAME) * names, struct error *err);
 
+/* tls_settings.c */
+/* Returns OpenSSL's name of a curve; NULL if Go does not know it. */
+const char *tls_curve_name(const char *curve);
+
 /* tls_context.c */
+/* Whether the OpenSSL that runs has the curve. */
+bool tls_curve_is_there(const char *openssl_name);
 /* Returns OpenSSL's context with one reference, with the files read again if it is time to. */
 SSL_CTX *tls_context_current(struct tls_context *context);
 

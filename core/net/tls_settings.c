@@ -2,19 +2,28 @@
  * The Collector's configtls blocks, and their checks.
  */
 #include "config/config.h"
-#include "core/net/tls.h"
+#include "config/node.h"
+#include "core/net/tls_private.h"
 
+#include <openssl/crypto.h>
 #include <string.h>
+#include <strings.h>
 
 #define VERSION_HELP " TLS version: 1.2 or 1.3 (lower ones are accepted and raised to 1.2)."
 #define CIPHERS_HELP                                                                               \
-    "Cipher suites of TLS 1.2 by their standard names; empty: ECDHE with AES-GCM or ChaCha20."
+    "Cipher suites of TLS 1.2 by their standard names; empty: ECDHE with AES-GCM or ChaCha20. "    \
+    "If it has only names of TLS 1.3, there is no TLS 1.2."
 #define CA_HELP                                                                                    \
     "A server does not start if it cannot read them; it verifies clients with client_ca_file."
 #define INSECURE_HELP                                                                              \
     "Whether cipher_suites may also name suites that Go calls insecure: without ECDHE, with RC4, " \
     "3DES or CBC_SHA256."
-#define CURVES_HELP "Key exchange groups in order of preference: X25519, P256, P384, P521."
+#define CURVES_HELP                                                                                \
+    "Key exchange groups in order of preference: X25519, P256, P384, P521, and X25519MLKEM768 "    \
+    "with OpenSSL 3.5."
+#define TPM_HELP                                                                                   \
+    "The Collector's keys in a TPM. profcol has none: `enabled: true` is an error, anything else " \
+    "has no effect."
 #define RELOAD_HELP                                                                                \
     "For a new connection, read the files again if they were last read longer ago than this; 0: "  \
     "never."
@@ -40,6 +49,7 @@ const struct field tls_server_fields[] = {
     FIELD_STRING(tls_server_settings, max_version, "Highest" VERSION_HELP),
     FIELD_STRINGS(tls_server_settings, cipher_suites, CIPHERS_HELP),
     FIELD_STRINGS(tls_server_settings, curve_preferences, CURVES_HELP),
+    FIELD_NODE(tls_server_settings, tpm, TPM_HELP),
     FIELD_DURATION(tls_server_settings, reload_interval, RELOAD_HELP, .fallback = "0", .min = "0"),
     FIELD_END,
 };
@@ -66,6 +76,7 @@ const struct field tls_client_fields[] = {
     FIELD_STRING(tls_client_settings, max_version, "Highest" VERSION_HELP),
     FIELD_STRINGS(tls_client_settings, cipher_suites, CIPHERS_HELP),
     FIELD_STRINGS(tls_client_settings, curve_preferences, CURVES_HELP),
+    FIELD_NODE(tls_client_settings, tpm, TPM_HELP),
     FIELD_DURATION(tls_client_settings, reload_interval, RELOAD_HELP, .fallback = "0", .min = "0"),
     FIELD_END,
 };
@@ -121,19 +132,52 @@ static void check_versions(struct config_check *check, const char *key, const ch
         config_check_error(check, join(check, key, "max_version"), "is lower than min_version");
 }
 
-static void check_curves(struct config_check *check, const char *key,
+const char *tls_curve_name(const char *curve)
+{
+    static const char *const names[][2] = {{"X25519MLKEM768", "X25519MLKEM768"},
+                                           {"X25519", "X25519"},
+                                           {"P256", "P-256"},
+                                           {"P384", "P-384"},
+                                           {"P521", "P-521"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(curve, names[i][0]) == 0)
+            return names[i][1];
+    return NULL;
+}
+
+/* Returns false after an error. */
+static bool check_curves(struct config_check *check, const char *key,
                          const struct config_strings *curves)
 {
-    static const char *const known[] = {"X25519", "P256", "P384", "P521"};
+    size_t known = 0, missing = 0;
+    const char *place = join(check, key, "curve_preferences");
     for (size_t i = 0; i < curves->count; i++) {
-        bool is_known = false;
-        for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
-            is_known |= strcmp(curves->items[i], known[k]) == 0;
-        if (!is_known)
-            config_check_error(check, join(check, key, "curve_preferences"),
-                               "unknown curve \"%s\"; the curves are X25519, P256, P384, P521",
+        const char *name = tls_curve_name(curves->items[i]);
+        known += name != NULL;
+        if (!name) {
+            config_check_error(check, place,
+                               "unknown curve \"%s\"; the curves are X25519MLKEM768, X25519, P256, "
+                               "P384, P521",
                                curves->items[i]);
+        } else if (!tls_curve_is_there(name)) {
+            missing++;
+            config_check_warn(check, place, "%s is left out: %s does not have it", curves->items[i],
+                              OpenSSL_version(OPENSSL_VERSION));
+        }
     }
+    if (missing > 0 && missing == curves->count)
+        config_check_error(check, place, "none is left; add X25519, or remove curve_preferences");
+    return known == curves->count && (known == 0 || missing < known);
+}
+
+/* tpm: a trusted platform module (TPM) that holds the key. */
+static void check_tpm(struct config_check *check, const char *key, const struct config_node *tpm)
+{
+    const struct config_node *enabled =
+        tpm && config_node_kind(tpm) == CONFIG_NODE_MAP ? config_node_get(tpm, "enabled") : NULL;
+    if (enabled && strcasecmp(config_node_text(enabled), "true") == 0)
+        config_check_error(check, join(check, key, "tpm"),
+                           "profcol cannot use a TPM; write key_file or key_pem");
 }
 
 /* A file may be missing where the configuration is checked, so this is a warning. */
@@ -162,9 +206,10 @@ void tls_server_check(const struct tls_server_settings *settings, struct config_
     if (!has_key)
         config_check_error(check, key, "a server needs key_file or key_pem");
     check_versions(check, key, settings->min_version, settings->max_version);
-    check_curves(check, key, &settings->curve_preferences);
+    bool has_curves = check_curves(check, key, &settings->curve_preferences);
+    check_tpm(check, key, settings->tpm);
     struct error err;
-    if (config_check_wants_files(check) && has_cert && has_key)
+    if (config_check_wants_files(check) && has_cert && has_key && has_curves)
         check_context(tls_context_server(settings, NULL, &err), &err, check, key);
 }
 
@@ -179,9 +224,10 @@ void tls_client_check(const struct tls_client_settings *settings, struct config_
     if (has_cert != has_key)
         config_check_error(check, key, "a certificate and its key must be given together");
     check_versions(check, key, settings->min_version, settings->max_version);
-    check_curves(check, key, &settings->curve_preferences);
+    bool has_curves = check_curves(check, key, &settings->curve_preferences);
+    check_tpm(check, key, settings->tpm);
     struct error err;
     bool has_files = has_cert || is_given(settings->ca_file) || is_given(settings->ca_pem);
-    if (config_check_wants_files(check) && !settings->insecure && has_files)
+    if (config_check_wants_files(check) && !settings->insecure && has_files && has_curves)
         check_context(tls_context_client(settings, NULL, &err), &err, check, key);
 }

@@ -19,6 +19,7 @@ struct tls_stream {
     size_t out_capacity;
     bool ready;
     bool failed;
+    bool got_http;
     char error[256];
 };
 
@@ -92,6 +93,15 @@ static bool is_address(const char *name)
     return inet_pton(AF_INET, name, bytes) == 1 || inet_pton(AF_INET6, name, bytes) == 1;
 }
 
+/* Certificates and SNI have no dot behind a name that DNS would write with one. */
+static void remove_root_dot(char *name)
+{
+    size_t size = strlen(name);
+    if (size > 1 && name[size - 1] == '.')
+        name[size - 1] = '\0';
+}
+
+/* As in Go, a certificate's common name is no host name. */
 static bool set_peer_name(SSL *ssl, const char *name, bool verify, struct error *err)
 {
     bool by_address = is_address(name);
@@ -100,7 +110,8 @@ static bool set_peer_name(SSL *ssl, const char *name, bool verify, struct error 
     if (!verify)
         return true;
     X509_VERIFY_PARAM *rules = SSL_get0_param(ssl);
-    X509_VERIFY_PARAM_set_hostflags(rules, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    X509_VERIFY_PARAM_set_hostflags(rules, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
+                                               X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
     int ok = by_address ? X509_VERIFY_PARAM_set1_ip_asc(rules, name)
                         : X509_VERIFY_PARAM_set1_host(rules, name, 0);
     return ok == 1 || tls_error(err, name);
@@ -114,7 +125,11 @@ static bool begin_client(struct tls_stream *stream, const struct tls_context *co
     const char *override = context->server_name_override;
     const char *name = override && override[0] ? override : server_name;
     assert(name);
-    if (!set_peer_name(stream->ssl, name, !context->files.skip_verify, err))
+    char *plain = memory_strdup(name);
+    remove_root_dot(plain);
+    bool is_set = set_peer_name(stream->ssl, plain, !context->files.skip_verify, err);
+    free(plain);
+    if (!is_set)
         return false;
     SSL_set_connect_state(stream->ssl);
     advance_handshake(stream);
@@ -154,18 +169,32 @@ void tls_stream_free(struct tls_stream *stream)
     free(stream);
 }
 
+/* Returns the reason of an error. A server's reasons must be clear to people who do not know what
+ * the client did. */
+static const char *reason_of(const struct tls_stream *stream, unsigned long code)
+{
+    const char *reason = code ? ERR_reason_error_string(code) : NULL;
+    if (!reason)
+        return "the connection was lost";
+    if (stream->got_http)
+        return "the client sent an HTTP request without TLS";
+    if (SSL_is_server(stream->ssl) && ERR_GET_REASON(code) == SSL_R_WRONG_VERSION_NUMBER)
+        return "the client's first bytes are not TLS";
+    return reason;
+}
+
 static enum tls_status fail(struct tls_stream *stream)
 {
     unsigned long code = ERR_peek_error();
     long verify = SSL_get_verify_result(stream->ssl);
-    const char *reason = code ? ERR_reason_error_string(code) : NULL;
     stream->failed = true;
+    stream->got_http =
+        code && SSL_is_server(stream->ssl) && ERR_GET_REASON(code) == SSL_R_HTTP_REQUEST;
     if (verify != X509_V_OK && code && ERR_GET_REASON(code) == SSL_R_CERTIFICATE_VERIFY_FAILED)
         snprintf(stream->error, sizeof stream->error, "tls: certificate: %s",
                  X509_verify_cert_error_string(verify));
     else
-        snprintf(stream->error, sizeof stream->error, "tls: %s",
-                 reason ? reason : "the connection was lost");
+        snprintf(stream->error, sizeof stream->error, "tls: %s", reason_of(stream, code));
     ERR_clear_error();
     return TLS_STATUS_FAILED;
 }
@@ -284,4 +313,9 @@ struct slice tls_stream_alpn(const struct tls_stream *stream)
 const char *tls_stream_error(const struct tls_stream *stream)
 {
     return stream->error;
+}
+
+bool tls_stream_got_http(const struct tls_stream *stream)
+{
+    return stream->got_http;
 }

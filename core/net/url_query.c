@@ -15,29 +15,13 @@ static struct slice take_until(struct slice *rest, char end)
     return taken;
 }
 
-/* Decodes the character at *at and moves past it. */
-static uint8_t decode_one(struct slice text, size_t *at)
-{
-    assert(*at < text.size);
-    uint8_t c = text.data[(*at)++];
-    if (c == '+')
-        return ' ';
-    int byte = text_percent_byte(slice_of(text.data + *at - 1, text.size - *at + 1));
-    if (byte < 0)
-        return c;
-    *at += 2;
-    return (uint8_t)byte;
-}
-
 static bool decode(struct slice text, char *out, size_t size)
 {
-    size_t written = 0;
-    for (size_t at = 0; at < text.size;) {
-        uint8_t c = decode_one(text, &at);
-        if (c == '\0' || written + 1 >= size)
-            return false;
-        out[written++] = (char)c;
-    }
+    size_t written;
+    if (!text_decode_percent(text, TEXT_PERCENT_KEEP_BROKEN | TEXT_PERCENT_PLUS_BLANK,
+                             (uint8_t *)out, size - 1, &written) ||
+        memchr(out, '\0', written))
+        return false;
     assert(written < size);
     out[written] = '\0';
     return true;

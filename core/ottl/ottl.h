@@ -1,6 +1,6 @@
 /*
  * ottl: conditions of the OpenTelemetry Transformation Language, compiled at start and evaluated
- * for resources, scopes and spans.
+ * for resources, scopes, spans and their events.
  *
  * At start, on main:
  *     program = ottl_compile_condition(OTTL_SPAN, text, OTTL_PREFIX_OPTIONAL, &err);
@@ -16,7 +16,8 @@
  *             ...
  *     }
  *
- * What does not depend on the span is computed once for each resource or scope. A condition on the
+ * What does not depend on the span is computed once for each resource or scope, and what does not
+ * depend on the event once for each span. A condition on the
  * fields and attributes of the data allocates nothing, and nothing of the data is opened.
  *
  * Owner: the caller owns programs and evaluators; a program must outlive its evaluators. An item
@@ -31,8 +32,9 @@
 #include "core/base/error.h"
 #include "core/data/message.h"
 
-enum ottl_context { OTTL_RESOURCE, OTTL_SCOPE, OTTL_SPAN, OTTL_CONTEXT_COUNT };
-/* "resource", "scope", "span" */
+/* Each contains the next one. */
+enum ottl_context { OTTL_RESOURCE, OTTL_SCOPE, OTTL_SPAN, OTTL_SPAN_EVENT, OTTL_CONTEXT_COUNT };
+/* "resource", "scope", "span", "spanevent" */
 extern const char *const ottl_context_names[OTTL_CONTEXT_COUNT];
 
 /* Whether paths must name their context (`span.name`), or may leave out that of the program. */
@@ -63,24 +65,27 @@ bool ottl_infer_context(struct slice text, bool is_statement, enum ottl_context 
 /* What a condition is evaluated on. */
 struct ottl_item {
     uint64_t batch;                       /* a number of its own for each batch */
-    uint64_t serials[OTTL_CONTEXT_COUNT]; /* counts resources, scopes, spans */
+    uint64_t serials[OTTL_CONTEXT_COUNT]; /* counts resources, scopes, spans, events */
     struct message_iter group;            /* ResourceSpans, ResourceMetrics and so on */
     struct message_iter resource;
     struct message_iter scope_group; /* ScopeSpans */
     struct message_iter scope;
     struct message_iter span;
+    struct message_iter span_event;
     struct message_field fields[2]; /* those of ottl_item_set_fields */
 };
 
 /* Begins a batch. Nothing is known of data that was seen before. */
 void ottl_item_begin(struct ottl_item *item);
-/* Enter a ResourceSpans (or the same of another signal), a ScopeSpans in it, a Span in that, given
- * as an iterator at its start. Call them again for a message that was changed. */
+/* Enter a ResourceSpans (or the same of another signal), a ScopeSpans in it, a Span in that, an
+ * Event in that, given as an iterator at its start. Call them again for a message that was changed,
+ * and for those around and inside it. */
 void ottl_item_set_group(struct ottl_item *item, struct message_iter group);
 void ottl_item_set_scope_group(struct ottl_item *item, struct message_iter scope_group);
 void ottl_item_set_span(struct ottl_item *item, struct message_iter span);
-/* Does all three, as far as they are others than before, from the fields of a ResourceSpans, a
- * ScopeSpans and a Span. */
+void ottl_item_set_span_event(struct ottl_item *item, struct message_iter span_event);
+/* Does the first three, as far as they are others than before, from the fields of a ResourceSpans,
+ * a ScopeSpans and a Span. */
 void ottl_item_set_fields(struct ottl_item *item, const struct message_field *fields,
                           struct arena *arena);
 

@@ -15,7 +15,8 @@ struct compiler {
 
 static struct ottl_node *compile(struct compiler *c, const struct ottl_ast *ast);
 
-const char *const ottl_context_names[OTTL_CONTEXT_COUNT] = {"resource", "scope", "span"};
+const char *const ottl_context_names[OTTL_CONTEXT_COUNT] = {"resource", "scope", "span",
+                                                            "spanevent"};
 
 /* ---- nodes ---- */
 
@@ -136,6 +137,25 @@ static enum ottl_context context_of(const struct ottl_ast *path)
     return context_named(path->segments[0].name);
 }
 
+/* Whether the path may be a text without its quotes. What stands first is more probably a misspelt
+ * path. */
+static bool is_bare_word(const struct ottl_ast *path)
+{
+    return path->segment_count == 1 && path->segments[0].keys.count == 0 && path->position > 0 &&
+           !slice_is(path->segments[0].name, "null");
+}
+
+/* Names the path with its context if it is one. */
+static bool refuse_unprefixed(struct compiler *c, const struct ottl_ast *path, const char *text)
+{
+    enum ottl_context context = c->program->context;
+    if (!ottl_path_find(context, slice_of_string(text)))
+        return REFUSE(c, path->position, "missing context name for path \"%s\"%s", text,
+                      is_bare_word(path) ? "; a text goes in quotes" : "");
+    return REFUSE(c, path->position, "missing context name for path \"%s\"; write \"%s.%s\"", text,
+                  ottl_context_names[context], text);
+}
+
 static bool find_context(struct compiler *c, const struct ottl_ast *path,
                          enum ottl_context *context_out, uint32_t *first_out)
 {
@@ -154,10 +174,7 @@ static bool find_context(struct compiler *c, const struct ottl_ast *path,
     if (path->segment_count > 1 && slice_is(path->segments[0].name, "otelcol"))
         return REFUSE(c, path->position, "path \"%s\": paths of otelcol are not supported here",
                       text.all);
-    if (c->prefix == OTTL_PREFIX_REQUIRED)
-        return REFUSE(c, path->position, "missing context name for path \"%s\"; write \"%s.%s\"",
-                      text.all, ottl_context_names[*context_out], text.all);
-    return true;
+    return c->prefix == OTTL_PREFIX_OPTIONAL || refuse_unprefixed(c, path, text.all);
 }
 
 static void *fail_unknown(struct compiler *c, const struct ottl_ast *path,
@@ -165,11 +182,20 @@ static void *fail_unknown(struct compiler *c, const struct ottl_ast *path,
 {
     struct path_text text = text_of(path, first);
     const char *near = ottl_path_suggest(context, text.own);
+    bool is_word = is_bare_word(path);
     return FAIL(c, path->segments[first].position,
                 "segment \"%.*s\" from path \"%s\" is not a valid path nor a valid OTTL keyword "
                 "for the %s context%s%s%s",
                 SLICE_ARG(path->segments[first].name), text.all, ottl_context_names[context],
-                near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+                near      ? "; did you mean \""
+                : is_word ? "; a text goes in quotes: \""
+                          : "",
+                near      ? near
+                : is_word ? text.all
+                          : "",
+                near      ? "\"?"
+                : is_word ? "\""
+                          : "");
 }
 
 static struct slice join(struct compiler *c, const struct ottl_ast *path, uint32_t first,
@@ -429,7 +455,7 @@ static const struct ottl_function *find_function(struct compiler *c, const struc
         return FAIL(c, call->position, "undefined function \"%s\"%s%s%s", name,
                     near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     }
-    if (function->context > c->program->context)
+    if (function->is_of_spans && c->program->context != OTTL_SPAN)
         return FAIL(c, call->position, "the context %s has no function \"%s\"",
                     ottl_context_names[c->program->context], name);
     return function;
@@ -630,8 +656,9 @@ static bool compile_program(struct compiler *c, const char *editor)
     arena_deinit(&parsed);
     if (!ok || !c->program->root)
         return false;
-    assign_slots(c->program, c->program->root,
-                 (enum ottl_level)(c->program->context + OTTL_LEVEL_RESOURCE));
+    /* A condition on resources or scopes may be asked for each item in them. */
+    enum ottl_level level = (enum ottl_level)(c->program->context + OTTL_LEVEL_RESOURCE);
+    assign_slots(c->program, c->program->root, level < OTTL_LEVEL_SPAN ? OTTL_LEVEL_SPAN : level);
     return true;
 }
 
@@ -706,7 +733,7 @@ bool ottl_infer_context(struct slice text, bool is_statement, enum ottl_context 
         infer(statement.condition, out, &found);
     if (ok && !found)
         error_set(err, "unable to infer context from the paths: none begins with \"resource\", "
-                       "\"scope\" or \"span\"");
+                       "\"scope\", \"span\" or \"spanevent\"");
     arena_deinit(&arena);
     return ok && found;
 }

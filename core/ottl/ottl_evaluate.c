@@ -19,7 +19,7 @@ struct scratch {
     struct arena own;
 };
 
-/* A result for the current resource or scope. */
+/* A result for the current resource, scope or span. */
 struct slot {
     uint64_t batch; /* 0: none */
     uint64_t serial;
@@ -92,6 +92,12 @@ void ottl_item_set_span(struct ottl_item *item, struct message_iter span)
 static bool is_same(const struct message_field *a, const struct message_field *b)
 {
     return a->node == b->node && a->wire.bytes.data == b->wire.bytes.data;
+}
+
+void ottl_item_set_span_event(struct ottl_item *item, struct message_iter span_event)
+{
+    item->serials[OTTL_SPAN_EVENT]++;
+    item->span_event = span_event;
 }
 
 void ottl_item_set_fields(struct ottl_item *item, const struct message_field *fields,
@@ -385,11 +391,11 @@ static struct ottl_evaluator *evaluator_of(struct ottl_evaluation *evaluation)
 
 static uint64_t serial_of(const struct ottl_item *item, enum ottl_level level)
 {
-    assert(level == OTTL_LEVEL_RESOURCE || level == OTTL_LEVEL_SCOPE);
-    return item->serials[level == OTTL_LEVEL_RESOURCE ? OTTL_RESOURCE : OTTL_SCOPE];
+    assert(level >= OTTL_LEVEL_RESOURCE && level < OTTL_LEVEL_LOWEST);
+    return item->serials[level - OTTL_LEVEL_RESOURCE];
 }
 
-/* Forgets what was kept for another resource or scope. */
+/* Forgets what was kept for another resource, scope or span. */
 static void renew(struct ottl_evaluator *evaluator, enum ottl_level level)
 {
     const struct ottl_item *item = evaluator->evaluation.item;
@@ -451,7 +457,7 @@ struct ottl_evaluator *ottl_evaluator_new(const struct ottl_program *program)
     struct ottl_evaluator *evaluator =
         memory_zalloc(sizeof *evaluator + program->slot_count * sizeof(struct slot));
     evaluator->program = program;
-    evaluator->evaluation.level = OTTL_LEVEL_SPAN;
+    evaluator->evaluation.level = OTTL_LEVEL_LOWEST;
     for (int i = 0; i < OTTL_LEVEL_COUNT; i++) {
         struct scratch *scratch = &evaluator->evaluation.scratch[i];
         scratch->arena = &scratch->own;
@@ -484,7 +490,7 @@ enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, const struct ot
     struct ottl_value value;
     assert(item->batch > 0 && item->serials[evaluator->program->context] > 0);
     begin_batch(evaluator, item);
-    scratch_clear(&evaluation->scratch[OTTL_LEVEL_SPAN]);
+    scratch_clear(&evaluation->scratch[OTTL_LEVEL_LOWEST]);
     evaluation->item = item;
     bool ok = ottl_node_evaluate(evaluation, evaluator->program->root, &value);
     evaluation->item = NULL;

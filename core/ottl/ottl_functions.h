@@ -37,8 +37,8 @@ struct ottl_function {
     /* Evaluates the call; node->operands are the arguments. Returns false with the error set. */
     bool (*call)(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                  struct ottl_value *out);
-    enum ottl_level level;     /* that it has even with constant arguments */
-    enum ottl_context context; /* the first one that has it */
+    enum ottl_level level; /* that it has even with constant arguments */
+    bool is_of_spans;      /* only the context span has it */
     /* A literal argument that cannot be converted is an error at start. */
     bool checks_literals;
 };

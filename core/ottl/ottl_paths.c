@@ -182,6 +182,15 @@ READER(read_status_message)
     return read_text(evaluation, row, &status, out);
 }
 
+/* Nothing in the Collector sets it. */
+READER(read_event_index)
+{
+    (void)row;
+    (void)message;
+    (void)out;
+    return error_set(ottl_evaluation_error(evaluation), "no 'event_index' property has been set");
+}
+
 /* ---- the table ---- */
 
 #define IN(member) offsetof(struct ottl_item, member)
@@ -230,6 +239,15 @@ static const struct ottl_path_row rows[] = {
     {"status.code", OTTL_SPAN, OTTL_NOT_INDEXED, read_status_code, IN(span), STATUS_CODE},
     {"status.message", OTTL_SPAN, OTTL_NOT_INDEXED, read_status_message, IN(span), STATUS_MESSAGE},
     {"flags", OTTL_SPAN, OTTL_NOT_INDEXED, read_flags, IN(span), SPAN_FLAGS},
+
+    {"name", OTTL_SPAN_EVENT, OTTL_NOT_INDEXED, read_text, IN(span_event), EVENT_NAME},
+    {"time", OTTL_SPAN_EVENT, OTTL_NOT_INDEXED, read_time, IN(span_event), EVENT_TIME_UNIX_NANO},
+    {"time_unix_nano", OTTL_SPAN_EVENT, OTTL_NOT_INDEXED, read_ns, IN(span_event),
+     EVENT_TIME_UNIX_NANO},
+    {"attributes", OTTL_SPAN_EVENT, OTTL_MAP_INDEXED, read_map, IN(span_event), EVENT_ATTRIBUTES},
+    {"dropped_attributes_count", OTTL_SPAN_EVENT, OTTL_NOT_INDEXED, read_count, IN(span_event),
+     EVENT_DROPPED_ATTRIBUTES_COUNT},
+    {"event_index", OTTL_SPAN_EVENT, OTTL_NOT_INDEXED, read_event_index, IN(span_event), 0},
 };
 
 enum { ROW_COUNT = sizeof rows / sizeof *rows };

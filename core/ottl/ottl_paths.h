@@ -1,5 +1,5 @@
 /*
- * ottl_paths: the paths of resources, scopes and spans, one row each, and the enums.
+ * ottl_paths: the paths of resources, scopes, spans and their events, one row each, and the enums.
  *
  * Owner: constant tables.
  *
@@ -34,7 +34,7 @@ bool ottl_path_read(struct ottl_evaluation *evaluation, const struct ottl_path_r
 const struct ottl_path_row *ottl_path_find(enum ottl_context context, struct slice name);
 /* Returns the name of the context's path that was probably meant; NULL: none is close. */
 const char *ottl_path_suggest(enum ottl_context context, const char *name);
-/* Finds the value of an enum, which only spans have. */
+/* Finds the value of an enum, which only spans and their events have. */
 bool ottl_enum_find(struct slice symbol, int64_t *out);
 /* Finds the value of a trace state's member, an empty one if there is none. Returns false if the
  * trace state does not have the form of W3C Trace Context. */

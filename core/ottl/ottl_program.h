@@ -28,13 +28,16 @@ enum ottl_code {
     OTTL_TRUTH, /* operands[0] must be true or false */
 };
 
-/* What a node depends on. A node of a lower level is evaluated once for each resource or scope. */
+/* What a node depends on, in the order of enum ottl_context. A node of a lower level than its
+ * program is evaluated once for each resource, scope or span. */
 enum ottl_level {
     OTTL_LEVEL_CONSTANT,
     OTTL_LEVEL_RESOURCE,
     OTTL_LEVEL_SCOPE,
     OTTL_LEVEL_SPAN,
-    OTTL_LEVEL_COUNT
+    OTTL_LEVEL_SPAN_EVENT,
+    OTTL_LEVEL_COUNT,
+    OTTL_LEVEL_LOWEST = OTTL_LEVEL_COUNT - 1
 };
 
 enum { OTTL_NO_SLOT = UINT32_MAX };
@@ -42,7 +45,7 @@ enum { OTTL_NO_SLOT = UINT32_MAX };
 struct ottl_node {
     enum ottl_code code;
     enum ottl_level level;
-    uint32_t slot; /* where its result is kept for the resource or scope; OTTL_NO_SLOT: nowhere */
+    uint32_t slot; /* where its result is kept; OTTL_NO_SLOT: nowhere */
     struct ottl_value constant;
     const struct ottl_path_row *path;
     const struct ottl_function *function;

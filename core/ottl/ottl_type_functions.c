@@ -392,7 +392,7 @@ const struct ottl_function ottl_type_functions[] = {
      .parameters = {{NULL, OTTL_PARAMETER_NONE, false}},
      .call = is_root_span,
      .level = OTTL_LEVEL_SPAN,
-     .context = OTTL_SPAN},
+     .is_of_spans = true},
     {.name = "IsString", .parameters = TARGET(ANY), .call = is_string},
     {.name = "Len", .parameters = TARGET(ANY), .call = length},
     {.name = "Microseconds", .parameters = OF_DURATION, .call = microseconds},

@@ -31,6 +31,29 @@ static const struct authenticator *authenticator_of(const struct config_type *ty
     return component_type_of(type)->authenticator;
 }
 
+/* Ids are compared as the configuration trims them: "basicauth / a" is "basicauth/a". */
+static bool is_same_id(const char *id, const char *written)
+{
+    for (;; id++, written++) {
+        while (isspace((unsigned char)*written))
+            written++;
+        if (*id != *written)
+            return false;
+        if (!*id)
+            return true;
+    }
+}
+
+/* Returns the extension that another one adds to; NULL: it is not there, which the check of the
+ * other one reports. */
+static const struct config_component *find_additional(const struct config *config, const char *id)
+{
+    for (size_t i = 0; i < config->extension_count; i++)
+        if (is_same_id(config->extensions[i]->id, id))
+            return config->extensions[i];
+    return NULL;
+}
+
 /* Returns the roles of the extension. AUTH_NEEDS_TLS also if that of one that it adds to, and so
  * on.
  */
@@ -42,7 +65,7 @@ static unsigned roles_of(struct config_check *check, const char *key,
     unsigned roles = authenticator ? authenticator->roles(extension->settings) : 0, more = 0;
     for (int i = 0; authenticator && authenticator->additional; i++) {
         const char *id = authenticator->additional(extension->settings);
-        extension = id ? config_check_extension(check, key, "authenticator", id) : NULL;
+        extension = id ? find_additional(config_check_config(check), id) : NULL;
         authenticator =
             extension && extension->is_decoded ? authenticator_of(extension->type) : NULL;
         more |= authenticator ? authenticator->roles(extension->settings) : 0;
@@ -66,6 +89,8 @@ unsigned auth_check(struct config_check *check, const char *key, const char *id,
     unsigned before = config_check_error_count(check), roles = roles_of(check, key, extension);
     if ((roles & role) || config_check_error_count(check) > before)
         return roles;
+    if (authenticator_of(extension->type) && !(roles & (AUTH_SERVER | AUTH_CLIENT)))
+        return 0; /* it has no credentials at all, and says so itself */
     config_check_error(check, key, "requested authenticator \"%s\" is not a %s authenticator%s",
                        extension->id, role == AUTH_SERVER ? "server" : "client",
                        strcmp(extension->type->name, "basicauth") != 0 ? ""
@@ -88,19 +113,6 @@ void auth_client_check(const struct auth_settings *auth, bool grpc_cleartext,
 }
 
 /* ---- finding the extension ---- */
-
-/* Ids are compared as the configuration trims them: "basicauth / a" is "basicauth/a". */
-static bool is_same_id(const char *id, const char *written)
-{
-    for (;; id++, written++) {
-        while (isspace((unsigned char)*written))
-            written++;
-        if (*id != *written)
-            return false;
-        if (!*id)
-            return true;
-    }
-}
 
 struct component *auth_find(const struct process *process, const char *id)
 {
@@ -155,24 +167,10 @@ struct server_auth auth_server(const struct process *process, const char *id,
 /* Decodes a part of a query. Returns its size; AUTH_PARAM_MAX if it is malformed or too long. */
 static size_t decode_part(struct slice text, char room[AUTH_PARAM_MAX])
 {
-    size_t size = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        uint8_t c = text.data[i];
-        if (size == AUTH_PARAM_MAX - 1)
-            return AUTH_PARAM_MAX;
-        if (c == '%') {
-            int byte = text_percent_byte(slice_of(text.data + i, text.size - i));
-            if (byte < 0)
-                return AUTH_PARAM_MAX;
-            c = (uint8_t)byte;
-            i += 2;
-        } else if (c == '+') {
-            c = ' ';
-        }
-        memcpy(room + size++, &c, 1);
-    }
-    assert(size < AUTH_PARAM_MAX);
-    return size;
+    size_t size;
+    bool fine = text_decode_percent(text, TEXT_PERCENT_PLUS_BLANK, (uint8_t *)room,
+                                    AUTH_PARAM_MAX - 1, &size);
+    return fine ? size : AUTH_PARAM_MAX;
 }
 
 /* Splits the text at the first `at`; *rest_out is what follows. */
@@ -186,6 +184,7 @@ static struct slice split(struct slice text, char at, struct slice *rest_out)
 
 struct slice auth_query_get(struct slice query, const char *name, char room[AUTH_PARAM_MAX])
 {
+    assert(room);
     while (query.size > 0) {
         struct slice value, part = split(query, '&', &query);
         struct slice key = split(part, '=', &value);

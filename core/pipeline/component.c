@@ -4,24 +4,41 @@
 
 #include <assert.h>
 
-static struct counter *make_counter(const struct node *node, const char *name, const char *help)
+/* The Collector's buckets, which are in milliseconds although the values are seconds. */
+static struct histogram *make_duration(struct metrics *metrics, const char *labels)
 {
-    struct text labels = {0};
-    metrics_label(&labels, "processor", node->component->id);
-    metrics_label(&labels, "otel_signal", signal_name(node->signal));
-    struct counter *counter =
-        metrics_counter(node->component->process->metrics, name, help, text_string(&labels));
-    text_deinit(&labels);
-    return counter;
+    static const double bounds[] = {0,   5,   10,   25,   50,   75,   100,  250,
+                                    500, 750, 1000, 2500, 5000, 7500, 10000};
+    return metrics_histogram(
+        metrics, METRICS_COLLECTOR "processor_internal_duration",
+        "Duration of time taken to process a batch of telemetry data through the processor.",
+        labels, bounds, sizeof bounds / sizeof bounds[0]);
 }
 
-/* The Collector's two counters of each processor. */
+/* The Collector's metrics of each processor. */
 static void count_items(struct node *node)
 {
-    node->incoming = make_counter(node, METRICS_COLLECTOR "processor_incoming_items",
-                                  "Number of items passed to the processor.");
-    node->outgoing = make_counter(node, METRICS_COLLECTOR "processor_outgoing_items",
-                                  "Number of items emitted from the processor.");
+    struct metrics *metrics = node->component->process->metrics;
+    struct text text = {0};
+    metrics_label(&text, "processor", node->component->id);
+    metrics_label(&text, "otel_signal", signal_name(node->signal));
+    const char *labels = text_string(&text);
+    node->incoming = metrics_counter(metrics, METRICS_COLLECTOR "processor_incoming_items",
+                                     "Number of items passed to the processor.", labels);
+    node->outgoing = metrics_counter(metrics, METRICS_COLLECTOR "processor_outgoing_items",
+                                     "Number of items emitted from the processor.", labels);
+    if (metrics_are_detailed(metrics))
+        node->duration = make_duration(metrics, labels);
+    text_deinit(&text);
+}
+
+static struct log_origin origin_of(const struct node *node)
+{
+    enum config_section section = node->component->type->config.section;
+    bool has_signal = section != CONFIG_RECEIVERS && section != CONFIG_EXTENSIONS;
+    return (struct log_origin){.component = node->component->label,
+                               .signal = has_signal ? signal_name(node->signal) : NULL,
+                               .pipeline = node->pipeline};
 }
 
 struct node *component_node_new(struct component *component, struct worker *worker,
@@ -34,6 +51,7 @@ struct node *component_node_new(struct component *component, struct worker *work
     node->worker = worker;
     node->signal = signal;
     node->pipeline = pipeline;
+    node->origin = origin_of(node);
     node->consume = type->consume;
     node->holds = type->holds;
     for (int s = 0; s < SIGNAL_COUNT; s++)

@@ -197,20 +197,54 @@ static bool needs_action(const struct verdict *verdict)
            verdict->code == GRPC_UNIMPLEMENTED || verdict->code == GRPC_NOT_FOUND;
 }
 
-void status_source_settle(struct status_source *source, const struct verdict *verdict)
+/* With the lock: counts a failure, or ends the outage. */
+static struct status_outage note_outcome(struct status_source *source, bool works)
 {
-    if (verdict_is_ok(verdict)) {
-        status_source_succeed(source);
-        return;
+    struct status_outage outage = {0};
+    uint64_t now = clock_monotonic_ns();
+    if (works && source->failures == 0)
+        return outage;
+    if (source->failures == 0) {
+        source->down_since_ns = now;
+        outage.change = STATUS_WENT_AWAY;
     }
-    char error[STATUS_ERROR_MAX];
-    snprintf(error, sizeof error, "rpc error: code = %s desc = %s",
-             grpc_code_go_name(verdict->code), verdict->text);
-    if (is_about_data(verdict)) {
-        status_source_refuse(source, error);
-    } else {
-        status_source_fail(
-            source, needs_action(verdict) ? STATUS_PERMANENT_ERROR : STATUS_RECOVERABLE_ERROR,
-            error);
-    }
+    if (works)
+        outage.change = STATUS_CAME_BACK;
+    else
+        source->failures++;
+    outage.failures = source->failures;
+    outage.duration_ns = now - source->down_since_ns;
+    if (works)
+        source->failures = 0;
+    return outage;
+}
+
+static struct status_outage settle_error(struct status_source *source,
+                                         const struct verdict *verdict)
+{
+    char error[VERDICT_ERROR_MAX];
+    enum status_kind kind =
+        needs_action(verdict) ? STATUS_PERMANENT_ERROR : STATUS_RECOVERABLE_ERROR;
+    bool works = is_about_data(verdict);
+    pthread_mutex_lock(&source->owner->lock);
+    set_status(source, works ? STATUS_OK : kind);
+    remember(source, verdict_print(verdict, error));
+    struct status_outage outage = note_outcome(source, works);
+    pthread_mutex_unlock(&source->owner->lock);
+    return outage;
+}
+
+struct status_outage status_source_settle(struct status_source *source,
+                                          const struct verdict *verdict)
+{
+    assert(source->owner);
+    if (!verdict_is_ok(verdict))
+        return settle_error(source, verdict);
+    if (atomic_load_explicit(&source->status, memory_order_relaxed) == STATUS_OK)
+        return (struct status_outage){0};
+    pthread_mutex_lock(&source->owner->lock);
+    set_status(source, STATUS_OK);
+    struct status_outage outage = note_outcome(source, true);
+    pthread_mutex_unlock(&source->owner->lock);
+    return outage;
 }

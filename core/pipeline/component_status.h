@@ -57,8 +57,18 @@ struct status_source {
     int signal;        /* enum signal, or STATUS_ALL_SIGNALS: whose pipelines it concerns */
     atomic_int status; /* OK, or one of the two errors that are not fatal */
     uint64_t since_ns;
-    char *error;        /* the last one, also when it works again; NULL: none yet */
-    uint64_t failed_ns; /* when that was */
+    char *error;            /* the last one, also when it works again; NULL: none yet */
+    uint64_t failed_ns;     /* when that was */
+    uint64_t failures;      /* since it last worked */
+    uint64_t down_since_ns; /* monotonic; valid if there are failures */
+};
+
+/* What a report to a source has changed. */
+enum status_change { STATUS_UNCHANGED, STATUS_WENT_AWAY, STATUS_CAME_BACK };
+struct status_outage {
+    enum status_change change;
+    uint64_t failures; /* that it has had, or had before it came back */
+    uint64_t duration_ns;
 };
 
 /* Returns "StatusOK" and so on, the Collector's names. */
@@ -87,8 +97,10 @@ void status_source_fail(struct status_source *source, enum status_kind kind, con
  * returns the error. */
 void status_source_refuse(struct status_source *source, const char *error);
 /* Reports the outcome of a request to a backend: unless the verdict is about the data, it says
- * whether the backend works. */
-void status_source_settle(struct status_source *source, const struct verdict *verdict);
+ * whether the backend works. Returns whether that has changed: to one caller, if several threads
+ * report. */
+struct status_outage status_source_settle(struct status_source *source,
+                                          const struct verdict *verdict);
 
 /* Internal to status_source_succeed. */
 void status_source_recover(struct status_source *source);

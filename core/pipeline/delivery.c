@@ -28,13 +28,13 @@ static double read_capacity(void *context)
 static double read_held(void *context)
 {
     const struct delivery_shared *shared = context;
-    return (double)budget_used(shared->queue.held);
+    return (double)share_used(shared->queue.held);
 }
 
 static double read_held_limit(void *context)
 {
     const struct delivery_shared *shared = context;
-    return (double)shared->queue.held->limit_bytes;
+    return (double)share_limit(shared->queue.held);
 }
 
 static struct counter *make_counter(struct delivery_shared *shared, enum signal signal,
@@ -48,8 +48,8 @@ static struct counter *make_counter(struct delivery_shared *shared, enum signal 
 
 void delivery_shared_limit(struct delivery_shared *shared)
 {
-    shared->queue.waiting.limit_bytes = shared->queue.held->limit_bytes / 4;
-    shared->encoding.limit_bytes = shared->queue.held->limit_bytes / 2;
+    shared->queue.waiting.limit_bytes = shared->queue.held->own.limit_bytes / 2;
+    shared->encoding.limit_bytes = shared->queue.held->own.limit_bytes;
 }
 
 static struct counter *failed_counter(struct delivery_shared *shared, const char *labels)
@@ -117,9 +117,10 @@ void delivery_shared_init(struct delivery_shared *shared, struct component *comp
         shared->metrics, "profcol_exporter_held_bytes",
         "Memory of requests that are queued, being sent or kept for the next attempt.", type_labels,
         read_held, shared);
-    metrics_gauge_from(shared->metrics, "profcol_exporter_held_bytes_limit",
-                       "The exporter's share of the memory for requests.", type_labels,
-                       read_held_limit, shared);
+    metrics_gauge_from(
+        shared->metrics, "profcol_exporter_held_bytes_limit",
+        "The memory that they may take now: the exporter's share, and what it can borrow.",
+        type_labels, read_held_limit, shared);
     text_deinit(&by_exporter);
     text_deinit(&by_server);
     text_deinit(&by_type);
@@ -136,11 +137,6 @@ void delivery_shared_deinit(struct delivery_shared *shared)
 }
 
 /* ---- counting and logging ---- */
-
-static const char *label_of(const struct delivery *delivery)
-{
-    return delivery->node->component->label;
-}
 
 void delivery_count(struct delivery *delivery, struct counter *counter, uint64_t items)
 {
@@ -165,33 +161,47 @@ void delivery_count_failed(struct delivery *delivery, const char *error_type, bo
     delivery_count(delivery, counter, items);
 }
 
-void delivery_record_size(struct delivery *delivery, struct batch *batch)
+static void log_dropped(const struct delivery *delivery, const char *error, uint64_t items)
 {
-    struct delivery_shared *shared = delivery->shared;
-    unsigned worker = delivery->node->worker->index;
-    if (!shared->send_size)
-        return;
-    histogram_record(shared->send_size, worker, batch->items);
-    histogram_record(shared->send_bytes, worker, (double)batch_size(batch));
+    log_error(delivery->node->origin, "Exporting failed. Dropping data.", LOG_TEXT("error", error),
+              LOG_U64("dropped_items", items));
 }
 
-void delivery_log_dropped(const struct delivery *delivery, const char *why, const char *error,
-                          uint64_t items)
+static void log_rejected(const struct delivery *delivery, const char *error, uint64_t items)
 {
-    log_error(label_of(delivery),
-              "Exporting failed. Dropping data. (error: %s%s, dropped_items: %llu)", why, error,
-              (unsigned long long)items);
+    if (delivery->queue->enabled)
+        log_error(delivery->node->origin, "Exporting failed. Rejecting data.",
+                  LOG_TEXT("error", error), LOG_U64("rejected_items", items));
+    else
+        log_error(delivery->node->origin,
+                  "Exporting failed. Rejecting data. Try enabling sending_queue to survive "
+                  "temporary failures.",
+                  LOG_TEXT("error", error), LOG_U64("rejected_items", items));
 }
 
-void delivery_log_rejected(const struct delivery *delivery, const char *why, const char *error,
-                           uint64_t items)
+void delivery_log_failed(struct delivery *delivery, bool acknowledged, const char *error,
+                         uint64_t items)
 {
-    log_error(label_of(delivery),
-              "Exporting failed. Rejecting data.%s (error: %s%s, rejected_items: %llu)",
-              delivery->queue->enabled
-                  ? ""
-                  : " Try enabling sending_queue to survive temporary failures.",
-              why, error, (unsigned long long)items);
+    uint64_t now = delivery->node->worker->now_ns;
+    struct log_interval *interval = acknowledged ? &delivery->drops : &delivery->failures;
+    snprintf(delivery->last_error, sizeof delivery->last_error, "%s", error);
+    uint64_t count = log_interval_add(interval, items, now);
+    if (count > 0 && acknowledged)
+        log_dropped(delivery, error, count);
+    else if (count > 0)
+        log_rejected(delivery, error, count);
+}
+
+/* The items that the last interval has not logged. */
+static void log_rest(struct delivery *delivery)
+{
+    const char *error = delivery->last_error;
+    if (delivery->drops.unlogged > 0)
+        log_dropped(delivery, error, delivery->drops.unlogged);
+    if (delivery->failures.unlogged > 0)
+        log_rejected(delivery, error, delivery->failures.unlogged);
+    if (delivery->rejections.unlogged > 0)
+        log_rejected(delivery, error, delivery->rejections.unlogged);
 }
 
 /* ---- a full queue ---- */
@@ -201,8 +211,9 @@ static void log_overflow(struct delivery *delivery, const char *error, uint64_t 
 {
     uint64_t now = delivery->node->worker->now_ns;
     uint64_t rejected = log_interval_add(&delivery->rejections, items, now);
+    snprintf(delivery->last_error, sizeof delivery->last_error, "%s", error);
     if (rejected > 0)
-        delivery_log_rejected(delivery, "", error, rejected);
+        log_rejected(delivery, error, rejected);
 }
 
 static void refuse(struct delivery *delivery, struct batch *batch, const struct verdict *verdict)
@@ -217,10 +228,22 @@ static void refuse(struct delivery *delivery, struct batch *batch, const struct 
         log_overflow(delivery, verdict->text, items);
 }
 
+/* As the Collector does: each request that the queue is offered, also if it refuses it. */
+static void record_size(struct delivery *delivery, struct batch *batch)
+{
+    struct delivery_shared *shared = delivery->shared;
+    unsigned worker = delivery->node->worker->index;
+    if (!shared->send_size)
+        return;
+    histogram_record(shared->send_size, worker, batch->items);
+    histogram_record(shared->send_bytes, worker, (double)batch_size(batch));
+}
+
 void delivery_consume(struct delivery *delivery, struct batch *batch)
 {
     struct room room;
     assert(!delivery->stopped);
+    record_size(delivery, batch);
     if (delivery->queue->enabled && delivery->active.count >= delivery->consumers)
         batch_compact(batch); /* it will wait */
     struct queue *queue = &delivery->shared->queue;
@@ -308,8 +331,9 @@ void delivery_stop(struct delivery *delivery)
     uint64_t lost = give_up(delivery, &delivery->active) + give_up(delivery, &delivery->waiting);
     delivery->stopped = true;
     delivery->waiting_weight = 0;
+    log_rest(delivery);
     if (lost == 0)
         return;
     atomic_fetch_add(&delivery->node->component->process->lost_items, lost);
-    delivery_log_dropped(delivery, "", "interrupted due to shutdown", lost);
+    log_dropped(delivery, "interrupted due to shutdown", lost);
 }

@@ -9,8 +9,8 @@
  * wait_for_result, it is settled when the backend has the batch, after retries if necessary.
  * queue_size and, in bytes, component->held limit the data that is queued or being sent; a single
  * request may exceed component->held if no other is queued or being sent. The encoded data of all
- * attempts is limited separately, to half of component->held or a single request: other attempts
- * wait, and a request whose encoding would exceed the limit is split. If there is no room for a
+ * attempts is limited separately, to as much as a share or a single request: other attempts wait,
+ * and a request whose encoding would exceed the limit is split. If there is no room for a
  * batch, or if it could not be delivered and has an open receipt, the delivery hands it back with
  * node_refuse.
  *
@@ -56,6 +56,9 @@ void delivery_shared_init(struct delivery_shared *shared, struct component *comp
 void delivery_shared_limit(struct delivery_shared *shared);
 /* Does nothing if it was never initialised. */
 void delivery_shared_deinit(struct delivery_shared *shared);
+
+/* A verdict as text, and why it ended the attempts. */
+enum { DELIVERY_ERROR_MAX = VERDICT_ERROR_MAX + 64 };
 
 /* A batch that is queued or being sent. The delivery owns it and passes it to `send`. */
 struct shipment {
@@ -111,9 +114,13 @@ struct delivery {
     struct list active;  /* being sent, or waiting for their next attempt */
     unsigned consumers;  /* this worker's share of num_consumers */
     uint64_t waiting_weight;
-    struct timer flush; /* of sending_queue.batch */
-    struct log_interval rejections;
-    struct log_interval too_large; /* requests above max_size */
+    struct timer flush;             /* of sending_queue.batch */
+    struct log_interval rejections; /* by the queue */
+    struct log_interval failures;   /* items that the backend refused, and their sender knows it */
+    struct log_interval drops;      /* the same, acknowledged */
+    struct log_interval too_large;  /* requests above max_size */
+    char last_error[DELIVERY_ERROR_MAX]; /* of the first three */
+    struct delivery *successor;          /* gets what cannot be sent; NULL: none */
     bool draining;
     bool stopped;
 };
@@ -129,6 +136,11 @@ void delivery_done(struct shipment *shipment, const struct verdict *verdict);
 /* Call it in the exporter's node_drain. Sends at once all requests that wait for their next
  * attempt. */
 void delivery_drain(struct delivery *delivery);
+/* Moves requests that are acknowledged, and not being sent just now, to the queue of another
+ * delivery of the same worker, as far as it has room, and later those whose attempt fails. Call it,
+ * also repeatedly, on a delivery whose exporter a reload has replaced. `to` is stopped after it.
+ * Returns the number of requests. */
+size_t delivery_hand_over(struct delivery *from, struct delivery *to);
 /* Use it as the exporter's is_idle. */
 bool delivery_is_idle(const struct node *node);
 /* Call it in the exporter's node_stop, before closing anything that `abort` needs. Remaining

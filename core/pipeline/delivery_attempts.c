@@ -97,32 +97,33 @@ static void finish(struct shipment *shipment, const struct verdict *verdict)
     delivery_pump(delivery);
 }
 
-/* Formats a status as the Collector logs it. */
-static const char *describe(const struct verdict *verdict, char *out, size_t size)
+/* A branch that keeps the batch offers it again. */
+static void log_kept(const struct delivery *delivery, const char *error, bool is_first)
 {
-    snprintf(out, size, "rpc error: code = %s desc = %s", grpc_code_go_name(verdict->code),
-             verdict->text);
-    return out;
+    if (is_first)
+        log_warn(delivery->node->origin, "Exporting failed. Will try again.",
+                 LOG_TEXT("error", error));
+    else
+        log_debug(delivery->node->origin, "Exporting failed again. Will try again.",
+                  LOG_TEXT("error", error));
 }
 
-static void fail(struct shipment *shipment, const char *why, const struct verdict *verdict)
+/* is_first: the backend worked before. */
+static void fail(struct shipment *shipment, const char *why, const struct verdict *verdict,
+                 bool is_first)
 {
     struct delivery *delivery = shipment->delivery;
     struct batch *batch = take_active(shipment);
     uint32_t items = batch->items;
     bool acknowledged = !batch->receipt; /* by the queue */
-    char error[400];
+    char error[VERDICT_ERROR_MAX], text[DELIVERY_ERROR_MAX];
     delivery_count_failed(delivery, grpc_code_go_name(verdict->code),
                           !verdict_is_retryable(verdict), items);
-    describe(verdict, error, sizeof(error));
+    snprintf(text, sizeof text, "%s%s", why, verdict_print(verdict, error));
     if (node_refuse(delivery->node, batch, REFUSED_FAILED, verdict))
-        log_info(delivery->node->component->label,
-                 "Exporting failed. Will try again. (error: %s%s, items: %u)", why, error,
-                 (unsigned)items);
-    else if (acknowledged)
-        delivery_log_dropped(delivery, why, error, items);
+        log_kept(delivery, text, is_first);
     else
-        delivery_log_rejected(delivery, why, error, items);
+        delivery_log_failed(delivery, acknowledged, text, items);
     delivery_pump(delivery);
 }
 
@@ -138,10 +139,8 @@ static void attempt(struct shipment *shipment)
         worker_set_timer(delivery->node->worker, &shipment->timer, ENCODING_WAIT_NS);
         return;
     }
-    if (shipment->first_attempt_ns == 0) {
+    if (shipment->first_attempt_ns == 0)
         shipment->first_attempt_ns = worker_now(delivery->node->worker);
-        delivery_record_size(delivery, shipment->batch);
-    }
     shipment->attempting = true;
     gauge_add(delivery->shared->in_flight, 1);
     node_begin_piece(delivery->node, shipment->batch, &piece);
@@ -208,7 +207,23 @@ static int64_t retry_delay(struct shipment *shipment, const struct verdict *verd
     return delay < asked ? asked : delay;
 }
 
-static void retry_later(struct shipment *shipment, const struct verdict *verdict)
+/* A backend that went away gets one line, not each attempt. */
+static void log_retry(const struct delivery *delivery, const struct verdict *verdict, int64_t delay,
+                      const struct status_outage *outage)
+{
+    char error[VERDICT_ERROR_MAX];
+    if (outage->change == STATUS_WENT_AWAY)
+        log_warn(delivery->node->origin, "Exporting failed. Will retry the request after interval.",
+                 LOG_TEXT("error", verdict_print(verdict, error)), LOG_DURATION("interval", delay));
+    else
+        log_debug(delivery->node->origin,
+                  "Exporting failed again. Will retry the request after interval.",
+                  LOG_TEXT("error", verdict_print(verdict, error)), LOG_DURATION("interval", delay),
+                  LOG_U64("failed_attempts", outage->failures));
+}
+
+static void retry_later(struct shipment *shipment, const struct verdict *verdict,
+                        const struct status_outage *outage)
 {
     struct delivery *delivery = shipment->delivery;
     struct worker *worker = delivery->node->worker;
@@ -216,19 +231,23 @@ static void retry_later(struct shipment *shipment, const struct verdict *verdict
     uint64_t next = worker_now(worker) + (uint64_t)delay;
     int64_t limit = delivery->retry->max_elapsed_time;
     if (limit > 0 && next > shipment->first_attempt_ns + (uint64_t)limit) {
-        fail(shipment, "no more retries left: ", verdict);
+        fail(shipment, "no more retries left: ", verdict, outage->change == STATUS_WENT_AWAY);
         return;
     }
     if (shipment->encoding_bytes > 0) {
         delivery->drop_encoded(shipment);
         release_encoding(shipment);
     }
-    char error[400];
-    log_info(
-        delivery->node->component->label,
-        "Exporting failed. Will retry the request after interval. (error: %s, interval: %.3fs)",
-        describe(verdict, error, sizeof(error)), (double)delay / 1e9);
-    worker_set_timer(worker, &shipment->timer, (uint64_t)delay);
+    log_retry(delivery, verdict, delay, outage);
+    if (!delivery_pass_on(shipment))
+        worker_set_timer(worker, &shipment->timer, (uint64_t)delay);
+}
+
+static void log_back(const struct delivery *delivery, const struct status_outage *outage)
+{
+    log_info(delivery->node->origin, "Exporting works again.",
+             LOG_U64("failed_attempts", outage->failures),
+             LOG_DURATION("after", outage->duration_ns));
 }
 
 void delivery_done(struct shipment *shipment, const struct verdict *verdict)
@@ -237,15 +256,18 @@ void delivery_done(struct shipment *shipment, const struct verdict *verdict)
     assert(shipment->attempting);
     shipment->attempting = false;
     gauge_add(delivery->shared->in_flight, -1);
-    status_source_settle(&delivery->shared->backend, verdict);
+    struct status_outage outage = status_source_settle(&delivery->shared->backend, verdict);
+    bool is_first = outage.change == STATUS_WENT_AWAY;
+    if (outage.change == STATUS_CAME_BACK)
+        log_back(delivery, &outage);
     if (verdict_is_ok(verdict)) {
         delivery_count(delivery, delivery->shared->sent, shipment->batch->items);
         finish(shipment, verdict);
     } else if (!verdict_is_retryable(verdict)) {
-        fail(shipment, "not retryable error: Permanent error: ", verdict);
+        fail(shipment, "not retryable error: Permanent error: ", verdict, is_first);
     } else if (!delivery->retry->enabled) {
-        fail(shipment, "", verdict);
+        fail(shipment, "", verdict, is_first);
     } else {
-        retry_later(shipment, verdict);
+        retry_later(shipment, verdict, &outage);
     }
 }

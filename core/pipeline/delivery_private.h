@@ -32,15 +32,10 @@ void delivery_count(struct delivery *delivery, struct counter *counter, uint64_t
 /* Counts items that were not sent. error_type: a gRPC code, or "Shutdown". */
 void delivery_count_failed(struct delivery *delivery, const char *error_type, bool is_permanent,
                            uint64_t items);
-/* Records the size of a request before its first attempt. */
-void delivery_record_size(struct delivery *delivery, struct batch *batch);
-/* Logs that items are lost, because no sender will send them again. The reason is `why` followed
- * by `error`. */
-void delivery_log_dropped(const struct delivery *delivery, const char *why, const char *error,
-                          uint64_t items);
-/* Logs that items were refused, and that their sender learns it. */
-void delivery_log_rejected(const struct delivery *delivery, const char *why, const char *error,
-                           uint64_t items);
+/* Logs items that were given up, at most once in 10 s, with their sum. acknowledged: they are
+ * dropped; else their sender is told. */
+void delivery_log_failed(struct delivery *delivery, bool acknowledged, const char *error,
+                         uint64_t items);
 
 /* ---- waiting requests (delivery_queue.c) ---- */
 
@@ -52,6 +47,10 @@ void delivery_on_flush(struct timer *timer);
 /* Cancels the splitting of a request, which then stays whole. Does nothing if it is not being
  * split. */
 void delivery_end_cutting(struct shipment *shipment);
+
+/* Moves a request to the successor of its delivery. Returns false, and does nothing, if there is
+ * none or if it has no room. */
+bool delivery_pass_on(struct shipment *shipment);
 
 /* ---- attempts (delivery_attempts.c) ---- */
 

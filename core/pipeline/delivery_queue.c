@@ -287,6 +287,7 @@ static struct shipment *take_group(struct delivery *delivery)
         group = move_receipt(group, other->batch);
         leader->room.queued_size += other->room.queued_size;
         leader->room.bytes += other->room.bytes;
+        leader->room.lent_bytes += other->room.lent_bytes;
         leader->weight += other->weight;
         last->next = other->batch;
         last = other->batch;
@@ -312,9 +313,9 @@ static void log_if_too_large(struct delivery *delivery, const struct shipment *s
             ? "metrics and logs are split only between their resources"
             : "splitting them would repeat their dictionaries and resources too often";
     if (items > 0)
-        log_warn(delivery->node->component->label,
-                 "Requests larger than sending_queue::batch::max_size are sent: %s (items: %llu)",
-                 why, (unsigned long long)items);
+        log_warn(delivery->node->origin,
+                 "Requests larger than sending_queue::batch::max_size are sent",
+                 LOG_TEXT("reason", why), LOG_U64("items", items));
 }
 
 static bool is_due(const struct delivery *delivery)
@@ -365,4 +366,72 @@ void delivery_pump(struct delivery *delivery)
 void delivery_on_flush(struct timer *timer)
 {
     delivery_pump(container_of(timer, struct delivery, flush));
+}
+
+/* ---- a successor ---- */
+
+/* Whether the request may get another exporter. One with a receipt is not the queue's alone: its
+ * sender, or a component before the exporter, decides what happens to it. */
+static bool is_free_to_go(const struct shipment *shipment)
+{
+    return !shipment->attempting && !shipment->cutting && !shipment->batch->receipt;
+}
+
+static void remove_from_list(struct shipment *shipment)
+{
+    struct delivery *delivery = shipment->delivery;
+    worker_cancel_timer(delivery->node->worker, &shipment->timer);
+    if (list_has(&delivery->waiting, &shipment->link))
+        take(delivery, shipment);
+    else
+        list_remove(&delivery->active, &shipment->link);
+}
+
+/* Returns false if the other queue has no room. */
+static bool move_shipment(struct shipment *shipment, struct delivery *to)
+{
+    struct queue *queue = &to->shared->queue;
+    struct room room;
+    uint64_t size = batch_queued_size(shipment->batch, queue);
+    if (size > queue->capacity || !queue_reserve(queue, size, batch_memory(shipment->batch), &room))
+        return false;
+    remove_from_list(shipment);
+    delivery_enqueue(to, delivery_shipment_release(shipment), &room);
+    return true;
+}
+
+static size_t move_list(struct list *list, struct delivery *to)
+{
+    size_t count = 0;
+    for (struct list_link *link = list->first, *next; link; link = next) {
+        next = link->next;
+        if (!is_free_to_go(shipment_of(link)))
+            continue;
+        if (!move_shipment(shipment_of(link), to))
+            break;
+        count++;
+    }
+    return count;
+}
+
+bool delivery_pass_on(struct shipment *shipment)
+{
+    struct delivery *from = shipment->delivery, *to = from->successor;
+    if (!to || to->stopped || !is_free_to_go(shipment) || !move_shipment(shipment, to))
+        return false;
+    delivery_pump(to);
+    delivery_pump(from);
+    return true;
+}
+
+size_t delivery_hand_over(struct delivery *from, struct delivery *to)
+{
+    assert(from != to && from->node->worker == to->node->worker && !from->stopped && !to->stopped);
+    if (!from->queue->enabled || !to->queue->enabled)
+        return 0;
+    from->successor = to;
+    size_t count = move_list(&from->active, to) + move_list(&from->waiting, to);
+    if (count > 0)
+        delivery_pump(to);
+    return count;
 }

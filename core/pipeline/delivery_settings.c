@@ -40,8 +40,9 @@ const struct field sending_queue_fields[] = {
                "Most requests being sent at the same time, over all workers.", .fallback = "10",
                .min = "1", .max = "100000"),
     FIELD_UINT(sending_queue_settings, queue_size,
-               "Capacity of the queue in the unit of `sizer`, over all workers, within the "
-               "exporter's share of the memory for requests (docs/architecture.md, Branches).",
+               "Capacity of the queue in the unit of `sizer`, over all workers. Requests that are "
+               "being sent count, too. The memory that the exporter may hold limits the queue in "
+               "addition (docs/tuning.md, Queues).",
                .fallback = "1000", .min = "1"),
     FIELD_ENUM(sending_queue_settings, sizer, "The unit of `queue_size`.", sizer_names,
                .fallback = "requests"),
@@ -51,7 +52,7 @@ const struct field sending_queue_fields[] = {
     FIELD_BOOL(sending_queue_settings, block_on_overflow,
                "When the queue is full, let senders wait up to 5 s for room instead of refusing "
                "them. Among several exporters, none gets data until every one with this setting "
-               "has room for it.",
+               "has room for it, so a dead backend then stops the others, too.",
                .fallback = "false"),
     FIELD_NODE(sending_queue_settings, storage, "A queue on disk is not supported yet."),
     FIELD_OPTIONAL(sending_queue_settings, batch, queue_batch_settings, queue_batch_fields,
@@ -67,7 +68,9 @@ const struct field retry_fields[] = {
                  .fallback = "0.5", .min = "0", .max = "1"),
     FIELD_DOUBLE(retry_settings, multiplier, "Factor by which the wait grows after each failure.",
                  .fallback = "1.5", .min = "0", .max = "1000"),
-    FIELD_DURATION(retry_settings, max_interval, "Largest wait, before randomization.",
+    FIELD_DURATION(retry_settings, max_interval,
+                   "The wait grows up to this; `randomization_factor` is applied afterwards, so a "
+                   "wait may be longer than this.",
                    .fallback = "30s", .min = "0s"),
     FIELD_DURATION(
         retry_settings, max_elapsed_time,

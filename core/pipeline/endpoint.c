@@ -1,6 +1,7 @@
 #include "core/pipeline/endpoint.h"
 
 #include "config/config.h"
+#include "core/base/text.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -87,6 +88,16 @@ static bool path_is_clean(struct slice path)
     return true;
 }
 
+/* Whether each % of the path is followed by two hexadecimal digits. As in Go, the query may have
+ * others. */
+static bool escapes_are_valid(struct slice path)
+{
+    for (size_t i = 0; i < path.size && path.data[i] != '?'; i++)
+        if (path.data[i] == '%' && text_percent_byte(slice_of(path.data + i, path.size - i)) < 0)
+            return false;
+    return true;
+}
+
 /* Returns the URL without its fragment, relative ones completed; NULL if it is not valid. */
 static const char *complete_url(struct arena *arena, const struct endpoint *from, const char *path,
                                 struct slice location)
@@ -148,6 +159,8 @@ bool endpoint_parse_url(struct arena *arena, const char *text, struct endpoint *
     if (memchr(path.data, '#', path.size) || !path_is_clean(path))
         return error_set(err, "\"%s\": the path of the URL has a character that must be encoded",
                          masked);
+    if (!escapes_are_valid(path))
+        return error_set(err, "\"%s\": %% needs two hexadecimal digits, as in %%2F", masked);
     const char *port = out->scheme == ENDPOINT_HTTPS ? "443" : "80";
     const char *full = has_port(authority)
                            ? arena_string(arena, authority)

@@ -90,8 +90,10 @@ static struct component *add_component(struct graph *graph,
     if (component)
         return component;
     component = graph_carried_component(graph, configured);
-    if (!component)
+    if (!component) {
         component = new_component(graph, configured);
+        component->predecessor = graph_replaced_component(graph, configured);
+    }
     memset(component->next_count, 0, sizeof component->next_count);
     insert_component(graph, component);
     return component;
@@ -183,7 +185,9 @@ static bool init_components(struct graph *graph, struct error *err)
         struct component *component = graph->components[i];
         if (!graph_is_new(graph, component))
             continue;
-        if (component->type->init && !component->type->init(component, err)) {
+        bool is_ready = !component->type->init || component->type->init(component, err);
+        component->predecessor = NULL;
+        if (!is_ready) {
             component_status_set(&component->status, STATUS_FATAL_ERROR, err->text);
             error_prefix(err, "%s", component->label);
             deinit_components(graph, i);
@@ -407,17 +411,45 @@ static bool has_share(const struct graph *graph, const struct component *compone
     return is_exporter(component) && component->next_count[signal] > 0;
 }
 
-/* Gives each of them an equal share of half the budget. */
+/* Exporters and connectors may hold half of the budget: half of that as equal shares, the rest as
+ * loans (share.h). Components that are retired keep what they have. */
+static size_t pool_bytes(const struct process *process)
+{
+    return process->budget ? process->budget->limit_bytes / 4 : 0;
+}
+
+/* Returns how many shares the component has in this graph. */
+static size_t shares_of(const struct graph *graph, const struct component *component)
+{
+    size_t shares = 0;
+    for (int s = 0; s < SIGNAL_COUNT; s++)
+        shares += has_share(graph, component, (enum signal)s);
+    return shares;
+}
+
+static void set_shares(struct process *process, struct component *component, size_t share_bytes,
+                       bool is_only)
+{
+    component->borrower.pool = &process->loans;
+    component->borrower.is_only = is_only;
+    for (int s = 0; s < SIGNAL_COUNT; s++) {
+        component->held[s].own.limit_bytes = share_bytes;
+        component->held[s].borrower = &component->borrower;
+    }
+}
+
 void graph_share_memory(struct graph *graph)
 {
-    size_t budget = graph->process->budget ? graph->process->budget->limit_bytes : 0;
-    size_t shares = 0;
-    for (size_t i = 0; i < graph->component_count; i++)
-        for (int s = 0; s < SIGNAL_COUNT; s++)
-            shares += has_share(graph, graph->components[i], (enum signal)s);
+    size_t shares = 0, borrowers = 0;
+    for (size_t i = 0; i < graph->component_count; i++) {
+        size_t more = shares_of(graph, graph->components[i]);
+        shares += more;
+        borrowers += more > 0;
+    }
     for (size_t i = 0; shares > 0 && i < graph->component_count; i++)
-        for (int s = 0; graph_owns(graph, graph->components[i]) && s < SIGNAL_COUNT; s++)
-            graph->components[i]->held[s].limit_bytes = budget / 2 / shares;
+        if (graph_owns(graph, graph->components[i]))
+            set_shares(graph->process, graph->components[i], pool_bytes(graph->process) / shares,
+                       borrowers == 1);
 }
 
 struct graph *graph_alloc(const struct config *config, struct process *process)
@@ -459,8 +491,10 @@ struct graph *graph_new(const struct config *config, struct process *process, st
     process->config = config;
     process->graph = graph;
     process->started_ns = clock_wall_ns();
-    if (graph_build(graph, err))
+    if (graph_build(graph, err)) {
+        process->loans.limit_bytes = pool_bytes(process);
         return graph;
+    }
     graph_free(graph);
     return NULL;
 }

@@ -7,8 +7,9 @@
  * none of its nodes and outlets holds anything. Nodes of one exporter id and signal are shared by
  * the pipelines of a worker; a processor has one node per pipeline.
  *
- * Exporters may hold half of the process's byte budget, in equal shares for each exporter and
- * signal (component->held), so that a dead backend cannot fill the memory for requests.
+ * Exporters and connectors may hold half of the process's byte budget, partly in equal shares for
+ * each of their signals (component->held), so that a dead backend cannot fill the memory for
+ * requests; share.h says how the rest is lent.
  *
  * Owner: main.
  *

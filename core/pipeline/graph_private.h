@@ -81,7 +81,7 @@ bool graph_is_new(const struct graph *graph, const struct component *component);
 bool graph_owns(const struct graph *graph, const struct component *component);
 /* Lets components find the extensions of this graph. */
 void graph_show_extensions(const struct graph *graph);
-/* Sets the shares of the exporters that the graph owns. */
+/* Sets the shares of memory of the exporters and connectors that the graph owns. */
 void graph_share_memory(struct graph *graph);
 /* Sets the life of the components that it owns. */
 void graph_set_status(struct graph *graph, enum status_kind status);
@@ -96,6 +96,9 @@ void graph_free_own(struct graph *graph);
 
 /* ---- graph_reload.c ---- */
 
+/* Returns the component that the one for `configured` replaces; NULL: none. */
+struct component *graph_replaced_component(const struct graph *graph,
+                                           const struct config_component *configured);
 /* Returns the component that is carried over for a configured one; NULL: it is new. */
 struct component *graph_carried_component(const struct graph *graph,
                                           const struct config_component *configured);

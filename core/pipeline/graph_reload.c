@@ -2,6 +2,7 @@
  * Replacing a running graph: docs/architecture.md, Reload.
  */
 #include "config/diff.h"
+#include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/net/server.h"
 #include "core/pipeline/delivery.h"
@@ -23,6 +24,15 @@ struct component *graph_carried_component(const struct graph *graph,
     struct component *component = graph_component(graph->older, change->before);
     assert(component && component->type == component_type_of(configured->type));
     return component;
+}
+
+struct component *graph_replaced_component(const struct graph *graph,
+                                           const struct config_component *configured)
+{
+    const struct config_change *change =
+        graph->diff ? config_diff_find(graph->diff, configured) : NULL;
+    return change && change->fate == CONFIG_REPLACED ? graph_component(graph->older, change->before)
+                                                     : NULL;
 }
 
 static bool is_same_place(const struct node *node, const struct component *component,
@@ -202,8 +212,38 @@ static void stop_useless_extensions(struct worker_graph *target)
     }
 }
 
+/* Returns the node of the running graph with the same id; NULL: there is none. */
+static struct node *successor_of(const struct node *retired)
+{
+    const struct process *process = retired->component->process;
+    const struct worker_graph *current = &process->graph->workers[retired->worker->index];
+    for (size_t i = 0; i < current->count; i++) {
+        struct node *node = current->nodes[i];
+        if (node->delivery && node->signal == retired->signal &&
+            strcmp(node->component->label, retired->component->label) == 0)
+            return node;
+    }
+    return NULL;
+}
+
+/* What an exporter has queued goes on with the one that has replaced it: its settings may be why
+ * nothing could be sent. */
+static void hand_over(const struct worker_graph *target)
+{
+    for (size_t i = 0; i < target->count; i++) {
+        const struct node *node = target->nodes[i];
+        const struct node *successor = node->delivery ? successor_of(node) : NULL;
+        size_t count = successor ? delivery_hand_over(node->delivery, successor->delivery) : 0;
+        if (count > 0)
+            log_info(successor->origin,
+                     "Requests in the queue of the replaced exporter go on with the new one",
+                     LOG_U64("requests", count));
+    }
+}
+
 static void run_retire(struct graph_call *call)
 {
+    hand_over(call->target);
     graph_drain_nodes(call->target);
     stop_useless_extensions(call->target);
 }
@@ -219,7 +259,7 @@ static bool holds_room(const struct node *node)
 {
     const struct component *component = node->component;
     for (int s = 0; s < SIGNAL_COUNT; s++)
-        if (budget_used(&component->held[s]) > 0)
+        if (share_used(&component->held[s]) > 0)
             return true;
     return node->queue &&
            (atomic_load(&node->queue->queued) > 0 || budget_used(&node->queue->waiting) > 0);
@@ -247,6 +287,7 @@ static void run_is_finished(struct graph_call *call)
 {
     const struct worker_graph *target = call->target;
     const struct graph *current = target->graph->process->graph;
+    hand_over(target); /* what failed meanwhile, or found no room before */
     for (size_t i = 0; i < target->count; i++)
         if (!is_finished(target->nodes[i])) {
             call->ok = false;
@@ -257,10 +298,10 @@ static void run_is_finished(struct graph_call *call)
 
 static bool is_retired_finished(struct graph *retired)
 {
-    for (unsigned w = 0; w < retired->process->worker_count; w++)
-        if (!graph_call_worker(&retired->workers[w], run_is_finished, NULL))
-            return false;
-    return true;
+    bool is_done = true;
+    for (unsigned w = 0; w < retired->process->worker_count; w++) /* each hands something over */
+        is_done = graph_call_worker(&retired->workers[w], run_is_finished, NULL) && is_done;
+    return is_done;
 }
 
 static void run_stop_retired(struct graph_call *call)

@@ -21,11 +21,13 @@
 #include "core/pipeline/backoff.h"
 #include "core/pipeline/component_status.h"
 #include "core/pipeline/pace.h"
+#include "core/pipeline/share.h"
 
 struct batch;
 struct component_type;
 struct config;
 struct counter;
+struct histogram;
 struct delivery;
 struct graph;
 struct metrics;
@@ -48,6 +50,7 @@ struct process {
     struct metrics *metrics;
     struct budget *budget;            /* of the whole process */
     struct source_accounts *accounts; /* the clients' parts of it; NULL: none */
+    struct share_pool loans;          /* the part of it that exporters may borrow */
     size_t system_memory_bytes;       /* of the cgroup or the machine */
     size_t memory_limit_bytes;        /* the same, or the limit of a memory_limiter */
     bool is_limited;                  /* a memory_limiter is configured */
@@ -68,7 +71,7 @@ struct process {
 struct component {
     const struct component_type *type;
     const char *id; /* "otlphttp/traces" */
-    char label[96]; /* "exporter otlphttp/traces": for log_ functions */
+    char label[96]; /* "exporter otlphttp/traces": for log_component */
     const void *settings;
     const struct config *config;    /* that the settings are of */
     const struct config *pipelines; /* whose pipelines contain it; of a retired component not the
@@ -77,9 +80,12 @@ struct component {
     size_t pipeline_count[SIGNAL_COUNT]; /* pipelines of each signal that contain it */
     size_t next_count[SIGNAL_COUNT];     /* the same in a graph that is being built; for main */
     bool is_carried;                     /* during the switch of a reload */
-    /* For exporters: bytes that are queued, being sent or kept for it, over all workers. The
-     * limit is the exporter's share of half of the process's budget (graph.h). */
-    struct budget held[SIGNAL_COUNT];
+    /* During init: the one with the same id that a reload replaces by this one; NULL: none. */
+    struct component *predecessor;
+    /* For exporters and connectors: bytes that are queued, being sent or kept for it, over all
+     * workers. graph.h sets the limits. */
+    struct share held[SIGNAL_COUNT];
+    struct share_borrower borrower; /* for all signals */
     struct component_status status;
 };
 
@@ -121,18 +127,21 @@ struct outlet {
 struct node {
     struct component *component;
     struct worker *worker;
-    enum signal signal;   /* of processors and exporters */
-    const char *pipeline; /* of processors: "profiles/slow"; else NULL */
+    enum signal signal;       /* of processors and exporters */
+    const char *pipeline;     /* of processors: "profiles/slow"; else NULL */
+    struct log_origin origin; /* for log_ functions; with the signal of a node that has only one */
     /* From the component's type (component.h): */
     void (*consume)(struct node *node, struct batch *batch);
     bool holds;
     struct outlet outlets[SIGNAL_COUNT];
-    struct delivery *delivery; /* of an exporter that has one */
-    struct queue *queue;       /* that of its delivery */
-    _Atomic uint64_t items;    /* offered to it and not refused; as in struct outlet */
-    struct counter *incoming;  /* items, of processors: each offer counts; else NULL */
-    struct counter *outgoing;  /* items that a processor passed on; else NULL */
-    bool draining;             /* at the end of the process, or because a reload has retired it */
+    struct delivery *delivery;  /* of an exporter that has one */
+    struct queue *queue;        /* that of its delivery */
+    _Atomic uint64_t items;     /* offered to it and not refused; as in struct outlet */
+    struct counter *incoming;   /* items, of processors: each offer counts; else NULL */
+    struct counter *outgoing;   /* items that a processor passed on; else NULL */
+    struct histogram *duration; /* of a processor's work on each batch; NULL: not measured */
+    uint64_t consuming_ns;      /* since when; 0: no batch, or it has been passed on */
+    bool draining;              /* at the end of the process, or because a reload has retired it */
     bool drained;
     bool stopping; /* those behind it are being stopped first */
     bool stopped;
@@ -143,6 +152,21 @@ static inline void node_count_items(_Atomic uint64_t *count, uint64_t items)
 {
     atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + items,
                           memory_order_relaxed);
+}
+
+/* Begin and end the measurement of a processor's work on a batch (level detailed). What is behind
+ * the processor, and what it does later, does not count. */
+void node_begin_timed(struct node *node);
+void node_end_timed(struct node *node);
+static inline void node_begin_duration(struct node *node)
+{
+    if (node->duration)
+        node_begin_timed(node);
+}
+static inline void node_end_duration(struct node *node)
+{
+    if (node->consuming_ns)
+        node_end_timed(node);
 }
 
 /* Marks the beginning of the node's work on the batch, so that the log can name the component

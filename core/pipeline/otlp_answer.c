@@ -134,12 +134,15 @@ static bool read_json_response(struct slice json, enum signal signal, struct otl
     return read;
 }
 
-void otlp_answer_warn(const struct otlp_answer *answer, enum signal signal, const char *label)
+void otlp_answer_warn(const struct otlp_answer *answer, enum signal signal,
+                      struct log_origin origin)
 {
-    if (answer->partial)
-        log_warn(label, "Partial success response (message: %s, dropped_%s: %lld)",
-                 answer->partial_message, signal_traits(signal)->rejected,
-                 (long long)answer->rejected);
+    if (!answer->partial)
+        return;
+    char dropped[64];
+    snprintf(dropped, sizeof dropped, "dropped_%s", signal_traits(signal)->rejected);
+    log_warn(origin, "Partial success response", LOG_TEXT("message", answer->partial_message),
+             LOG_U64(dropped, answer->rejected < 0 ? 0 : answer->rejected));
 }
 
 /* ---- HTTP ---- */
@@ -253,16 +256,13 @@ static enum grpc_code code_of_http(int status)
     }
 }
 
+/* What does not fit is cut off. */
 static void percent_decode(struct slice in, char *out, size_t size)
 {
+    size_t written;
     assert(size > 0);
-    size_t at = 0;
-    for (size_t i = 0; i < in.size && at + 1 < size; i++) {
-        int byte = text_percent_byte(slice_of(in.data + i, in.size - i));
-        out[at++] = (char)(byte < 0 ? in.data[i] : byte);
-        i += byte < 0 ? 0 : 2;
-    }
-    out[at] = '\0';
+    text_decode_percent(in, TEXT_PERCENT_KEEP_BROKEN, (uint8_t *)out, size - 1, &written);
+    out[written] = '\0';
 }
 
 static int64_t read_retry_delay(const struct client_answer *answer)

@@ -12,6 +12,7 @@
 #ifndef PROFCOL_CORE_PIPELINE_OTLP_ANSWER_H
 #define PROFCOL_CORE_PIPELINE_OTLP_ANSWER_H
 
+#include "core/base/log.h"
 #include "core/base/verdict.h"
 #include "core/data/otlp.h"
 #include "core/net/client.h"
@@ -29,6 +30,7 @@ void otlp_answer_http(const struct client_answer *answer, enum signal signal, co
                       uint64_t wall_ns, struct otlp_answer *out);
 void otlp_answer_grpc(const struct client_answer *answer, struct otlp_answer *out);
 /* Logs partial success as the Collector does. */
-void otlp_answer_warn(const struct otlp_answer *answer, enum signal signal, const char *label);
+void otlp_answer_warn(const struct otlp_answer *answer, enum signal signal,
+                      struct log_origin origin);
 
 #endif

@@ -63,23 +63,28 @@ static bool is_ours(const char *name, bool grpc)
                     strcasecmp(name, "host") == 0);
 }
 
+bool otlp_header_check(const struct config_pair *pair, bool grpc, struct error *err)
+{
+    if (!http_is_field_name(slice_of_string(pair->name)))
+        return error_set(err, "\"%s\" cannot be the name of a header", pair->name);
+    if (is_ours(pair->name, grpc))
+        return error_set(err, "the header \"%s\" is set by the exporter", pair->name);
+    if (pair->value && !is_value(pair->value, grpc))
+        return error_set(err, "the value of the header \"%s\" must be %s of at most %d bytes",
+                         pair->name, grpc ? "printable ASCII" : "text without control characters",
+                         HEADER_VALUE_MAX);
+    return true;
+}
+
 void otlp_headers_check(const struct config_pairs *headers, bool grpc, struct config_check *check,
                         const char *key)
 {
+    struct error err;
     if (headers->count > HEADERS_MAX)
         config_check_error(check, key, "more than %d headers", HEADERS_MAX);
-    for (size_t i = 0; i < headers->count; i++) {
-        const struct config_pair *pair = &headers->items[i];
-        if (!http_is_field_name(slice_of_string(pair->name)))
-            config_check_error(check, key, "\"%s\" cannot be the name of a header", pair->name);
-        else if (is_ours(pair->name, grpc))
-            config_check_error(check, key, "the header \"%s\" is set by the exporter", pair->name);
-        if (pair->value && !is_value(pair->value, grpc))
-            config_check_error(
-                check, key, "the value of the header \"%s\" must be %s of at most %d bytes",
-                pair->name, grpc ? "printable ASCII" : "text without control characters",
-                HEADER_VALUE_MAX);
-    }
+    for (size_t i = 0; i < headers->count; i++)
+        if (!otlp_header_check(&headers->items[i], grpc, &err))
+            config_check_error(check, key, "%s", err.text);
 }
 
 /* Sets a header, and replaces an earlier one with the same name. */
@@ -152,6 +157,15 @@ void otlp_target_set_headers(struct otlp_target *target, struct arena *arena,
     assert(target->header_count <= user->count + OWN_HEADERS);
 }
 
+/* Unlike in the environment, where Go lets the scheme be absent. */
+static bool parse_setting(struct arena *arena, const char *url, struct proxy *out,
+                          struct error *err)
+{
+    if (!strstr(url, "://"))
+        return error_set(err, "the URL of the proxy must start with http://");
+    return proxy_parse(arena, url, out, err);
+}
+
 bool otlp_proxy_check(const struct endpoint *endpoint, bool is_https, const char *url,
                       struct config_check *check, const char *key, struct proxy *out)
 {
@@ -160,7 +174,7 @@ bool otlp_proxy_check(const struct endpoint *endpoint, bool is_https, const char
     if (!endpoint->host || endpoint->unix_socket)
         return true; /* an error that was reported, or nothing for a proxy */
     bool is_valid = url && url[0]
-                        ? proxy_parse(config_check_arena(check), url, out, &err)
+                        ? parse_setting(config_check_arena(check), url, out, &err)
                         : proxy_from_environment(config_check_arena(check), is_https,
                                                  endpoint->host, endpoint->port, out, &err);
     if (!is_valid)
@@ -168,14 +182,17 @@ bool otlp_proxy_check(const struct endpoint *endpoint, bool is_https, const char
     return is_valid;
 }
 
-struct client_options otlp_client_options(const struct endpoint *endpoint, const char *label)
+struct client_options otlp_client_options(const struct endpoint *endpoint,
+                                          const struct component *component)
 {
+    struct metrics *metrics = component->process->metrics;
     return (struct client_options){
         .host = endpoint->host,
         .port = endpoint->port,
         .unix_socket = endpoint->unix_socket,
         .authority = endpoint->authority,
-        .label = label,
+        .label = component->label,
+        .metrics = metrics_are_detailed(metrics) ? metrics : NULL,
     };
 }
 
@@ -209,6 +226,7 @@ struct attempt {
     struct shipment *shipment;
     struct slice_list message; /* encoded message of the batch */
     struct buffer *packed;     /* NULL: the bytes of the batch are sent */
+    size_t content_bytes;      /* of the body before compression */
     struct job job;            /* packs a large message */
     bool is_packing;
     bool is_packed; /* `request` is complete */
@@ -278,7 +296,7 @@ static void on_answer(struct client_request *request, const struct client_answer
         otlp_answer_grpc(answer, &meaning);
     else
         otlp_answer_http(answer, target->signal, target->url, clock_wall_ns(), &meaning);
-    otlp_answer_warn(&meaning, target->signal, shipment->delivery->node->component->label);
+    otlp_answer_warn(&meaning, target->signal, shipment->delivery->node->origin);
     delivery_done(shipment, &meaning.verdict);
 }
 
@@ -299,8 +317,10 @@ static void pack(struct attempt *attempt, const struct otlp_target *target)
     /* Room was reserved for a large message. */
     const struct shipment *shipment = attempt->shipment;
     struct budget *budget = shipment->encoding_bytes > 0 ? NULL : shipment->batch->arena.budget;
+    attempt->content_bytes = list->size;
     if (target->json) {
         struct buffer *json = attempt->packed = make_json(target, list, budget);
+        attempt->content_bytes = json->size;
         struct slice text = buffer_slice(json);
         if (target->compression == COMPRESSION_NONE)
             return;
@@ -352,6 +372,7 @@ static void make_request(struct attempt *attempt)
         .body = attempt->body.items,
         .body_count = attempt->body.count,
         .body_size = attempt->body.size,
+        .content_bytes = attempt->content_bytes,
         .timeout_ns = target->timeout_ns,
         .on_done = on_answer,
     };

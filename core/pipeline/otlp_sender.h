@@ -41,6 +41,9 @@ struct otlp_target {
  * the other members of the target, which must be set before. arena: the component's. */
 void otlp_target_set_headers(struct otlp_target *target, struct arena *arena,
                              const char *user_agent, const struct config_pairs *user);
+/* Checks that the name and the value are allowed in a request, and that the exporter does not set
+ * the header itself. Returns false, with err set, if not. */
+bool otlp_header_check(const struct config_pair *pair, bool grpc, struct error *err);
 /* Checks that names and values are allowed in a request, and that the exporter does not set them
  * itself; reports errors at `key`. */
 void otlp_headers_check(const struct config_pairs *headers, bool grpc, struct config_check *check,
@@ -51,8 +54,10 @@ void otlp_headers_check(const struct config_pairs *headers, bool grpc, struct co
 bool otlp_proxy_check(const struct endpoint *endpoint, bool is_https, const char *url,
                       struct config_check *check, const char *key, struct proxy *out);
 
-/* Returns the client's options for this endpoint. */
-struct client_options otlp_client_options(const struct endpoint *endpoint, const char *label);
+/* Returns the options of the component's client for this endpoint. At the level detailed, its
+ * requests are measured. */
+struct client_options otlp_client_options(const struct endpoint *endpoint,
+                                          const struct component *component);
 
 /* Texts of read_buffer_size and write_buffer_size, and what they mean to the client. */
 #define OTLP_READ_BUFFER_HELP                                                                      \

@@ -17,11 +17,10 @@ void outlet_log_rejected(struct outlet *outlet, const struct verdict *why, uint3
         return;
     uint64_t now = outlet_worker(outlet)->now_ns;
     uint64_t count = log_interval_add(&outlet->rejections, items, now);
+    char error[VERDICT_ERROR_MAX];
     if (count > 0)
-        log_error(outlet->from->component->label,
-                  "Rejecting data: every exporter or pipeline refused it. (error: code = %s desc = "
-                  "%s, rejected_items: %" PRIu64 ")",
-                  grpc_code_go_name(why->code), why->text, count);
+        log_error(outlet->from->origin, "Rejecting data: every exporter or pipeline refused it.",
+                  LOG_TEXT("error", verdict_print(why, error)), LOG_U64("rejected_items", count));
 }
 
 static void forward_to(struct outlet *outlet, struct batch *batch, struct branch *const *branches,
@@ -68,6 +67,7 @@ void node_forward(struct node *node, struct batch *batch)
 {
     assert(worker_is_current(node->worker) && batch->owner == node->worker);
     struct outlet *outlet = &node->outlets[batch->signal];
+    node_end_duration(node);
     count_passed(outlet, batch);
     forward(outlet, batch);
 }
@@ -77,6 +77,7 @@ void node_forward_to(struct node *node, struct batch *batch, struct branch *cons
 {
     assert(worker_is_current(node->worker) && batch->owner == node->worker && count > 0);
     struct outlet *outlet = &node->outlets[batch->signal];
+    node_end_duration(node);
     count_passed(outlet, batch);
     if (outlet->stopped)
         batch_drop(batch, &verdict_shutting_down);

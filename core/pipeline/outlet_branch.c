@@ -57,6 +57,8 @@ static void kept_free(struct kept *kept)
         list_remove(kept->part.list, &kept->part);
     if (kept->charged)
         budget_release(kept->charged, kept->charged_bytes);
+    if (kept->share)
+        share_release(kept->share, kept->charged_bytes, kept->lent_bytes);
     if (kept->branch)
         gauge_add(kept->branch->kept, -1);
     free(kept);
@@ -75,27 +77,28 @@ void branch_log_lost(struct branch *branch, uint64_t items)
 {
     uint64_t now = outlet_worker(branch->outlet)->now_ns;
     uint64_t count = log_interval_add(&branch->losses, items, now);
+    char error[VERDICT_ERROR_MAX];
     if (count > 0)
-        log_error(branch->to->component->label,
-                  "Dropping data that another branch accepted. (error: code = %s desc = %s, "
-                  "dropped_items: %" PRIu64 ")",
-                  grpc_code_go_name(branch->loss.code), branch->loss.text, count);
+        log_error(branch->to->origin, "Dropping data that another branch accepted.",
+                  LOG_TEXT("error", verdict_print(&branch->loss, error)),
+                  LOG_U64("dropped_items", count));
 }
 
-/* Charges the branch's own limit. Returns false if it has no room, or if the batch is too old. */
+/* Charges the share of the branch's exporter. Returns false if it has no room, or if the batch is
+ * too old. */
 static bool charge_branch(struct kept *kept)
 {
     struct batch *batch = kept->batch;
     struct node *to = kept->branch->to;
-    struct budget *held = &to->component->held[batch->signal];
+    struct share *held = &to->component->held[batch->signal];
     size_t size = kept_memory_of(batch);
     uint64_t now = outlet_worker(kept->outlet)->now_ns;
-    assert(!kept->charged);
+    assert(!kept->charged && !kept->share);
     if (batch->refused_ns > 0 && now - batch->refused_ns > BRANCH_AGE_MAX_NS)
         return false;
-    if (!budget_reserve(held, size))
+    if (!share_reserve(held, size, &kept->lent_bytes))
         return false;
-    kept->charged = held;
+    kept->share = held;
     kept->charged_bytes = size;
     return true;
 }
@@ -143,7 +146,9 @@ static void offer(struct branch *branch, struct batch *batch)
         return;
     }
     node_begin_piece(to, batch, &piece);
+    node_begin_duration(to);
     to->consume(to, batch);
+    node_end_duration(to);
     worker_end_piece(to->worker, &piece);
 }
 

@@ -5,7 +5,7 @@
  * combines the results of several branches; outlet_room.c waits for room behind block_on_overflow.
  *
  * Owner: the outlet owns the kept batches. A kept batch counts within the limits of its holder
- * unless `charged` is set.
+ * unless `charged` or `share` is set.
  *
  * Thread: the node's worker.
  */
@@ -33,8 +33,10 @@ struct kept {
     struct branch *branch; /* NULL: waits for room in all branches */
     struct batch *batch;
     enum kept_reason reason;
-    struct budget *charged; /* NULL: counts within its holder's limits */
-    size_t charged_bytes;
+    struct budget *charged; /* NULL: counts within its holder's limits, or `share` */
+    struct share *share;    /* that it counts in; NULL: in none */
+    size_t charged_bytes;   /* in either */
+    size_t lent_bytes;      /* the part of them that is borrowed */
 };
 
 static inline struct worker *outlet_worker(const struct outlet *outlet)

@@ -60,8 +60,10 @@ void probe_server_start(struct probe_server *probe, const struct node *node)
     assert(!probe->is_started); /* only the node of the last worker starts it */
     probe->is_started = true;
     server_start(probe->server);
-    log_info(node->component->label, "Starting %s server, endpoint: %s", probe->protocol,
-             probe->endpoint);
+    if (strcmp(probe->protocol, "GRPC") == 0)
+        log_info(node->origin, "Starting GRPC server", LOG_TEXT("endpoint", probe->endpoint));
+    else
+        log_info(node->origin, "Starting HTTP server", LOG_TEXT("endpoint", probe->endpoint));
 }
 
 void probe_server_stop(struct probe_server *probe, const struct node *node)

@@ -3,8 +3,8 @@
  * has left.
  *
  * Room is limited twice: in the unit of sending_queue.sizer, by queue_size, and in bytes, by the
- * exporter's share of the memory for requests. An exporter without sending_queue has only the
- * second limit. What is queued, and when it is sent, is in delivery.h.
+ * exporter's share of the memory for requests and what it can borrow (share.h). An exporter without
+ * sending_queue has only the second limit. What is queued, and when it is sent, is in delivery.h.
  *
  * Owner: the exporter's component, one for each signal.
  *
@@ -13,7 +13,7 @@
 #ifndef PROFCOL_CORE_PIPELINE_QUEUE_H
 #define PROFCOL_CORE_PIPELINE_QUEUE_H
 
-#include "core/base/budget.h"
+#include "core/pipeline/share.h"
 
 #include <stdint.h>
 
@@ -33,7 +33,7 @@ struct queue {
     uint64_t capacity;
     enum queue_sizer sizer;
     bool blocks;                 /* block_on_overflow: when full, senders wait */
-    struct budget *held;         /* the component's: bytes queued, being sent or kept */
+    struct share *held;          /* the component's: bytes queued, being sent or kept */
     atomic_size_t sending_bytes; /* the part that is queued or being sent */
     struct budget waiting;       /* bytes of requests whose senders wait for room */
     struct counter *enqueue_failed;
@@ -44,6 +44,7 @@ struct room {
     struct queue *queue;
     uint64_t queued_size; /* in the unit of its sizer */
     size_t bytes;
+    size_t lent_bytes; /* the part of them that is borrowed */
 };
 
 /* Reserves room for a batch of `bytes` bytes. Returns false if there is none now. If nothing is

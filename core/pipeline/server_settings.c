@@ -10,6 +10,9 @@
 
 enum {
     KEY_MAX = 160,
+    CONNECTION_SHARE_BYTES = 256 * 1024, /* of the memory limit; see server_max_connections */
+    CONNECTIONS_LEAST = 64,
+    CONNECTIONS_MOST = 65536,
     RESPONSE_HEADERS_MAX = 40,
     RESPONSE_NAME_MAX_BYTES = 128,
     RESPONSE_VALUE_MAX_BYTES = 8192,
@@ -91,8 +94,7 @@ const struct field grpc_server_fields[] = {
     FIELD_BOOL(grpc_server_settings, include_metadata,
                "Keeps the request's headers with the data, for processors that read them "
                "(from_context, metadata_keys)."),
-    FIELD_UINT(grpc_server_settings, max_connections,
-               "Most connections at once; further ones wait in the kernel's queue; 0: 1024."),
+    FIELD_UINT(grpc_server_settings, max_connections, MAX_CONNECTIONS_HELP),
     FIELD_UINT(grpc_server_settings, max_connections_per_ip,
                "Most connections at once from one address, or one /64 of IPv6; further ones are "
                "closed; 0: no limit.",
@@ -133,8 +135,7 @@ const struct field http_server_fields[] = {
                    "A connection without requests is closed after this long; 0: 60s.", .min = "0s"),
     FIELD_BOOL(http_server_settings, keep_alives_enabled,
                "Whether HTTP/1.1 connections are kept for the next request.", .fallback = "true"),
-    FIELD_UINT(http_server_settings, max_connections,
-               "Most connections at once; further ones wait in the kernel's queue; 0: 1024."),
+    FIELD_UINT(http_server_settings, max_connections, MAX_CONNECTIONS_HELP),
     FIELD_UINT(http_server_settings, max_connections_per_ip,
                "Most connections at once from one address, or one /64 of IPv6; further ones are "
                "closed; 0: no limit.",
@@ -174,6 +175,8 @@ static void check_endpoint(const char *endpoint, int transport, struct config_ch
     if (!config_parse_endpoint(slice_of_string(endpoint), host, sizeof host, &port, why,
                                sizeof why))
         config_check_error(check, path, "%s", why);
+    else
+        config_check_listens(check, path, host, port);
 }
 
 static void check_tls(const struct tls_server_settings *tls, struct config_check *check,
@@ -306,6 +309,18 @@ static struct server_options common_options(struct process *process, const char 
                                    .measures_requests = metrics_are_detailed(process->metrics)};
 }
 
+/* An idle connection takes 1 KiB over HTTP/1.1, 16 KiB over HTTP/2 and 38 KiB over HTTP/2 with TLS,
+ * so those of a listener take at most 15 % of the memory limit, outside of the budget. */
+uint32_t server_max_connections(uint64_t setting, const struct process *process)
+{
+    if (setting > 0)
+        return setting < UINT32_MAX ? (uint32_t)setting : UINT32_MAX;
+    size_t count = process->memory_limit_bytes / CONNECTION_SHARE_BYTES;
+    if (count < CONNECTIONS_LEAST)
+        return CONNECTIONS_LEAST;
+    return count < CONNECTIONS_MOST ? (uint32_t)count : CONNECTIONS_MOST;
+}
+
 /* 0 stands for gRPC's default, and times below a second for a second. */
 static int64_t keepalive_time(int64_t configured_ns)
 {
@@ -329,7 +344,7 @@ struct server_options grpc_server_options(const struct grpc_server_settings *set
     options.max_message_bytes = (size_t)settings->max_recv_msg_size_mib << 20;
     options.max_concurrent_streams = (uint32_t)settings->max_concurrent_streams;
     options.include_metadata = settings->include_metadata;
-    options.max_connections = (uint32_t)settings->max_connections;
+    options.max_connections = server_max_connections(settings->max_connections, process);
     options.max_connections_per_ip = (uint32_t)settings->max_connections_per_ip;
     options.read_buffer_bytes = (size_t)settings->read_buffer_size;
     options.write_buffer_bytes = (size_t)settings->write_buffer_size;
@@ -364,7 +379,7 @@ struct server_options http_server_options(const struct http_server_settings *set
     options.include_metadata = settings->include_metadata;
     options.response_headers = settings->response_headers;
     options.cors = settings->cors.enabled ? &settings->cors : NULL;
-    options.max_connections = (uint32_t)settings->max_connections;
+    options.max_connections = server_max_connections(settings->max_connections, process);
     options.max_connections_per_ip = (uint32_t)settings->max_connections_per_ip;
     options.read_timeout_ns = settings->read_timeout;
     options.read_header_timeout_ns = settings->read_header_timeout;

@@ -68,6 +68,10 @@ extern const struct field grpc_server_fields[]; /* default endpoint: localhost:4
 extern const struct field http_server_fields[];
 /* Help for the receiver's own field `endpoint`. */
 #define HTTP_SERVER_ENDPOINT_HELP "Address to listen on, host:port; with transport unix, a path."
+/* Help for max_connections. */
+#define MAX_CONNECTIONS_HELP                                                                       \
+    "Most connections at once; further ones wait in the kernel's queue; 0: one for each 256 KiB "  \
+    "of the memory limit, from 64 to 65536."
 
 /* Check the settings and report errors. key: path of the block, "protocols::grpc"; "" for the
  * component itself. */
@@ -76,6 +80,9 @@ void grpc_server_check(const struct grpc_server_settings *settings, struct confi
 void http_server_check(const struct http_server_settings *settings, const char *endpoint,
                        struct config_check *check, const char *key);
 
+/* Returns how many connections a listener accepts: the setting, or if that is 0, a number that
+ * follows the memory limit. */
+uint32_t server_max_connections(uint64_t setting, const struct process *process);
 /* Return the server's options for these settings. The text of `label` must exist as long as the
  * server. */
 struct server_options grpc_server_options(const struct grpc_server_settings *settings,

@@ -58,8 +58,9 @@ static void on_read(struct job *job, bool did_run)
     if (contents)
         file->on_change(file, contents, file->size);
     else
-        log_error(file->label, "cannot read the changed file, its last contents stay in use: %s",
-                  file->err.text);
+        log_error(log_component(file->label),
+                  "Cannot read the changed file; its last contents stay in use",
+                  LOG_TEXT("error", file->err.text));
 }
 
 static void on_settled(struct timer *timer)
@@ -84,8 +85,9 @@ static void on_status(uv_fs_poll_t *poll, int status, const uv_stat_t *before, c
         worker_now(self->file->worker);
         worker_set_timer(self->file->worker, &self->file->settle, SETTLE_NS);
     } else if (self->file) {
-        log_error(self->file->label, "%s: %s; its last contents stay in use", self->file->path,
-                  uv_strerror(status));
+        log_error(log_component(self->file->label),
+                  "Cannot watch the file; its last contents stay in use",
+                  LOG_TEXT("path", self->file->path), LOG_TEXT("error", uv_strerror(status)));
     }
 }
 

@@ -355,13 +355,29 @@ static size_t written_size(const struct file_export *export)
     return size;
 }
 
+/* One line when the file cannot be written any more, and one when it can again. */
+static void log_change(const struct file_node *node, const struct verdict *verdict,
+                       const struct status_outage *outage)
+{
+    if (outage->change == STATUS_WENT_AWAY)
+        log_error(node->node.origin,
+                  "Writing failed. Further failures are not logged until it works again.",
+                  LOG_TEXT("error", verdict->text));
+    else if (outage->change == STATUS_CAME_BACK)
+        log_info(node->node.origin, "Writing works again.",
+                 LOG_U64("failed_attempts", outage->failures),
+                 LOG_DURATION("after", outage->duration_ns));
+}
+
 static void end_export(struct file_export *export, const struct verdict *verdict)
 {
     struct file_node *node = export->node;
     size_t size = written_size(export);
     bool is_stopped = !export->batch;
     if (!is_stopped) {
-        status_source_settle(&exporter_of(node->node.component)->written, verdict);
+        struct status_source *written = &exporter_of(node->node.component)->written;
+        struct status_outage outage = status_source_settle(written, verdict);
+        log_change(node, verdict, &outage);
         settle_batch(export, verdict);
     }
     free_export(export);
@@ -399,10 +415,9 @@ static void warn_left_out(struct file_node *node, size_t resources)
     const struct file_settings *settings = component->settings;
     uint64_t count = log_interval_add(&node->left_out, resources, node->node.worker->now_ns);
     if (count > 0)
-        log_warn(
-            component->label,
-            "Resources whose attribute \"%s\" is not part of a path are left out (count: %llu)",
-            settings->group_by.resource_attribute, (unsigned long long)count);
+        log_warn(node->node.origin, "Resources whose attribute is not part of a path are left out",
+                 LOG_TEXT("attribute", settings->group_by.resource_attribute),
+                 LOG_U64("resources", count));
 }
 
 static void hand_over_pieces(struct file_export *export)

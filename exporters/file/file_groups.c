@@ -147,7 +147,10 @@ static bool is_permanent(int error)
 static void refuse(const struct file_groups *groups, struct grouped_record *record,
                    const struct error *err, int error)
 {
-    log_error(groups->options.sink.label, "%s", err->text);
+    if (is_permanent(error))
+        log_error(log_component(groups->options.sink.label),
+                  "The file of a group cannot have this path. Rejecting data.",
+                  LOG_TEXT("error", err->text));
     record->record.verdict =
         is_permanent(error) ? verdict_of(GRPC_INVALID_ARGUMENT, "%s", err->text)
                             : verdict_try_later(GRPC_UNAVAILABLE, RETRY_AFTER_NS, "%s", err->text);

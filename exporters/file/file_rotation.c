@@ -75,7 +75,9 @@ static bool rename_to_backup(const struct rotation_settings *settings, const cha
             continue;
         if (rename(path, backup) == 0)
             return true;
-        log_error(label, "cannot rename %s to %s: %s", path, backup, strerror(errno));
+        log_error(log_component(label), "Cannot rename a file to rotate it; it goes on growing",
+                  LOG_TEXT("path", path), LOG_TEXT("backup", backup),
+                  LOG_TEXT("error", strerror(errno)));
         return false;
     }
 }
@@ -146,7 +148,8 @@ static void delete_old_backups(const struct rotation_settings *settings,
         char path[PATH_MAX * 2];
         snprintf(path, sizeof path, "%s/%s", name->directory, backups[i].entry);
         if (unlink(path) != 0)
-            log_warn(label, "cannot delete %s: %s", path, strerror(errno));
+            log_warn(log_component(label), "Cannot delete an old backup", LOG_TEXT("path", path),
+                     LOG_TEXT("error", strerror(errno)));
     }
     free(backups);
 }

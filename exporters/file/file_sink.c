@@ -188,8 +188,9 @@ static size_t write_vectors(int fd, struct iovec *vectors, int count)
 static void cut_half_record(struct file_sink *sink)
 {
     if (sink->regular && ftruncate(sink->fd, (off_t)sink->size_bytes) != 0)
-        log_error(sink->options.label, "cannot remove an incomplete record from %s: %s",
-                  sink->options.path, strerror(errno));
+        log_error(log_component(sink->options.label),
+                  "Cannot remove an incomplete record; the file has a broken line",
+                  LOG_TEXT("path", sink->options.path), LOG_TEXT("error", strerror(errno)));
 }
 
 /* Sets the verdicts of the records in [first, end), of which the first `written` bytes are in the
@@ -198,12 +199,9 @@ static void judge(struct file_sink *sink, struct file_record *first, const struc
                   size_t written, int error)
 {
     struct verdict failed = verdict_ok;
-    if (error != 0) {
+    if (error != 0)
         failed = verdict_try_later(GRPC_UNAVAILABLE, RETRY_AFTER_NS, "%s: %s", sink->options.path,
                                    strerror(error));
-        log_error(sink->options.label, "cannot write to %s: %s", sink->options.path,
-                  strerror(error));
-    }
     for (struct file_record *record = first; record != end; record = record->next) {
         size_t size = file_record_size(record);
         bool whole = error == 0 || size <= written;
@@ -228,7 +226,6 @@ static struct file_record *write_some(struct file_sink *sink, struct file_record
     size_t total = 0;
     int count = 0;
     if (!make_room(sink, file_record_size(first), &err)) {
-        log_error(sink->options.label, "%s", err.text);
         first->verdict = verdict_try_later(GRPC_UNAVAILABLE, RETRY_AFTER_NS, "%s", err.text);
         return first->next;
     }

@@ -183,10 +183,11 @@ static void note_share(struct label_limits *limits, struct slice service, uint64
         return;
     limits->is_told = true;
     limits->told_ns = now_ns;
-    log_warn(limits->label,
-             "more than %d labels and values within an hour: further ones of service \"%.*s\", and "
-             "of others that have more than %d, are sent as \"other\"",
-             ENTRIES_FREE, SLICE_ARG(service), SERVICE_ENTRIES);
+    log_warn(log_component(limits->label),
+             "Too many labels and values within an hour: further ones of this service, and of "
+             "others with more than service_limit, are sent as other",
+             LOG_U64("limit", ENTRIES_FREE), LOG_SLICE("service", service),
+             LOG_U64("service_limit", SERVICE_ENTRIES));
 }
 
 static void note_folded(const struct label_limits *limits, struct entry *of_label,
@@ -195,10 +196,10 @@ static void note_folded(const struct label_limits *limits, struct entry *of_labe
     if (of_label->is_folded)
         return;
     of_label->is_folded = true;
-    log_warn(limits->label,
-             "label \"%.*s\" of service \"%.*s\" has more than %llu values: further ones are sent "
-             "as \"other\"",
-             SLICE_ARG(label), SLICE_ARG(service), (unsigned long long)limits->max_values);
+    log_warn(log_component(limits->label),
+             "A label has more than max_values values: further ones are sent as other",
+             LOG_SLICE("label", label), LOG_SLICE("service", service),
+             LOG_U64("max_values", limits->max_values));
 }
 
 static uint64_t hash_of(const uint64_t *parts, size_t count)

@@ -182,8 +182,8 @@ static void note(struct attempt *attempt, struct push *push, const struct verdic
     free_push(push);
     if (verdict_is_ok(verdict))
         return;
-    log_error(attempt->shipment->delivery->node->component->label, "a profile was refused: %s",
-              verdict->text);
+    log_error(attempt->shipment->delivery->node->origin, "Pyroscope refused a profile",
+              LOG_TEXT("error", verdict->text));
     if (verdict_is_ok(&attempt->refused))
         attempt->refused = *verdict;
 }

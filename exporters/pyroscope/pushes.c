@@ -382,8 +382,10 @@ static void add_scope(struct pushes *pushes, const struct label_reader *reader,
     struct otlp_profile *profiles;
     series_labels_add_scope(&labels, reader, member(scope_profiles, SCOPE_PROFILES_SCOPE));
     if (labels.left_out > 0)
-        log_debug(pushes->options.label, "%zu labels of %.*s are left out: Pyroscope accepts %d",
-                  labels.left_out, SLICE_ARG(labels.service), SERIES_LABELS_MAX);
+        log_debug(log_component(pushes->options.label),
+                  "Labels are left out: Pyroscope does not accept more",
+                  LOG_U64("left_out", labels.left_out), LOG_SLICE("service", labels.service),
+                  LOG_U64("max_labels", SERIES_LABELS_MAX));
     struct slice series = encode_series(pushes, &labels);
     uint32_t count = read_profiles(pushes, scope_profiles, &profiles);
     for (uint32_t i = 0, siblings; i < count; i += siblings) {

@@ -288,7 +288,7 @@ static bool pyroscope_node_start(struct node *node, struct error *err)
     struct pyroscope_exporter *exporter = exporter_of(node->component);
     const struct pyroscope_settings *settings = node->component->settings;
     assert(exporter->target.headers && exporter->limits); /* init was called before */
-    struct client_options options = otlp_client_options(&settings->place, node->component->label);
+    struct client_options options = otlp_client_options(&settings->place, node->component);
     options.protocol = CLIENT_HTTP1;
     options.allow_h2 = true;
     options.proxy = settings->proxy;

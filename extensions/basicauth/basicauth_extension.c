@@ -155,7 +155,8 @@ static const struct basicauth_settings *settings_of(const struct basicauth_node 
 static void on_file_problem(void *context, uint32_t line, const char *problem)
 {
     const struct basicauth *basicauth = context;
-    log_warn(basicauth->component.label, "htpasswd::file: line %u is left out: %s", line, problem);
+    log_warn(log_component(basicauth->component.label), "A line of htpasswd::file is left out",
+             LOG_U64("line", line), LOG_TEXT("reason", problem));
 }
 
 static bool read_users(struct basicauth *basicauth, const struct htpasswd_settings *htpasswd,
@@ -243,7 +244,9 @@ static void on_change(struct watched_file *file, char *contents, size_t size)
     (void)size;
     set_value(file == &node->username_file ? &node->username : &node->password, contents);
     if (!make_authorization(node, &err))
-        log_error(file->label, "%s: %s; the last credentials stay in use", file->path, err.text);
+        log_error(log_component(file->label),
+                  "Cannot use the changed file; the last credentials stay in use",
+                  LOG_TEXT("path", file->path), LOG_TEXT("error", err.text));
 }
 
 /* Reads the file and watches it. Returns false, with err set, if it cannot be read. */

@@ -24,11 +24,13 @@
 #include "extensions/health_check/health_settings.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 
 struct health_check {
     struct component component;
     struct probe_server http, grpc;
-    char host[256]; /* that `http` listens on */
+    char host[256];                    /* that `http` listens on */
+    atomic_uint_least64_t up_since_ns; /* since 1970; 0: nobody has asked yet */
 };
 
 extern const struct component_type health_check_extension_type;
@@ -63,8 +65,15 @@ static bool is_ready(const struct health_check *health)
            PROCESS_RUNNING;
 }
 
+/* Returns the same time for every answer, though the clock may be set. */
+static uint64_t up_since(struct health_check *health, uint64_t up_ns)
+{
+    uint_least64_t known = 0, since = clock_wall_ns() - up_ns;
+    return atomic_compare_exchange_strong(&health->up_since_ns, &known, since) ? since : known;
+}
+
 /* The Collector's words. */
-static void print_status(const struct health_check *health, bool ready, struct text *out)
+static void print_status(struct health_check *health, bool ready, struct text *out)
 {
     const struct process *process = health->component.process;
     if (!ready) {
@@ -75,7 +84,7 @@ static void print_status(const struct health_check *health, bool ready, struct t
     }
     uint64_t up_ns = clock_monotonic_ns() - process->running_since_ns;
     text_append(out, "{\"status\":\"Server available\",\"upSince\":\"");
-    text_append_utc(out, clock_wall_ns() - up_ns);
+    text_append_utc(out, up_since(health, up_ns));
     text_append(out, "\",\"uptime\":\"");
     text_append_duration(out, up_ns);
     text_append(out, "\"}");
@@ -91,7 +100,7 @@ static bool on_head_v1(void *context, struct exchange *exchange)
 
 static void on_request_v1(void *context, struct exchange *exchange)
 {
-    const struct health_check *health = context;
+    struct health_check *health = context;
     const struct response_body *bodies = &settings_of(health)->response_body;
     bool ready = is_ready(health);
     const char *body = ready ? bodies->healthy : bodies->unhealthy;

@@ -62,8 +62,7 @@ static const struct field grpc_fields[] = {
                .fallback = "4", .min = "1", .max = "1024"),
     FIELD_UINT(grpc_server_settings, max_concurrent_streams,
                "Most concurrent requests on one connection; 0: 100.", .max = "100000"),
-    FIELD_UINT(grpc_server_settings, max_connections,
-               "Most connections at once; further ones wait in the kernel's queue; 0: 1024."),
+    FIELD_UINT(grpc_server_settings, max_connections, MAX_CONNECTIONS_HELP),
     FIELD_UINT(grpc_server_settings, max_connections_per_ip,
                "Most connections at once from one address, or one /64 of IPv6; further ones are "
                "closed; 0: no limit.",

@@ -276,8 +276,8 @@ static void print_logs(const struct page_source *source, struct document *docume
     if (!document->is_json)
         document_paragraph(document, "note",
                            "The last 100 warnings and errors of the log, newest first. A text "
-                           "that repeats is sampled, as in the log. Attempts that will be retried "
-                           "are information, and show as the status of their exporter.");
+                           "that repeats is sampled, as in the log. A backend that goes away has "
+                           "one line; whether it is back shows as the status of its exporter.");
 }
 
 /* ---- the process ---- */

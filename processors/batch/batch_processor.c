@@ -215,10 +215,10 @@ static void batch_node_stop(struct node *base)
     if (node->lost > 0) {
         atomic_fetch_add(&base->component->process->lost_items, node->lost);
         counter_add(node->dropped, base->worker->index, node->lost);
-        log_error(base->component->label,
-                  "Stopped with %" PRIu64
-                  " %s of pipeline %s that were not accepted by the next component. They are lost.",
-                  node->lost, signal_item_name(base->signal), base->pipeline);
+        log_error(base->origin,
+                  "Stopped with data that the next component had not accepted. It is lost. Raise "
+                  "--drain-timeout.",
+                  LOG_U64("dropped_items", node->lost));
     }
     profiles_merge_free(node->merge);
 }

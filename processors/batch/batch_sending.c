@@ -33,9 +33,10 @@ static void count_lost(const struct sent_batch *sent, const struct verdict *verd
         return;
     }
     counter_add(node->dropped, node->node.worker->index, sent->items);
-    log_warn(node->node.component->label,
-             "Sender failed. Dropping %" PRIu32 " %s of pipeline %s: %s", sent->items,
-             signal_item_name(node->node.signal), node->node.pipeline, verdict->text);
+    char error[VERDICT_ERROR_MAX];
+    log_warn(node->node.origin, "Sender failed. Dropping data.",
+             LOG_TEXT("error", verdict_print(verdict, error)),
+             LOG_U64("dropped_items", sent->items));
 }
 
 static void on_batch_settled(struct offer *offer, const struct verdict *verdict)

@@ -80,10 +80,10 @@ static void log_too_large(struct batch_node *node, uint32_t items)
 {
     uint64_t all = log_interval_add(&node->too_large, items, node->node.worker->now_ns);
     if (all > 0)
-        log_warn(node->node.component->label,
-                 "Requests larger than send_batch_max_size are sent: %s are split only between "
-                 "their resources (items: %llu)",
-                 signal_name(node->node.signal), (unsigned long long)all);
+        log_warn(node->node.origin,
+                 "Requests larger than send_batch_max_size are sent: this signal is split only "
+                 "between its resources",
+                 LOG_U64("items", all));
 }
 
 /* Returns how many items of the request go into the batch. When its parts may repeat no more

@@ -76,12 +76,13 @@ static void log_result(const struct detection *detection)
     const struct detected *detected = detection->detected;
     struct text attributes = {0};
     print_attributes(detected, &attributes);
-    log_info(detection->label, "detected resource information: %s",
-             detected->count > 0 ? text_string(&attributes) : "none");
+    log_info(
+        log_component(detection->label), "detected resource information",
+        LOG_TEXT("resource_attributes", detected->count > 0 ? text_string(&attributes) : "none"));
     if (detected->left_out > 0)
-        log_warn(detection->label,
-                 "%u detected attributes are left out: they are too large, too many or not UTF-8",
-                 detected->left_out);
+        log_warn(log_component(detection->label),
+                 "Detected attributes are left out: they are too large, too many or not UTF-8",
+                 LOG_U64("left_out", detected->left_out));
     text_deinit(&attributes);
 }
 
@@ -151,7 +152,8 @@ void detector_is_absent(struct detector_run *run, const char *why)
         detector_failed(run, &err);
         return;
     }
-    log_debug(run->label, "detector %s has no metadata: %s", run->type->name, why);
+    log_debug(log_component(run->label), "The detector has no metadata",
+              LOG_TEXT("detector", run->type->name), LOG_TEXT("reason", why));
     end_run(run, DETECTOR_ABSENT);
 }
 
@@ -160,8 +162,8 @@ static void note_failure(struct detector_run *run, const struct error *err)
     assert(err->text[0]); /* time_out sees by it that an attempt has failed */
     if (err != &run->err)
         run->err = *err;
-    log_warn(run->label, "failed to detect resource: detector %s: %s", run->type->name,
-             run->err.text);
+    log_warn(log_component(run->label), "failed to detect resource",
+             LOG_TEXT("detector", run->type->name), LOG_TEXT("error", run->err.text));
 }
 
 void detector_failed(struct detector_run *run, const struct error *err)
@@ -185,14 +187,16 @@ static void time_out(struct detector_run *run)
 {
     bool has_tried = run->err.text[0] != '\0';
     if (run->type->may_be_absent && !run->has_answered && !run->absence_is_failure && !has_tried) {
-        log_debug(run->label, "detector %s: no answer", run->type->name);
+        log_warn(log_component(run->label),
+                 "The detector got no answer within the timeout; it is left out",
+                 LOG_TEXT("detector", run->type->name));
         end_run(run, DETECTOR_ABSENT);
         return;
     }
     if (!has_tried)
         error_set(&run->err, "no answer within the timeout");
-    log_warn(run->label, "failed to detect resource: detector %s: gave up at the timeout: %s",
-             run->type->name, run->err.text);
+    log_warn(log_component(run->label), "failed to detect resource, gave up at the timeout",
+             LOG_TEXT("detector", run->type->name), LOG_TEXT("error", run->err.text));
     end_run(run, DETECTOR_FAILED);
 }
 

@@ -146,8 +146,9 @@ static bool take_later(struct ec2_state *state, const struct metadata_answer *an
     bool is_fine = answer->problem[0] == '\0';
     assert(state->step >= EC2_HOSTNAME);
     if (!is_fine)
-        log_warn(state->run->label, "detector ec2: failed to get the %s: %s", what[state->step],
-                 answer->problem);
+        log_warn(log_component(state->run->label), "failed to get a part of the metadata",
+                 LOG_TEXT("detector", "ec2"), LOG_TEXT("what", what[state->step]),
+                 LOG_TEXT("error", answer->problem));
     struct slice body = is_fine ? answer->body : (struct slice){0};
     if (state->step == EC2_HOSTNAME)
         return take_hostname(state, body);

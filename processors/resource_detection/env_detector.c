@@ -42,18 +42,9 @@ static bool read_pair(struct slice text, struct pair *out, struct error *err)
 /* Decodes the value in the manner of a URL's query. */
 static bool decode(struct slice value, struct text *out)
 {
-    for (size_t i = 0; i < value.size; i++) {
-        uint8_t c = value.data[i] == '+' ? ' ' : value.data[i];
-        if (c == '%') {
-            int code = text_percent_byte(slice_of(value.data + i, value.size - i));
-            if (code < 0)
-                return false;
-            c = (uint8_t)code;
-            i += 2;
-        }
-        text_append_slice(out, slice_of(&c, 1));
-    }
-    return true;
+    text_append_slice(out, value);
+    return text_decode_percent(slice_of(out->data, out->size), TEXT_PERCENT_PLUS_BLANK,
+                               (uint8_t *)out->data, out->size, &out->size);
 }
 
 static bool add_pair(const struct pair *pair, struct detected *found, struct error *err)

@@ -233,8 +233,9 @@ static void take(struct gcp_state *state, const struct metadata_answer *answer)
     if (!answer->problem[0])
         state->step->take(state->run, slice_trim(answer->body, SLICE_SPACES));
     else if (!state->step->may_be_missing)
-        log_warn(state->run->label, "detector gcp: failed to get %s: %s", state->step->path,
-                 answer->problem);
+        log_warn(log_component(state->run->label), "failed to get a part of the metadata",
+                 LOG_TEXT("detector", "gcp"), LOG_TEXT("path", state->step->path),
+                 LOG_TEXT("error", answer->problem));
 }
 
 static void on_value(struct gcp_state *state, const struct metadata_answer *answer)

@@ -139,7 +139,7 @@ static bool resource_detection_init(struct component *component, struct error *e
                                                   .on_done = on_first_done}};
     pthread_mutex_init(&self->lock, NULL);
     uv_sem_init(&first.done, 0);
-    log_info(component->label, "began detecting resource information");
+    log_info(log_component(component->label), "began detecting resource information");
     detect(&first);
     assert(first.detection.is_done && first.detection.detected);
     bool fine = !first.detection.must_fail;
@@ -178,8 +178,9 @@ static void on_refreshed(struct detection *detection)
     struct resource_detection *component = component_of(node->node.component);
     assert(component->refreshing == &node->node && worker_is_current(node->node.worker));
     if (detection->has_failed && component->newest->count > 0)
-        log_warn(component->component.label,
-                 "resource refresh failed; keeping previous snapshot: %s", detection->err.text);
+        log_warn(log_component(component->component.label),
+                 "resource refresh failed; keeping previous snapshot",
+                 LOG_TEXT("error", detection->err.text));
     else
         publish(component, detection->detected);
     set_refresh(node);

@@ -30,8 +30,8 @@ static void grow_slots(struct holds *holds)
     uint32_t count = holds->slot_count ? holds->slot_count * 2 : 16;
     holds->slots = memory_grow(holds->slots, count, sizeof *holds->slots);
     for (uint32_t i = holds->slot_count; i < count; i++)
-        holds->slots[i] =
-            (struct hold_slot){.generation = 1, .next_free = i + 1 < count ? i + 2 : 0};
+        holds->slots[i] = (struct hold_slot){.generation = holds->first_generation,
+                                             .next_free = i + 1 < count ? i + 2 : 0};
     holds->free_slot = holds->slot_count + 1;
     holds->slot_count = count;
 }
@@ -122,8 +122,10 @@ static void count_lost(struct hold *hold, const struct verdict *verdict)
         return;
     }
     counter_add(node->join->metrics.dropped_refused, node->node.worker->index, hold->items);
-    log_error(node->node.component->label, "Lost %" PRIu32 " held %s: %s: %s", hold->items,
-              signal_item_name(node->node.signal), grpc_code_name(verdict->code), verdict->text);
+    char error[VERDICT_ERROR_MAX];
+    log_error(node->node.origin, "Held data is lost: the next component refused it.",
+              LOG_TEXT("error", verdict_print(verdict, error)),
+              LOG_U64("dropped_items", hold->items));
 }
 
 static void on_offer_settled(struct offer *offer, const struct verdict *verdict)
@@ -292,6 +294,7 @@ enum hold_room holds_make_room(struct spanjoin_node *node, const struct batch *k
 void holds_init(struct spanjoin_node *node)
 {
     offers_init(&node->holds.offers, &node->node, send_next);
+    node->holds.first_generation = node->join->first_hold_generation;
 }
 
 static void line_up_all(struct holds *holds)

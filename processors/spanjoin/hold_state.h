@@ -53,9 +53,10 @@ struct hold_slot {
 struct holds {
     struct hold_slot *slots;
     uint32_t slot_count;
-    uint32_t free_slot;   /* index + 1; 0: none */
-    struct list waiting;  /* those that wait, oldest first */
-    struct list leaving;  /* those to be sent on, in this order */
+    uint32_t free_slot;        /* index + 1; 0: none */
+    uint32_t first_generation; /* of slots */
+    struct list waiting;       /* those that wait, oldest first */
+    struct list leaving;       /* those to be sent on, in this order */
     struct list working;  /* of struct leaving_job: large ones that jobs enrich, between `leaving`
                              and the next node */
     size_t leaving_bytes; /* of `leaving` and `working` */

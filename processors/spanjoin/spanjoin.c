@@ -1,5 +1,6 @@
 #include "processors/spanjoin/spanjoin.h"
 
+#include "config/diff.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/span_index.h"
@@ -122,8 +123,34 @@ static void make_gauges(struct component *component, struct spanjoin *join)
     text_deinit(&labels);
 }
 
-struct spanjoin *spanjoin_new(struct component *component)
+/* A reload replaces a component with equal settings if processors around it change: what it holds
+ * must not pass them in a new order. What it knows can stay. */
+static bool has_equal_settings(const struct spanjoin *join, const struct spanjoin *other)
 {
+    struct arena arena;
+    arena_init(&arena, NULL);
+    bool is_equal =
+        !config_fields_differ(&arena, spanjoin_fields, false, join->settings, other->settings);
+    arena_deinit(&arena);
+    return is_equal;
+}
+
+static struct span_index *make_index(const struct spanjoin *join, uint64_t spans,
+                                     const struct spanjoin *predecessor)
+{
+    const struct spanjoin_settings *settings = join->settings;
+    struct span_index_options options = {.max_spans = spans,
+                                         .window_ns = (uint64_t)settings->window,
+                                         .type_count = settings->type_count};
+    if (!predecessor || !has_equal_settings(join, predecessor))
+        return span_index_new(&options);
+    span_index_set_window(predecessor->index, options.window_ns);
+    return span_index_ref(predecessor->index);
+}
+
+struct spanjoin *spanjoin_new(struct component *component, struct spanjoin *predecessor)
+{
+    enum { HOLD_GENERATIONS = 1 << 24 };
     struct spanjoin *join = memory_zalloc(sizeof *join);
     const struct spanjoin_settings *settings = component->settings;
     uint64_t share = component->process->memory_limit_bytes / 8;
@@ -137,13 +164,13 @@ struct spanjoin *spanjoin_new(struct component *component)
     join->process = component->process;
     join->large_bytes = large_bytes;
     join->held.limit_bytes = (size_t)held << 20;
-    join->index =
-        span_index_new(&(struct span_index_options){.max_spans = spans,
-                                                    .window_ns = (uint64_t)settings->window,
-                                                    .type_count = settings->type_count});
+    join->index = make_index(join, spans, predecessor);
+    join->first_hold_generation =
+        predecessor ? predecessor->first_hold_generation + HOLD_GENERATIONS : 1;
     make_counters(component, &join->metrics);
     make_gauges(component, join);
-    log_info(component->label, "max_spans %" PRIu64 ", max_held_mib %" PRIu64, spans, held);
+    log_info(log_component(component->label), "The join is configured", LOG_U64("max_spans", spans),
+             LOG_U64("max_held_mib", held));
     return join;
 }
 
@@ -151,6 +178,6 @@ void spanjoin_unref(struct spanjoin *join)
 {
     if (!join || atomic_fetch_sub_explicit(&join->references, 1, memory_order_acq_rel) > 1)
         return;
-    span_index_free(join->index);
+    span_index_unref(join->index);
     free(join);
 }

@@ -48,11 +48,13 @@ struct spanjoin {
     atomic_uint references;
     const struct spanjoin_settings *settings;
     struct process *process;
-    struct span_index *index;
+    struct span_index *index; /* after a reload maybe shared with the component that it replaced */
     struct budget held;    /* memory of requests that wait, or are sent on and not accepted yet */
     struct budget leaving; /* the part of `held` that does not wait any more; no limit */
     struct spanjoin_metrics metrics;
-    size_t large_bytes; /* requests of this size or more are processed by jobs */
+    uint32_t first_hold_generation; /* so that holds of components that share an index have
+                                       different ids */
+    size_t large_bytes;             /* requests of this size or more are processed by jobs */
     _Atomic uint64_t requests;
     struct spanjoin_node *nodes[WORKERS_MAX][SIGNAL_OPENED_COUNT]; /* one row per worker */
 };
@@ -65,8 +67,9 @@ struct spanjoin_node {
     struct timer sweep; /* set on one node only */
 };
 
-/* Creates the state of a component, with one reference. */
-struct spanjoin *spanjoin_new(struct component *component);
+/* Creates the state of a component, with one reference. predecessor: of the component that it
+ * replaces; if it has the same settings, both share its index until it has drained. NULL: none. */
+struct spanjoin *spanjoin_new(struct component *component, struct spanjoin *predecessor);
 /* Drops a reference; the last one frees the state. */
 void spanjoin_unref(struct spanjoin *join);
 

@@ -344,8 +344,9 @@ static void spanjoin_node_stop(struct node *base)
     if (lost > 0) {
         atomic_fetch_add(&base->component->process->lost_items, lost);
         counter_add(node->join->metrics.dropped_stopped, base->worker->index, lost);
-        log_error(base->component->label, "Lost %" PRIu64 " held %s: the process ends", lost,
-                  signal_item_name(base->signal));
+        log_error(base->origin,
+                  "Held data is lost: it was not accepted before the end. Raise --drain-timeout.",
+                  LOG_U64("dropped_items", lost));
     }
 }
 
@@ -359,7 +360,9 @@ static bool spanjoin_init(struct component *component, struct error *err)
                              "is in %zu %s pipelines, but only one is allowed: samples would be "
                              "counted once for each",
                              component->pipeline_count[signal], signal_name((enum signal)signal));
-    component_of(component)->join = spanjoin_new(component);
+    struct component *predecessor = component->predecessor;
+    component_of(component)->join =
+        spanjoin_new(component, predecessor ? component_of(predecessor)->join : NULL);
     return true;
 }
 

@@ -128,7 +128,8 @@ static void report_unreadable(struct folder *folder, const FTSENT *entry)
 {
     struct error err;
     error_set(&err, "%s: %s", entry->fts_path, strerror(entry->fts_errno));
-    log_warn(folder->node->component->label, "%s", err.text);
+    log_warn(folder->node->origin, "Cannot read the folder or a file in it",
+             LOG_TEXT("error", err.text));
     if (entry->fts_level == FTS_ROOTLEVEL)
         status_source_fail(&folder->readable, STATUS_RECOVERABLE_ERROR, err.text);
 }
@@ -152,9 +153,9 @@ static void look(struct folder *folder)
     if (tree)
         fts_close(tree);
     if (files.count == FILES_MAX)
-        log_warn(folder->node->component->label,
-                 "%s has more than %d files: the others are read when these are gone",
-                 folder->settings->directory, FILES_MAX);
+        log_warn(folder->node->origin,
+                 "The folder has too many files: the others are read when the first are gone",
+                 LOG_TEXT("directory", folder->settings->directory), LOG_U64("limit", FILES_MAX));
     if (files.count > 0)
         qsort(files.items, files.count, sizeof *files.items, compare_files);
     free_files(&folder->files);
@@ -301,8 +302,9 @@ static void move_away(const struct folder *folder, const struct file *file)
         moved = move(file->path, to);
     }
     if (!moved)
-        log_error(folder->node->component->label, "%s: cannot be moved to %s: %s", file->path, to,
-                  strerror(errno));
+        log_error(folder->node->origin, "Cannot move a file that was read",
+                  LOG_TEXT("path", file->path), LOG_TEXT("to", to),
+                  LOG_TEXT("error", strerror(errno)));
 }
 
 /* Deletes or moves the file that was read. A file that has replaced it meanwhile stays, and is
@@ -314,8 +316,8 @@ static void put_away(const struct folder *folder, const struct file *file)
     if (folder->settings->after_reading == AFTER_MOVE)
         move_away(folder, file);
     else if (unlink(file->path) != 0)
-        log_error(folder->node->component->label, "%s: cannot be deleted: %s", file->path,
-                  strerror(errno));
+        log_error(folder->node->origin, "Cannot delete a file that was read",
+                  LOG_TEXT("path", file->path), LOG_TEXT("error", strerror(errno)));
 }
 
 static void finish_file(struct folder *folder, const struct verdict *verdict)
@@ -327,8 +329,8 @@ static void finish_file(struct folder *folder, const struct verdict *verdict)
                                                            : OUTCOME_FAILED;
     counter_add(folder->outcomes[outcome], folder->node->worker->index, 1);
     if (outcome == OUTCOME_REFUSED) {
-        log_warn(folder->node->component->label, "%s: %s; it will be read again later", file->path,
-                 verdict->text);
+        log_warn(folder->node->origin, "A file was refused; it will be read again later",
+                 LOG_TEXT("path", file->path), LOG_TEXT("error", verdict->text));
         folder->left = 0; /* the others would be refused, too */
         folder->refused = memory_strdup(file->path);
         folder->has_leftover = true;
@@ -338,7 +340,8 @@ static void finish_file(struct folder *folder, const struct verdict *verdict)
     if (outcome == OUTCOME_OK)
         put_away(folder, file);
     else
-        log_error(folder->node->component->label, "%s: %s", file->path, verdict->text);
+        log_error(folder->node->origin, "Cannot use a file", LOG_TEXT("path", file->path),
+                  LOG_TEXT("error", verdict->text));
 }
 
 static void go_on(struct folder *folder)
@@ -445,8 +448,9 @@ static void end_look(struct folder *folder)
         worker_set_timer(folder->node->worker, &folder->timer,
                          (uint64_t)folder->settings->interval);
     else
-        log_info(folder->node->component->label, "all %zu files of %s have been read",
-                 folder->files.count, folder->settings->directory);
+        log_info(folder->node->origin, "All files of the folder have been read",
+                 LOG_U64("files", folder->files.count),
+                 LOG_TEXT("directory", folder->settings->directory));
 }
 
 static void on_timer(struct timer *timer)

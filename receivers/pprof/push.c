@@ -210,8 +210,8 @@ void pusher_start(struct pusher *pusher, struct node *node)
         return;
     pusher->started = true;
     server_start(pusher->server);
-    log_info(pusher->component->label, "Starting HTTP server, endpoint: %s",
-             pusher->settings->endpoint);
+    log_info(log_component(pusher->component->label), "Starting HTTP server",
+             LOG_TEXT("endpoint", pusher->settings->endpoint));
 }
 
 void pusher_drain(struct pusher *pusher, struct node *node, void (*on_drained)(void *context),

@@ -102,9 +102,10 @@ static void fail(struct scrape *scrape, enum outcome outcome, const char *why)
     count(scrape, outcome);
     report(scrape, outcome, why);
     if (scrape->failures++ == 0)
-        log_warn(scraper_of(scrape)->node->component->label,
-                 "the profile %s of %s: %s; further failures are not logged until it works again",
-                 scrape_kind_names[scrape->kind], place->url, why);
+        log_warn(scraper_of(scrape)->node->origin,
+                 "Scraping failed. Further failures are not logged until it works again.",
+                 LOG_TEXT("profile", scrape_kind_names[scrape->kind]),
+                 LOG_TEXT("target", place->url), LOG_TEXT("error", why));
 }
 
 static void succeed(struct scrape *scrape)
@@ -113,9 +114,9 @@ static void succeed(struct scrape *scrape)
     count(scrape, OUTCOME_OK);
     status_source_succeed(&scrape->works);
     if (scrape->failures > 0)
-        log_info(scraper_of(scrape)->node->component->label,
-                 "the profile %s of %s works again after %" PRIu64 " failures",
-                 scrape_kind_names[scrape->kind], place->url, scrape->failures);
+        log_info(scraper_of(scrape)->node->origin, "Scraping works again.",
+                 LOG_TEXT("profile", scrape_kind_names[scrape->kind]),
+                 LOG_TEXT("target", place->url), LOG_U64("failed_attempts", scrape->failures));
     scrape->failures = 0;
     if (!scrape->delta)
         return;
@@ -423,7 +424,7 @@ static bool start_target(struct target *target, uint64_t delay_ns, struct error 
     struct scraper *scraper = target->scraper;
     const struct scrape_settings *settings = scraper->settings;
     const struct endpoint *place = &target->settings->place;
-    struct client_options options = otlp_client_options(place, scraper->node->component->label);
+    struct client_options options = otlp_client_options(place, scraper->node->component);
     options.protocol = CLIENT_HTTP1;
     options.allow_h2 = true;
     options.tls = place->scheme == ENDPOINT_HTTPS ? &settings->tls : NULL;

@@ -189,21 +189,9 @@ static bool unescape(struct slice text, struct arena *arena, struct slice *out)
         (!memchr(text.data, '%', text.size) && !memchr(text.data, '+', text.size)))
         return true;
     uint8_t *to = arena_alloc(arena, text.size);
-    size_t size = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        uint8_t c = text.data[i];
-        if (c == '%') {
-            int byte = text_percent_byte(slice_of(text.data + i, text.size - i));
-            if (byte < 0)
-                return false;
-            c = (uint8_t)byte;
-            i += 2;
-        } else if (c == '+') {
-            c = ' ';
-        }
-        to[size++] = c;
-    }
-    assert(size <= text.size);
+    size_t size;
+    if (!text_decode_percent(text, TEXT_PERCENT_PLUS_BLANK, to, text.size, &size))
+        return false;
     *out = slice_of(to, size);
     return true;
 }

@@ -545,8 +545,8 @@ static bool pyroscope_node_start(struct node *node, struct error *err)
         return true;
     receiver->started = true;
     server_start(receiver->server);
-    log_info(node->component->label, "Starting HTTP server, endpoint: %s",
-             settings_of(receiver)->endpoint);
+    log_info(node->origin, "Starting HTTP server",
+             LOG_TEXT("endpoint", settings_of(receiver)->endpoint));
     return true;
 }
 

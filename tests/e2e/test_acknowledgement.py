@@ -67,7 +67,7 @@ class QueueInMemoryTest(unittest.TestCase):
                 self.assertTrue(client.succeeded(client.export("http", profcol.address("http"), span(number))))
             self.assertEqual(profcol.stop(), 1)
             self.assertRegex(profcol.log(), r"--drain-timeout")
-            dropped = re.findall(r"Dropping data.*dropped_items: (\d+)", profcol.log())
+            dropped = re.findall(r"Dropping data.*\"dropped_items\": (\d+)", profcol.log())
             self.assertEqual(sum(map(int, dropped)), 7)
 
     def test_queue_full(self):

@@ -213,7 +213,7 @@ class AttacksTest(unittest.TestCase):
                 crowd = []
                 for i in range(200):
                     crowd.append(socket.create_connection(("127.0.0.1", profcol.ports["grpc" if i % 2 else "http"])))
-                profcol.wait_for_log("cannot accept a connection: \\d+ descriptors are in use")
+                profcol.wait_for_log("Cannot accept a connection: the other descriptors are reserved")
                 self.assertGreater(profcol.metric("profcol_server_connections"), 10)
                 good.send()
                 for signal in ("traces", "profiles"):
@@ -337,12 +337,29 @@ class CrowdsTest(unittest.TestCase):
     def test_a_full_listener_says_so(self):
         with server.Profcol(FLOODED.replace("http: {endpoint", "http: {max_connections: 3, endpoint")) as profcol:
             crowd = [socket.create_connection(("127.0.0.1", profcol.ports["http"]), 20) for _ in range(4)]
-            profcol.wait_for_log(r"max_connections is reached \(3\): new clients wait")
+            profcol.wait_for_log(r'max_connections is reached: new clients wait.*"max_connections": 3')
             crowd[0].close()
             crowd[3].sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
             self.assertTrue(crowd[3].recv(4096).startswith(b"HTTP/1.1 404"))
             for connection in crowd:
                 connection.close()
+
+    def test_failed_tls_handshakes_are_logged_in_sum(self):
+        made = certificates.Certificates(self.enterContext(tempfile.TemporaryDirectory()))
+        listener = f"tls: {{cert_file: {made.server[0]}, key_file: {made.server[1]}}}, endpoint"
+        with server.Profcol(FLOODED.replace("http: {endpoint", "http: {" + listener), arguments=["--workers", "1"]) as profcol:
+            with socket.create_connection(("127.0.0.1", profcol.ports["http"]), 20):
+                pass                         # a probe: nothing to log
+            for request in [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"] + 49 * [b"nonsense\r\n\r\n"]:
+                with socket.create_connection(("127.0.0.1", profcol.ports["http"]), 20) as connection:
+                    connection.sendall(request)
+                    answer = connection.recv(4096)
+                    self.assertEqual(answer.startswith(b"HTTP/1.0 400 Bad Request\r\n"), request.startswith(b"GET"))
+            server.wait_until(lambda: profcol.metric("profcol_server_connections_closed", reason="tls_failed") >= 50,
+                              what="connections are closed")
+            profcol.wait_for_log(r'TLS handshakes of clients failed.*"tls: the client sent an HTTP request without TLS".*'
+                                 r'"failed_handshakes": 1, "last_address": "127\.0\.0\.1"')
+            self.assertLess(len(re.findall("handshakes of clients failed", profcol.log())), 5)
 
     def test_connections_of_one_address(self):
         limit = "max_connections_per_ip: 5, endpoint"
@@ -352,8 +369,8 @@ class CrowdsTest(unittest.TestCase):
             crowd = [socket.create_connection(("127.0.0.1", profcol.ports["http"]), 20) for _ in range(50)]
             server.wait_until(lambda: profcol.metric("profcol_server_connections_closed", reason="per_ip") >= 40,
                               what="connections are closed")
-            profcol.wait_for_log(r"max_connections_per_ip \(5\).*127\.0\.0\.1")
-            self.assertLess(len(re.findall("max_connections_per_ip", profcol.log())), 5)
+            profcol.wait_for_log(r'max_connections_per_ip": 5.*127\.0\.0\.1')
+            self.assertLess(len(re.findall("had reached max_connections_per_ip", profcol.log())), 5)
             for connection in crowd:
                 connection.close()
             good.send()

@@ -168,6 +168,22 @@ class StopTest(unittest.TestCase):
                     self.assertIn("Dropping data", profcol.log())
                 self.assertEqual(names(healthy), expected_names(range(self.ITEMS)))
 
+    def test_further_signals_change_nothing(self):
+        """As in the Collector, signals during the drain are ignored: everything is delivered."""
+        with Held() as healthy:
+            with server.Profcol(config({"otlp_http/healthy": http_exporter(healthy)}, {})) as profcol:
+                healthy.hold()
+                self.send(profcol)
+                profcol.signal(signal.SIGTERM)
+                profcol.wait_for_log("Starting shutdown")
+                for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                    profcol.signal(number)
+                self.assertIsNone(profcol.process.poll(), "still draining")
+                healthy.release()
+                self.assertEqual(profcol.stop(), 0)
+                self.assertEqual(profcol.log().count("Received signal from OS"), 1)
+            self.assertEqual(names(healthy), expected_names(range(self.ITEMS)))
+
     def test_nothing_remains_in_the_dead_branch(self):
         """Without retries the data of the dead branch was already dropped, as configured. The stop does not count it as
         a failure."""

@@ -63,7 +63,7 @@ class Count(unittest.TestCase):
             wanted = {(f"/{i % 2}", f"service {n}"): 3 - i for n in range(3) for i in range(2)}
             server.wait_until(lambda: counted(counts, "spans") == wanted, what="all counts")
             server.wait_until(lambda: len(data.accepted("traces")) == 3, what="the traces")
-            self.assertEqual(process.metric("otelcol_exporter_sent_metric_points", exporter="otlp_grpc/counts"), 6)
+            server.wait_until(lambda: process.metric("otelcol_exporter_sent_metric_points", exporter="otlp_grpc/counts") == 6, what="the sent points")
 
     def test_samples(self):
         request = make.profiles([{"values": [1], "attributes": {"thread": name}} for name in "abab"] + [{"values": [1]}])

@@ -11,7 +11,7 @@ import yaml
 SOURCE = pathlib.Path(os.environ["PROFCOL_SOURCE"])
 sys.path.insert(0, str(SOURCE))
 
-from tests.oracle import log_calls, testing
+from tests.oracle import error_texts, log_messages, testing
 
 DOCS = SOURCE / "docs"
 LINK = re.compile(r"\[(?:[^][]|\[[^][]*\])*\]\(([^()\s]+)\)")
@@ -94,7 +94,7 @@ class AlertsTest(unittest.TestCase):
         return found
 
     def test_metrics_of_the_sources_are_documented(self):
-        text = "".join(path.read_text() for folder in log_calls.FOLDERS for path in (SOURCE / folder).rglob("*.c"))
+        text = "".join(path.read_text() for folder in error_texts.FOLDERS for path in (SOURCE / folder).rglob("*.c"))
         page = (DOCS / "metrics.md").read_text()
         missing = [name for name in sorted(set(re.findall(r'"((?:otelcol|profcol)_[a-z_]+(?:%s)?)"', text)))
                    if f"`{name.replace('%s', '{items}')}`" not in page and not name.endswith("_")]
@@ -122,10 +122,6 @@ class AlertsTest(unittest.TestCase):
         self.assertEqual(set(re.findall(r"`(Profcol\w+)`", page)), {rule["alert"] for rule in rules})
 
 
-# Texts of other modules, without words of the call itself: the page has a sentence below each table.
-ONLY_AN_ERROR = {"…"}
-# Components whose output is the log.
-OUTPUT = {"exporters/debug_exporter.c"}
 # Errors of requests that name the part that is wrong are not listed one by one.
 FORMATS = re.compile(r"^(receivers/(pyroscope|pprof)/|extensions/health_check/|core/pipeline/otlp_request.c)")
 
@@ -146,14 +142,12 @@ class TroubleshootingTest(unittest.TestCase):
 
     def setUp(self):
         self.page = (DOCS / "troubleshooting.md").read_text()
-        self.logged = {(level, text.replace("`", "")): f"{path}:{line}"
-                       for level, path, line, text in log_calls.messages()
-                       if str(path) not in OUTPUT and text not in ONLY_AN_ERROR}
+        self.logged = {(message.level, message.text.replace("`", "")): message.place for message in log_messages.every(SOURCE)}
 
     def test_it_has_every_warning_and_error(self):
         known = first_cells(section(self.page, "Log messages"))
         self.assertGreater(len(self.logged), 40)
-        missing = [f"{where}: {text}" for (level, text), where in self.logged.items() if level != "info" and text not in known]
+        missing = [f"{where}: {text}" for (level, text), where in self.logged.items() if level in ("warn", "error") and text not in known]
         self.assertEqual(missing, [], "add a row to docs/troubleshooting.md")
 
     def test_what_it_has_is_in_the_program(self):
@@ -167,7 +161,7 @@ class TroubleshootingTest(unittest.TestCase):
 
     def test_it_has_the_errors_of_the_pipeline(self):
         known = first_cells(section(self.page, "Errors"))
-        missing = [f"{path}:{line}: {text}" for path, line, _, text in log_calls.calls("verdict_of|verdict_try_later")
+        missing = [f"{path}:{line}: {text}" for path, line, _, text in error_texts.calls("verdict_of|verdict_try_later")
                    if re.search("[a-z]", text) and not FORMATS.match(str(path))
                    and not any(text in code for code in known)]
         self.assertEqual(missing, [], "add a row to docs/troubleshooting.md")

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import unittest
+import urllib.request
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
@@ -34,7 +35,10 @@ exporters:
   pyroscope: {endpoint: "http://localhost:PUSH_PORT"}
   file: {path: "@dir@/traces.json"}
   debug: {verbosity: detailed}
+extensions:
+  pprof: {endpoint: "localhost:@pprof@", mutex_profile_fraction: 1}
 service:
+  extensions: [pprof]
   pipelines:
     traces: {receivers: [otlp], processors: [spanjoin, batch], exporters: [otlp_grpc, otlp_http, file, debug]}
     profiles: {receivers: [otlp], processors: [spanjoin, batch], exporters: [pyroscope, debug]}
@@ -71,6 +75,9 @@ class HardenedTest(unittest.TestCase):
                 for one in grpc, http, push:
                     one.wait(1)
                 self.assertGreater(profcol.metric("otelcol_receiver_accepted_spans"), 0)
+                for profile in "profile?seconds=1", "heap", "mutex":
+                    with urllib.request.urlopen(f"{profcol.url('pprof')}/debug/pprof/{profile}", timeout=60) as answer:
+                        self.assertEqual(answer.read(2), b"\x1f\x8b")
             self.assertEqual(push.problems, [])
 
     def test_anything_else_is_not(self):

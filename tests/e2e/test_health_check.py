@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 import urllib.error
 import urllib.request
@@ -12,7 +13,7 @@ import grpc
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import backend, client, make, server, testing
+from tests.oracle import backend, certificates, client, make, server, testing
 
 CONFIG = """
 receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}}}}
@@ -79,6 +80,7 @@ class HealthCheck(unittest.TestCase):
             self.assertEqual(answer["status"], "Server available")
             self.assertRegex(answer["upSince"], r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z$")
             self.assertRegex(answer["uptime"], r"^[0-9.hm]+s$")
+            self.assertEqual({json.loads(get(url)[2])["upSince"] for _ in range(5)}, {answer["upSince"]})
             self.assertEqual(get(url + "/any/path", "POST")[0], 200)
             words = "http://" + profcol.address("words")
             self.assertEqual(get(words + "/ready"), (200, "text/plain; charset=utf-8", "yes\n"))
@@ -191,11 +193,30 @@ class HealthCheck(unittest.TestCase):
             self.assertEqual(component("traces/b", "receiver:otlp")["status"], "StatusOK")
             profcol.kill()
 
+    def test_tls_and_sockets(self):
+        with tempfile.TemporaryDirectory() as directory:
+            made = certificates.Certificates(directory)
+            files = f"cert_file: {made.server[0]}, key_file: {made.server[1]}"
+            path = os.path.join(directory, "health.sock")
+            text = (CONFIG.replace("health_check: {", f"health_check: {{tls: {{{files}}}, ", 1)
+                    .replace("extensions:", "extensions:\n  health_check/socket: {transport: unix, path: /ready, "
+                             f"endpoint: \"{path}\"}}", 1).replace("[health_check,", "[health_check/socket, health_check,"))
+            with server.Profcol(text, listen=LISTEN) as profcol:
+                place = profcol.address("health")
+                server.wait_until(lambda: healthcheck(f"https://{place}", "--ca-file", made.ca).returncode == 0, what="the start")
+                self.assertEqual(healthcheck("--skip-verify", f"https://{place}/").stderr, "")
+                self.assertIn(f"Error: https://{place}/: tls: certificate: ", healthcheck(f"https://{place}/").stderr)
+                self.assertIn("status 400 Bad Request; the port expects TLS: write https://", healthcheck(place).stderr)
+                self.assertEqual(healthcheck(f"unix://{path}:/ready").stderr, "")
+                self.assertEqual(healthcheck(f"unix:{path}:/ready").returncode, 0)
+                self.assertIn("status 404", healthcheck(f"unix://{path}").stderr)
+        self.assertIn("No such file or directory", healthcheck(f"unix://{path}").stderr)
+        self.assertIn("File name too long", healthcheck("unix:///" + 200 * "a").stderr)
+
     def test_nobody_answers(self):
         result = healthcheck("http://127.0.0.1:1/")
         self.assertEqual(result.returncode, 1)
         self.assertIn("Error: http://127.0.0.1:1/: Connection refused", result.stderr)
-        self.assertIn("only http:// is supported", healthcheck("https://localhost/").stderr)
         self.assertIn("http://localhost: ", healthcheck("localhost").stderr)
 
 

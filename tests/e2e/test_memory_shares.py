@@ -2,11 +2,15 @@
 docs/architecture.md, Limits, says how much each may hold.
 """
 
+import collections
 import contextlib
 import os
 import sys
 import tempfile
+import threading
 import unittest
+
+import grpc
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
@@ -97,6 +101,35 @@ class MemorySharesTest(unittest.TestCase):
             server.wait_until(lambda: profcol.metric("profcol_budget_used_bytes") > BUDGET * 9 // 10, 30, "the hogs have all they get")
             self.send_all(profcol, 110)
             self.assertGreater(profcol.metric("profcol_exporter_held_bytes", exporter="otlp_http"), BUDGET // 16)
+
+    def test_clients_that_try_again_at_once(self):
+        """Eight connections of a gRPC client, 16 requests of 3 MB each at a time: every refusal is a status with a delay."""
+        body = span(1, 3_000_000).SerializeToString()
+        answers, stop = collections.Counter(), threading.Event()
+
+        def send(call):
+            while not stop.is_set():
+                try:
+                    call(body, timeout=60)
+                except grpc.RpcError as error:
+                    answers[error.code(), "grpc-status-details-bin" in dict(error.trailing_metadata() or ())] += 1
+
+        with self.run_profcol(2) as profcol, contextlib.ExitStack() as stack:
+            calls = [stack.enter_context(grpc.insecure_channel(profcol.address("grpc"), [("grpc.use_local_subchannel_pool", 1)]))
+                     .unary_unary(client.TRACE_SERVICE) for _ in range(8)]
+            threads = [threading.Thread(target=send, args=(call,)) for call in calls for _ in range(16)]
+            for thread in threads:
+                thread.start()
+            try:
+                server.wait_until(lambda: sum(answers.values()) > 3000, 60, "refusals")
+            finally:
+                stop.set()
+                for thread in threads:
+                    thread.join()
+            self.assertEqual(profcol.metric("profcol_server_connections_closed", reason="flood") or 0, 0)
+        self.assertGreater(answers.pop((grpc.StatusCode.RESOURCE_EXHAUSTED, True)), 1000)
+        answers.pop((grpc.StatusCode.UNAVAILABLE, True), None)      # the queue is full
+        self.assertEqual(answers, {})
 
 
 if __name__ == "__main__":

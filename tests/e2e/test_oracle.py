@@ -707,13 +707,19 @@ class ServerTest(unittest.TestCase):
         with self.assertRaisesRegex(server.Failed, "(?s)exit code 1.*bad configuration"):
             server.Profcol("port=@grpc@ \n", binary=binary, metrics=False).start()
 
-    def test_taken_port_is_tried_again(self):
-        counter = os.path.join(self.enterContext(tempfile.TemporaryDirectory()), "tries")
-        binary = self.script(f"echo x >> {counter}; echo 'bind: Address already in use' >&2; exit 1\n")
-        with self.assertRaises(server.Failed):
-            server.Profcol("port=@grpc@ \n", binary=binary, metrics=False).start()
-        with open(counter, encoding="utf-8") as file:
-            self.assertEqual(len(file.read().split()), 5)
+    def test_port_is_nobody_elses(self):
+        ports = [server.free_port() for _ in range(100)]
+        self.assertEqual(len(set(ports)), 100)
+        for port in ports:
+            self.assertFalse(server.accepts(port))
+        for port in ports[:3]:
+            with socket.socket() as listener:
+                with self.assertRaises(OSError):    # a server that wants it must set SO_REUSEADDR
+                    listener.bind(("127.0.0.1", port))
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind(("127.0.0.1", port))
+                listener.listen()
+                self.assertTrue(server.accepts(port))
 
 
 if __name__ == "__main__":

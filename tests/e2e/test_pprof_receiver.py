@@ -286,9 +286,9 @@ class TargetTest(unittest.TestCase):
                 self.assertEqual(scrapes(process, "skipped", target=good.url), 0)
                 self.assertGreaterEqual(scrapes(process, "ok", target=good.url), 5)
                 log = process.log()
-                self.assertEqual(log.count(f"the profile mutex of {dead}: "), 1)
-                self.assertIn(f"the profile mutex of {ill.url}: answered with status 503: busy; further failures are not logged until it works again", log)
-                self.assertIn(f"the profile mutex of {ill.url} works again after 3 failures", log)
+                self.assertEqual(log.count(f'"profile": "mutex", "target": "{dead}", "error"'), 1)
+                self.assertIn(f'"profile": "mutex", "target": "{ill.url}", "error": "answered with status 503: busy"', log)
+                self.assertIn(f'"profile": "mutex", "target": "{ill.url}", "failed_attempts": 3', log)
                 process.stop()
                 have, _ = totals_of(written(process))
         self.assertEqual(have, uploads.pprof_totals(gain(base), "shop", "mutex")[0])
@@ -381,7 +381,7 @@ class FilesTest(unittest.TestCase):
         pattern = r"/(?<service>[^/]+)/(?:(?<trace_id>[0-9a-f]{32})-(?<span_id>[0-9a-f]{16})|x)\.pb(\.gz)?$"
         more = f"watch: false, pattern: '{pattern}', labels: {{service_name: no, env: dev}}"
         with plain_profcol(self.receiver(more)) as process:
-            process.wait_for_log("all 2 files of .* have been read")
+            process.wait_for_log('All files of the folder have been read.*"files": 2')
             messages = {resource_of(message)["service.name"]: message for message in written(process)}
         self.assertEqual(set(messages), {"shop", "other"})
         self.assertEqual(resource_of(messages["shop"])["env"], "dev")
@@ -466,7 +466,7 @@ class FilesTest(unittest.TestCase):
         (self.folder / "link").symlink_to("real")
         self.folder = self.folder / "link"
         with plain_profcol(self.receiver("watch: false")) as process:
-            process.wait_for_log("all 1 files")
+            process.wait_for_log('All files of the folder have been read.*"files": 1')
             self.assertEqual(self.files(process, "ok"), 1)
 
     def test_recording_of_java(self):
@@ -474,7 +474,7 @@ class FilesTest(unittest.TestCase):
         self.assertTrue(recordings)
         self.put("x.jfr", recordings[0].read_bytes())
         with plain_profcol(self.receiver("watch: false")) as process:
-            process.wait_for_log("all 1 files")
+            process.wait_for_log('All files of the folder have been read.*"files": 1')
             totals = uploads.totals_of_otlp(written(process)[0])
         with open(DATA.parent / "jfr" / "expected.txt", encoding="utf-8") as file:
             name = f"pyroscope/async-profiler/files/{recordings[0].name} "

@@ -180,7 +180,7 @@ class PyroscopeExporterTest(unittest.TestCase):
                 values[dict(labels)["user"]] += value
             self.assertEqual(len(values), 11)
             self.assertEqual(values["other"], 40)
-            self.assertEqual(profcol.log().count("has more than 10 values"), 1)
+            self.assertEqual(profcol.log().count("A label has more than max_values values"), 1)
 
     def test_too_many_labels_of_a_service(self):
         """Memory for labels is limited. The log names the service whose new values are then folded."""
@@ -190,7 +190,7 @@ class PyroscopeExporterTest(unittest.TestCase):
             built.sample(values=(1,), attributes={f"k{i}": "v"})
         with backend.Backend() as sink, server.Profcol(to(sink)) as profcol:
             send(profcol, built.request)
-            profcol.wait_for_log('labels and values within an hour: further ones of service .*shop')
+            profcol.wait_for_log('labels and values within an hour: further ones of this service.*shop')
             self.assertEqual(profcol.stop(), 0)
             self.assertEqual(profcol.log().count("labels and values within an hour"), 1)
 
@@ -252,7 +252,7 @@ class PyroscopeExporterTest(unittest.TestCase):
                 self.assertEqual(len(fake.pushes()), 1 if again else 0)
                 self.assertEqual(fake.problems, [])
                 if not again:
-                    self.assertIn("a profile was refused", profcol.log())
+                    self.assertIn("Pyroscope refused a profile", profcol.log())
 
     def test_any_number_of_sample_types(self):
         kinds = [(f"kind{i}", "count") for i in range(150)]

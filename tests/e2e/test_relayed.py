@@ -194,8 +194,8 @@ class RelayedTest(unittest.TestCase):
                     self.assertTrue(client.succeeded(client.export("grpc", process.address("grpc"), request("a"))))
                 server.wait_until(lambda: "line 0" in process.log(), what="the debug output")
                 text = process.log()
-            self.assertIn("Metrics {resource metrics: 1, data points: 1}", text)
-            self.assertIn("Logs {resource logs: 1, log records: 1}", text)
+            self.assertIn('"resource metrics": 1, "data points": 1}', text)
+            self.assertIn('"resource logs": 1, "log records": 1}', text)
             lines = pathlib.Path(folder, "out.jsonl").read_text().splitlines()
             self.assertEqual([canonical.decode(lines[0], "metrics", "json"), canonical.decode(lines[1], "logs", "json")],
                              [metrics("a"), logs("a")])

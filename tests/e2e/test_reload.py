@@ -52,9 +52,10 @@ class Reloading(server.Profcol):
 class Loading(unittest.TestCase):
     def test_a_bad_file_changes_nothing_and_says_so(self):
         with Reloading(CONFIG) as profcol:
+            profcol.wait_for_log("Everything is ready")     # the listeners are open before it
             self.assertEqual(profcol.metric("profcol_config_last_reload_successful"), 1)
             profcol.reload(BAD, "refused")
-            profcol.wait_for_log(r"config\.yaml:3:\d+: error: processors::batch::timeout: ")
+            profcol.wait_for_log(r'config\.yaml:3:\d+", "error": "processors::batch::timeout: ')
             self.assertEqual(profcol.metric("profcol_config_last_reload_successful"), 0)
             self.assertIn('"configuration"', profcol.health())
             self.assertIn("StatusRecoverableError", profcol.health())
@@ -89,6 +90,15 @@ class Loading(unittest.TestCase):
                 link.rename(profcol.config_path)
                 server.wait_until(lambda r=result, c=count: profcol.count(r) == c, what=f"the link to {target}")
 
+    def test_a_pipe_that_nobody_writes_to_does_not_hold_up_the_end(self):
+        with Reloading(CONFIG) as profcol:
+            profcol.config_path.unlink()
+            os.mkfifo(profcol.config_path)
+            profcol.signal(signal.SIGHUP)
+            server.wait_until(lambda: profcol.count("refused") == 1, 60, "the reload")
+            profcol.wait_for_log("unable to read the file .*: Connection timed out")
+            profcol.stop()
+
     def test_sighup_without_watch_only(self):
         with Reloading(CONFIG) as profcol:
             profcol.write(BAD)
@@ -103,6 +113,13 @@ exporters:
   otlp_http: {endpoint: "http://127.0.0.1:@backend@", sending_queue: {queue_size: 1000}, retry_on_failure: {initial_interval: 50ms, max_interval: 200ms}}
   file: {path: "@dir@/out"}
 service: {pipelines: {traces: {receivers: [otlp], processors: [batch], exporters: [otlp_http]}}}
+"""
+JOIN = """
+receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}}}}
+processors: {batch: {timeout: 10ms}, resource: {attributes: [{key: a, value: b, action: upsert}]}, spanjoin: {}}
+exporters: {nop: }
+service: {pipelines: {traces: {receivers: [otlp], processors: [spanjoin, batch], exporters: [nop]},
+                      profiles: {receivers: [otlp], processors: [spanjoin], exporters: [nop]}}}
 """
 OTHER_QUEUE = EXPORTER.replace("queue_size: 1000", "queue_size: 2000")
 BOTH = EXPORTER.replace("exporters: [otlp_http]", "exporters: [otlp_http, file]")
@@ -132,22 +149,51 @@ class Applying(unittest.TestCase):
     def start(self, config, **options):
         return Reloading(config, listen=["grpc", "metrics"], **options)
 
-    def test_a_replaced_exporter_delivers_its_queue(self):
-        """The backend comes back after two reloads. The second one brings the first settings, but not the first exporter."""
-        with self.start(EXPORTER) as profcol:
-            for numbers, text in (((0, 1), OTHER_QUEUE), ((2, 3), EXPORTER)):
-                self.send(profcol, *numbers)
-                self.queued(profcol)
-                profcol.reload(text, "applied")
-                self.queued(profcol, False)
-            self.send(profcol, 4)
-            self.assertEqual(profcol.metric("profcol_config_retired_components"), 2)
+    def queue_size(self, profcol):
+        return profcol.metric("otelcol_exporter_queue_size", exporter="otlp_http")
+
+    def test_the_queue_goes_on_with_the_exporter_that_replaces_it(self):
+        """As when a wrong address is corrected."""
+        nowhere = self.enterContext(socket.socket())
+        nowhere.bind(("127.0.0.1", 0))      # so nobody else gets the port, and nobody listens
+        dead = EXPORTER.replace("@backend@", str(nowhere.getsockname()[1]))
+        with self.start(dead) as profcol, backend.Backend("http") as target:
+            self.send(profcol, 0, 1)
+            self.queued(profcol)
+            profcol.reload(dead.replace("queue_size: 1000", "queue_size: 2000"), "applied")
+            self.drained(profcol)
+            self.queued(profcol)
+            self.send(profcol, 2)
+            profcol.reload(EXPORTER.replace("127.0.0.1:@backend@", target.address), "applied")
+            target.wait_for_items("traces", 3)
+            self.drained(profcol)
+            self.assertEqual(pipelines.names(target), pipelines.expected_names(range(3)))
+            self.assertEqual(profcol.metric("otelcol_exporter_sent_spans", exporter="otlp_http"), 3)
+            self.assertEqual(profcol.metric("otelcol_exporter_queue_capacity", exporter="otlp_http"), 1000)
+            self.assertEqual(self.queue_size(profcol), 0)
+
+    def test_what_the_new_queue_has_no_room_for_stays_with_the_old_exporter(self):
+        config = EXPORTER.replace("processors: [batch]", "processors: []")
+        with self.start(config) as profcol:
+            self.send(profcol, *range(5))
+            profcol.reload(config.replace("queue_size: 1000", "queue_size: 2"), "applied")
+            server.wait_until(lambda: self.queue_size(profcol) == 2, what="a full queue")
+            self.assertEqual(profcol.metric("profcol_config_retired_components"), 1)
             with backend.Backend("http", port=profcol.ports["backend"]) as target:
                 self.drained(profcol)
                 target.wait_for_items("traces", 5)
                 self.assertEqual(pipelines.names(target), pipelines.expected_names(range(5)))
-            self.assertEqual(profcol.metric("otelcol_exporter_sent_spans", exporter="otlp_http"), 5)
-            self.assertEqual(profcol.metric("otelcol_exporter_queue_capacity", exporter="otlp_http"), 1000)
+
+    def test_an_exporter_that_is_removed_delivers_its_queue(self):
+        with self.start(EXPORTER) as profcol:
+            self.send(profcol, 0, 1)
+            self.queued(profcol)
+            profcol.reload(FILE, "applied")
+            self.send(profcol, 2)
+            self.assertGreater(profcol.metric("profcol_config_retired_components"), 0)
+            with backend.Backend("http", port=profcol.ports["backend"]) as target:
+                self.drained(profcol)
+                self.assertEqual(pipelines.names(target), pipelines.expected_names([0, 1]))
 
     def test_data_that_waits_at_a_branch(self):
         """Without a queue, `batch` keeps the data, which is acknowledged. Its exporter is replaced, and then removed."""
@@ -203,7 +249,7 @@ class Applying(unittest.TestCase):
                 profcol.reload(text, "applied")
             self.send(profcol, 3)
             profcol.stop()
-            self.assertIn("acknowledged spans and samples are lost", profcol.log())
+            self.assertIn("Acknowledged data is lost", profcol.log())
 
     def test_what_cannot_start_changes_nothing(self):
         with socket.socket() as taken, self.start(EXPORTER) as profcol:
@@ -221,11 +267,42 @@ class Applying(unittest.TestCase):
                 profcol.reload(OTHER_QUEUE, "applied")
                 self.assertEqual(profcol.metric("otelcol_exporter_queue_capacity", exporter="otlp_http"), 2000)
 
+    def test_another_order_of_processors_keeps_the_index(self):
+        with Reloading(JOIN, arguments=["--workers", "2"]) as profcol:
+            self.send(profcol, *range(20))
+            for order in ("batch, spanjoin", "batch, resource, spanjoin", "spanjoin, resource"):
+                profcol.reload(JOIN.replace("spanjoin, batch", order), "applied")
+                self.drained(profcol)
+                self.assertEqual(profcol.metric("profcol_spanjoin_entries"), 20)
+            for number in range(20):
+                answer = client.export("grpc", profcol.address("grpc"), pipelines.sample(number, number))
+                self.assertTrue(client.succeeded(answer))
+            self.assertEqual(profcol.metric("profcol_spanjoin_samples_joined"), 20)
+            profcol.reload(JOIN.replace("spanjoin: {}", "spanjoin: {max_spans: 30000}"), "applied")
+            self.drained(profcol)
+            self.assertEqual(profcol.metric("profcol_spanjoin_entries"), 0)
+
+    def test_held_requests_leave_when_the_order_changes(self):
+        """Their spans come later; nothing is lost, and what comes afterwards is joined."""
+        config = JOIN.replace("spanjoin: {}", "spanjoin: {samples: {wait: 60s}}")
+        with Reloading(config, arguments=["--workers", "2"]) as profcol:
+            for number in range(10):
+                client.export("grpc", profcol.address("grpc"), pipelines.sample(number, number))
+            server.wait_until(lambda: profcol.metric("profcol_spanjoin_held_requests") == 10, what="held requests")
+            profcol.reload(config.replace("spanjoin, batch", "batch, spanjoin"), "applied")
+            self.drained(profcol)
+            self.assertEqual(profcol.metric("profcol_spanjoin_held_requests"), 0)
+            for number in range(10, 20):
+                client.export("grpc", profcol.address("grpc"), pipelines.sample(number, number))
+            self.send(profcol, *range(20))
+            server.wait_until(lambda: profcol.metric("profcol_spanjoin_samples_joined") == 10, what="joined samples")
+            profcol.stop()
+
     def test_two_listeners_cannot_share_an_address(self):
         """Only that of a listener that goes is free."""
         two = CONFIG.replace("receivers: {", 'receivers: {otlp/2: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}}}, ')
         with Reloading(CONFIG) as profcol:
-            profcol.reload(two.replace("receivers: [otlp]", "receivers: [otlp, otlp/2]"), "failed")
+            profcol.reload(two.replace("receivers: [otlp]", "receivers: [otlp, otlp/2]"), "refused")
             profcol.reload(two.replace("receivers: [otlp]", "receivers: [otlp/2]"), "applied")
             self.send(profcol, 0)
 

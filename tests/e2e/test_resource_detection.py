@@ -96,17 +96,17 @@ class ResourceDetection(unittest.TestCase):
             for key, value in {"team": "a b", "cloud.provider": "aws", "cloud.region": "eu-west-1", "host.id": "i-1",
                                "host.name": "ip-1.internal"}.items():
                 self.assertEqual(text.count(attribute(key, value)), 2, key)
-            self.assertIn("detected resource information: team=a b, cloud.provider=aws", profcol.log())
+            self.assertIn('"resource_attributes": "team=a b, cloud.provider=aws', profcol.log())
             self.assertNotIn("failed to detect", profcol.log())
 
     def test_a_service_that_hangs_or_fails_does_not_stop_the_start(self):
         cases = {
-            "hangs": (Service({}, hangs=True), "docker: gave up at the timeout: no answer within the timeout"),
+            "hangs": (Service({}, hangs=True), ("docker", "no answer within the timeout")),
             "garbage": (Service({"/info": b"{", "/latest/api/token": b"",
                                  "/latest/dynamic/instance-identity/document": b"\xff"}),
-                        "docker: the answer is not a JSON object"),
-            "oversized": (Service({"/info": b" " * 1_000_000}), "docker: the answer is larger than 256 KiB"),
-            "404": (Service({}), "docker: the answer has status 404"),
+                        ("docker", "the answer is not a JSON object")),
+            "oversized": (Service({"/info": b" " * 1_000_000}), ("docker", "the answer is larger than 256 KiB")),
+            "404": (Service({}), ("docker", "the answer has status 404")),
         }
         for name, (service, warning) in cases.items():
             with self.subTest(name), service, \
@@ -115,12 +115,14 @@ class ResourceDetection(unittest.TestCase):
                 text = self.records(profcol, make.traces([{"span_id": "00000000000000a1"}]))
                 self.assertIn(attribute("team", "a b"), text)
                 self.assertNotIn(b"cloud.provider", text)
-                self.assertIn("failed to detect resource: detector " + warning, profcol.log())
+                self.assertIn(f'"detector": "{warning[0]}", "error": "{warning[1]}', profcol.log())
+                if name == "hangs":
+                    self.assertRegex(profcol.log(), r'\twarn\t.*The detector got no answer within the timeout.*"detector": "ec2"')
 
     def test_metadata_that_must_exist_stop_the_start(self):
         profcol = profcol_with("detectors: [ec2], timeout: 3s, ec2: {fail_on_missing_metadata: true}",
                                environment(NOWHERE))
-        with self.assertRaisesRegex(server.Failed, "cannot start: processor resourcedetection: detector ec2: connect to"):
+        with self.assertRaisesRegex(server.Failed, 'Cannot start.*"processor resourcedetection: detector ec2: connect to'):
             profcol.start()
 
     def test_a_refresh_finds_what_has_changed(self):

@@ -1,6 +1,6 @@
 /*
- * Any bytes as a condition and as a statement of OTTL, which are evaluated on a span; and as a
- * regular expression.
+ * Any bytes as a condition and as a statement of OTTL, which are evaluated on a span and an event;
+ * and as a regular expression.
  */
 #include "core/data/otlp.h"
 #include "core/data/wire_writer.h"
@@ -29,6 +29,7 @@ static void parse(struct slice text)
 static const uint8_t span[] = {0x2a, 3, 'a',  'b', 'c',  0x30, 2,    0x4a, 8,    0x0a, 1,    'a',
                                0x12, 3, 0x0a, 1,   'x',  0x4a, 15,   0x0a, 1,    'l',  0x12, 10,
                                0x2a, 8, 0x0a, 2,   0x18, 1,    0x0a, 2,    0x32, 0};
+static const uint8_t event[] = {0x12, 1, 'e', 0x1a, 8, 0x0a, 1, 'a', 0x12, 3, 0x0a, 1, 'x'};
 static const uint8_t resource[] = {0x0a, 10, 0x0a, 8, 0x0a, 1, 'a', 0x12, 3, 0x0a, 1, 'r'};
 static const uint8_t scope_spans[] = {0x0a, 3, 0x0a, 1, 's'};
 
@@ -45,6 +46,7 @@ static void evaluate(enum ottl_context context, struct slice text)
     ottl_item_set_group(&item, message_iter_bytes(slice_of(resource, sizeof resource)));
     ottl_item_set_scope_group(&item, message_iter_bytes(slice_of(scope_spans, sizeof scope_spans)));
     ottl_item_set_span(&item, message_iter_bytes(slice_of(span, sizeof span)));
+    ottl_item_set_span_event(&item, message_iter_bytes(slice_of(event, sizeof event)));
     enum ottl_result result = ottl_evaluate(evaluator, &item);
     if (ottl_evaluate(evaluator, &item) != result)
         abort();
@@ -64,6 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct slice text = slice_of(size > 0 ? data : (const uint8_t *)"", size);
     parse(text);
     evaluate(OTTL_SPAN, text);
+    evaluate(OTTL_SPAN_EVENT, text);
     evaluate(OTTL_RESOURCE, text);
     if (size <= 4096)
         compile_pattern(text);

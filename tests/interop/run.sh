@@ -8,6 +8,7 @@
 #   run.sh compare      profcol beside the Collector: several hundred configurations and requests, the same verdict and answer but for
 #                       tests/interop/compare/expected.yaml. Builds a Collector of core and contrib; --help lists options
 #   run.sh ottl         conditions of OTTL, on one span, in profcol and in a Collector: the same verdict; --help lists options
+#   run.sh count        random traces to the connector count with conditions, in profcol and in a Collector: the same counts; --help lists options
 #   run.sh              the first two
 # More arguments choose tests (ClientsTest.test_go).
 #   PROFCOL   the binary of profcol    (build/release/profcol)
@@ -58,6 +59,12 @@ ottl)
     export OTELCOL OTTL_VERDICTS=${OTTL_VERDICTS:-$root/build/release/tests/ottl_verdicts}
     exec build/venv/bin/python tests/interop/ottl "$@"
     ;;
+count)
+    shift
+    [ -n "${OTELCOL:-}" ] || build_collector v0.158.0 tests/interop/compare/collector.yaml
+    export OTELCOL
+    exec build/venv/bin/python tests/interop/count "$@"
+    ;;
 sdks)
     shift
     [ -n "${OTELCOL:-}" ] || build_collector v0.158.0 tests/interop/compare/collector.yaml
@@ -69,7 +76,7 @@ both)
     "$0" clients
     ;;
 *)
-    echo "usage: $0 [collector|clients|sdks [TEST...]|compare [--help]|ottl [--help]]" >&2
+    echo "usage: $0 [collector|clients|sdks [TEST...]|compare [--help]|ottl [--help]|count [--help]]" >&2
     exit 2
     ;;
 esac

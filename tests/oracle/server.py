@@ -23,19 +23,29 @@ import tempfile
 import time
 import urllib.request
 
+from . import log_lines
+
 SANITIZER_REPORT = re.compile(r"(AddressSanitizer|LeakSanitizer|ThreadSanitizer|MemorySanitizer)|runtime error:")
 METRIC = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)", re.MULTILINE)
 LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
 # A sanitizer makes it up to twenty times slower, and a busy machine even more.
 PATIENCE = 5 if os.environ.get("PROFCOL_SANITIZER") else 1
-PORT_TAKEN = re.compile(r"address (already )?in use|EADDRINUSE", re.IGNORECASE)
+
+
+_reserved = []     # the sockets that hold the ports of free_port()
 
 
 def free_port():
-    """Return a TCP port of 127.0.0.1 on which nobody listens now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Return a TCP port of 127.0.0.1 on which nobody listens, and which nobody else gets while this process runs.
+
+    A bound socket that does not listen holds it: the system gives the port to no other socket that asks for any port, but
+    a server that sets SO_REUSEADDR can bind this port by its number. A connection to it is refused until then.
+    """
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    _reserved.append(holder)
+    return holder.getsockname()[1]
 
 
 def accepts(port):
@@ -98,16 +108,13 @@ class Profcol:
             self._directory.cleanup()
 
     def start(self):
-        """Start it and wait until it listens. If another process took a port, choose other ports."""
-        for attempt in range(5):
-            names = set(re.findall(r"@(\w+)@", self.template)) - {"dir"}
-            self.ports = {name: free_port() for name in names | ({"metrics"} if self.own_metrics else set())}
-            self.config_path.write_text(self.render(self.template))
-            self._spawn()
-            if self._wait_until_listening():
-                return self
-            if attempt == 4 or not PORT_TAKEN.search(self.log()):
-                break
+        """Start it and wait until it listens."""
+        names = set(re.findall(r"@(\w+)@", self.template)) - {"dir"}
+        self.ports = {name: free_port() for name in names | ({"metrics"} if self.own_metrics else set())}
+        self.config_path.write_text(self.render(self.template))
+        self._spawn()
+        if self._wait_until_listening():
+            return self
         try:
             self._fail(f"did not start (exit code {self.exit_code})")
         finally:
@@ -165,6 +172,21 @@ class Profcol:
     def wait_for_log(self, pattern, timeout=10):
         """Wait for a line that matches the regular expression; return the match."""
         return wait_until(lambda: re.search(pattern, self.log()), timeout, f"log line {pattern!r}")
+
+    def log_records(self, encoding="console"):
+        """Return the records of its log so far, as tools read them; raise ValueError if a line cannot be read."""
+        return log_lines.parse((self.directory / "err").read_text(), encoding)
+
+    def wait_for_record(self, message, timeout=10, encoding="console", **fields):
+        """Wait for a record with this message and these fields ("." in a name is written "__"); return it."""
+        wanted = {name.replace("__", "."): value for name, value in fields.items()}
+
+        def found():
+            for record in self.log_records(encoding):
+                if record.message == message and wanted.items() <= record.fields.items():
+                    return record
+            return None
+        return wait_until(found, timeout, f"record {message!r} {wanted}")
 
     def metric(self, name, **labels):
         """Return the sum of a metric over all series with these labels, or None if there is none."""

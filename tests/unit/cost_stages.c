@@ -343,7 +343,7 @@ void cost_stages_stop(void)
     for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++)
         stop_routing(&routings[signal]);
     fixture_deinit(&fixture);
-    span_index_free(sources);
+    span_index_unref(sources);
 }
 
 bool cost_stage_take(const struct cost_stage *stage, enum signal signal, struct buffer *body,

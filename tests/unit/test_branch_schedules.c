@@ -416,7 +416,7 @@ static void backend_deinit(struct component *component)
     struct backend *backend = (struct backend *)component;
     check(atomic_load(&backend->shared.queue.queued) == 0);
     check(budget_used(&backend->shared.queue.waiting) == 0);
-    check(budget_used(&component->held[SIGNAL_TRACES]) == 0);
+    check(share_used(&component->held[SIGNAL_TRACES]) == 0);
     delivery_shared_deinit(&backend->shared);
 }
 
@@ -772,6 +772,16 @@ static double lost_behind(unsigned pipeline, unsigned backend)
 
 /* Checks the limits of kept batches. While `batch` holds nothing, each kept batch counts within
  * the limit of its branch. */
+static size_t pool_limit(void)
+{
+    return schedule.bench.budget.limit_bytes / 4;
+}
+
+static size_t own_limit(void)
+{
+    return pool_limit() / BACKENDS;
+}
+
 static void judge_kept(void)
 {
     double kept[BACKENDS] = {0};
@@ -782,25 +792,28 @@ static void judge_kept(void)
             kept[i] += metric_behind("profcol_branch_kept_requests", p, i);
     }
     for (unsigned i = 0; i < BACKENDS; i++)
-        check(kept[i] * KEPT_BYTES <=
-              (double)schedule.backends[i].component->held[SIGNAL_TRACES].limit_bytes);
+        check(kept[i] * KEPT_BYTES <= (double)(own_limit() + pool_limit()));
 }
 
 static void judge_bounds(void)
 {
-    size_t all = 0, limit = schedule.bench.budget.limit_bytes;
+    size_t all = 0, lent = 0, limit = schedule.bench.budget.limit_bytes;
     for (unsigned i = 0; i < BACKENDS; i++) {
         const struct component *component = schedule.backends[i].component;
         const struct delivery_shared *shared = &((const struct backend *)component)->shared;
-        const struct budget *held = &component->held[SIGNAL_TRACES];
+        const struct share *held = &component->held[SIGNAL_TRACES];
         check(atomic_load(&shared->queue.queued) <= shared->queue.capacity);
         if (limit == 0)
             continue;
-        check(held->limit_bytes == limit / 2 / BACKENDS);
-        check(budget_used(held) <= held->limit_bytes + REQUEST_BYTES_MAX);
-        check(budget_used(&shared->queue.waiting) <= held->limit_bytes / 4);
-        all += held->limit_bytes + REQUEST_BYTES_MAX + held->limit_bytes / 4;
+        check(held->own.limit_bytes == own_limit());
+        check(budget_used(&held->own) <= own_limit() + REQUEST_BYTES_MAX);
+        check(share_used(held) - budget_used(&held->own) <= pool_limit() * 2 / 3);
+        check(budget_used(&shared->queue.waiting) <= own_limit() / 2);
+        all += own_limit() + REQUEST_BYTES_MAX + own_limit() / 2;
+        lent += share_used(held) - budget_used(&held->own);
     }
+    check(lent <= pool_limit() && lent == atomic_load(&schedule.bench.process.loans.lent_bytes));
+    all += pool_limit();
     for (unsigned p = 0; p < schedule.pipeline_count; p++)
         all += schedule.pipelines[p].has_batch ? limit / 2 + (size_t)4 * REQUEST_BYTES_MAX : 0;
     check(limit == 0 || budget_used(&schedule.bench.budget) <= all);

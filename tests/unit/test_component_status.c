@@ -70,6 +70,30 @@ static void an_error_lasts_until_a_success(void **state)
     assert_string_equal(last, "rpc error: code = Unavailable desc = still dead");
 }
 
+static void expect_change(enum grpc_code code, enum status_change change, uint64_t failures)
+{
+    struct verdict verdict = verdict_of(code, "x");
+    struct status_outage outage = status_source_settle(&one, &verdict);
+    assert_int_equal(outage.change, change);
+    assert_int_equal(outage.failures, failures);
+}
+
+/* So that the log has one line for each. */
+static void a_change_is_told_once(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        expect_change(GRPC_OK, STATUS_UNCHANGED, 0);
+        expect_change(GRPC_UNAVAILABLE, STATUS_WENT_AWAY, 1);
+        expect_change(GRPC_UNAUTHENTICATED, STATUS_UNCHANGED, 2);
+        expect_change(GRPC_UNAVAILABLE, STATUS_UNCHANGED, 3);
+        expect_change(GRPC_OK, STATUS_CAME_BACK, 3);
+        expect_change(GRPC_INVALID_ARGUMENT, STATUS_UNCHANGED, 0); /* about the data */
+        expect_change(GRPC_UNAVAILABLE, STATUS_WENT_AWAY, 1);
+        expect_change(GRPC_INVALID_ARGUMENT, STATUS_CAME_BACK, 1);
+    }
+}
+
 static void a_signal_has_its_own(void **state)
 {
     (void)state;
@@ -150,6 +174,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(an_error_lasts_until_a_success),
+        TEST(a_change_is_told_once),
         TEST(a_signal_has_its_own),
         TEST(the_worst_counts_and_then_the_first),
         TEST(refused_data_is_not_an_error_of_the_backend),

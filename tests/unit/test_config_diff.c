@@ -127,7 +127,30 @@ static void what_a_reload_does(void **state)
         "exporter nop: unchanged, goes on\n"
         "extension health_check: new, starts\n"
         "pipeline traces: unchanged\n"
-        "service::telemetry: changed, takes effect when profcol is restarted\n");
+        "service::telemetry: changed, goes on with the new settings (logs::level differs)\n");
+    free(printed);
+}
+
+#define LEVEL(NAME) "telemetry: {metrics: {level: " NAME "}}, "
+#define LEVEL_CHANGED                                                                              \
+    "service::telemetry: changed, goes on with the new settings (metrics::level differs)"
+#define LEVEL_LATER                                                                                \
+    "service::telemetry::metrics::level: takes full effect when profcol is restarted (components " \
+    "that go on do not count what the level detailed adds)"
+
+static void the_level_detailed_needs_a_restart(void **state)
+{
+    (void)state;
+    char *printed = diff_of(with("", LEVEL("basic"), SIMPLE), with("", LEVEL("normal"), SIMPLE));
+    expect_line(printed, LEVEL_CHANGED);
+    assert_null(strstr(printed, "restarted"));
+    free(printed);
+    printed = diff_of(with("", LEVEL("normal"), SIMPLE), with("", LEVEL("detailed"), SIMPLE));
+    expect_line(printed, LEVEL_CHANGED);
+    expect_line(printed, LEVEL_LATER);
+    free(printed);
+    printed = diff_of(with("", LEVEL("detailed"), SIMPLE), with("", LEVEL("none"), SIMPLE));
+    assert_null(strstr(printed, "restarted"));
     free(printed);
 }
 
@@ -200,9 +223,8 @@ static void changed_pipelines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(differing_fields),
-        cmocka_unit_test(what_a_reload_does),
-        cmocka_unit_test(live_settings),
+        cmocka_unit_test(differing_fields),  cmocka_unit_test(what_a_reload_does),
+        cmocka_unit_test(live_settings),     cmocka_unit_test(the_level_detailed_needs_a_restart),
         cmocka_unit_test(changed_pipelines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

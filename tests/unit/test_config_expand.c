@@ -92,7 +92,6 @@ static const char *const texts[][2] = {
     /* text that is not a placeholder */
     {"'}${VALUE}{'", "}hello{"},
     {"'{${VALUE}}'", "{hello}"},
-    {"'${VALUE'", "${VALUE"},
     {"'$ {VALUE}'", "$ {VALUE}"},
     {"'$}{'", "$}{"},
     /* other schemes */
@@ -243,6 +242,40 @@ static void a_variable_that_is_not_set_is_a_warning_and_null(void **state)
     text_deinit(&report);
 }
 
+static void a_placeholder_without_an_end_is_a_warning(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *value;
+        bool warns;
+    } cases[] = {
+        {"'${VALUE'", "${VALUE", true},
+        {"'${VALUE}${NUM'", "hello${NUM", true},
+        {"'$${VALUE'", "${VALUE", false},
+        {"'}${VALUE}{'", "}hello{", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct text yaml = {0}, report = {0};
+        text_printf(&yaml,
+                    "processors:\n  kinds:\n    text: %s\nreceivers: {otlp: }\nexporters: {nop: "
+                    "}\nservice: {pipelines: "
+                    "{traces: {receivers: [otlp], processors: [kinds], exporters: [nop]}}}\n",
+                    cases[i].text);
+        struct config *config = fixture_load(text_string(&yaml), &report);
+        assert_non_null(config);
+        assert_string_equal(fixture_kinds(config)->text, cases[i].value);
+        assert_string_equal(text_string(&report),
+                            cases[i].warns
+                                ? "t.yaml:3:11: warning: processors::kinds::text: \"${\" without a "
+                                  "closing \"}\": the text is taken as it is written; write $${ if "
+                                  "that is meant\n"
+                                : "");
+        config_free(config);
+        text_deinit(&yaml);
+        text_deinit(&report);
+    }
+}
+
 static void keys_are_not_expanded(void **state)
 {
     (void)state;
@@ -295,6 +328,7 @@ int main(void)
         cmocka_unit_test(placeholders_in_other_fields),
         cmocka_unit_test(what_a_placeholder_stands_for_has_its_type),
         cmocka_unit_test(a_variable_that_is_not_set_is_a_warning_and_null),
+        cmocka_unit_test(a_placeholder_without_an_end_is_a_warning),
         cmocka_unit_test(keys_are_not_expanded),
         cmocka_unit_test(a_list_of_itself_ends),
         cmocka_unit_test(errors_inside_an_expanded_map_stand_at_the_placeholder),

@@ -320,28 +320,107 @@ static const struct {
 } telemetry[] = {
     {"{}",
      "",
-     {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, true, true, NULL, {0}, METRICS_NORMAL}},
+     {{.level = LOG_INFO},
+      true,
+      "localhost",
+      8888,
+      true,
+      true,
+      true,
+      NULL,
+      {0},
+      METRICS_NORMAL,
+      NULL,
+      0}},
     {"",
      "",
-     {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, true, true, NULL, {0}, METRICS_NORMAL}},
+     {{.level = LOG_INFO},
+      true,
+      "localhost",
+      8888,
+      true,
+      true,
+      true,
+      NULL,
+      {0},
+      METRICS_NORMAL,
+      NULL,
+      0}},
     {"{logs: {level: DEBUG, encoding: json}}",
      "",
-     {LOG_DEBUG, LOG_JSON, true, "localhost", 8888, true, true, true, NULL, {0}, METRICS_NORMAL}},
+     {{.level = LOG_DEBUG, .encoding = LOG_JSON},
+      true,
+      "localhost",
+      8888,
+      true,
+      true,
+      true,
+      NULL,
+      {0},
+      METRICS_NORMAL,
+      NULL,
+      0}},
+    {"{logs: {level: Warning}}",
+     "",
+     {{.level = LOG_WARN},
+      true,
+      "localhost",
+      8888,
+      true,
+      true,
+      true,
+      NULL,
+      {0},
+      METRICS_NORMAL,
+      NULL,
+      0}},
     {"{metrics: {level: none}}",
      "",
-     {LOG_INFO, LOG_CONSOLE, false, "localhost", 8888, true, true, true, NULL, {0}, METRICS_NONE}},
+     {{.level = LOG_INFO},
+      false,
+      "localhost",
+      8888,
+      true,
+      true,
+      true,
+      NULL,
+      {0},
+      METRICS_NONE,
+      NULL,
+      0}},
     {"{metrics: {readers: []}}",
      "",
-     {LOG_INFO, LOG_CONSOLE, false, NULL, 0, false, false, false, NULL, {0}, METRICS_NORMAL}},
+     {{.level = LOG_INFO},
+      false,
+      NULL,
+      0,
+      false,
+      false,
+      false,
+      NULL,
+      {0},
+      METRICS_NORMAL,
+      NULL,
+      0}},
     {"{metrics: {level: detailed, readers: [{pull: {exporter: {prometheus: {host: 0.0.0.0, port: "
      "9}}}}]}}",
      "",
-     {LOG_INFO, LOG_CONSOLE, true, "0.0.0.0", 9, true, true, true, NULL, {0}, METRICS_DETAILED}},
+     {{.level = LOG_INFO},
+      true,
+      "0.0.0.0",
+      9,
+      true,
+      true,
+      true,
+      NULL,
+      {0},
+      METRICS_DETAILED,
+      NULL,
+      0}},
     {"{metrics: {readers: [{pull: {exporter: {prometheus: {without_type_suffix: false, "
      "without_scope_info: false}}}}]}}",
      "",
-     {LOG_INFO,
-      LOG_CONSOLE,
+     {{.level = LOG_INFO},
       true,
       "localhost",
       8888,
@@ -350,25 +429,25 @@ static const struct {
       false,
       NULL,
       {0},
-      METRICS_NORMAL}},
-    {"{metrics: {readers: [{periodic: {interval: 5}}, {pull: {exporter: {prometheus: "
-     "{without_units: true}}}}]}}",
-     "t.yaml:8:26: warning: service::telemetry::metrics::readers::0::periodic: is accepted but has "
-     "no effect in "
-     "profcol\n",
-     {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, true, true, NULL, {0}, METRICS_NORMAL}},
-    {"{resource: {service.name: x}, traces: {level: basic, processors: [1]}, logs: "
+      METRICS_NORMAL,
+      NULL,
+      0}},
+    {"{resource: {service.name: x}, traces: {level: none, processors: [1]}, logs: "
      "{initial_fields: {a: b}, "
      "sampling: {tick: 1s}}}",
-     "t.yaml:8:43: warning: service::telemetry::traces::level: is accepted but has no effect in "
-     "profcol\n"
-     "t.yaml:8:57: warning: service::telemetry::traces::processors: is accepted but has no effect "
-     "in profcol\n"
-     "t.yaml:8:82: warning: service::telemetry::logs::initial_fields: is accepted but has no "
-     "effect in profcol\n"
-     "t.yaml:8:117: warning: service::telemetry::logs::sampling::tick: is accepted but has no "
-     "effect in profcol\n",
-     {LOG_INFO, LOG_CONSOLE, true, "localhost", 8888, true, true, true, NULL, {0}, METRICS_NORMAL}},
+     "",
+     {{.level = LOG_INFO},
+      true,
+      "localhost",
+      8888,
+      true,
+      true,
+      true,
+      NULL,
+      {0},
+      METRICS_NORMAL,
+      NULL,
+      0}},
 };
 
 static void telemetry_is_the_collectors(void **state)
@@ -381,8 +460,8 @@ static void telemetry_is_the_collectors(void **state)
         struct config *config = fixture_load(text_string(&yaml), &report);
         assert_string_equal(text_string(&report), telemetry[i].warnings);
         const struct config_telemetry *expected = &telemetry[i].expected;
-        assert_int_equal(config->telemetry.log_level, expected->log_level);
-        assert_int_equal(config->telemetry.log_encoding, expected->log_encoding);
+        assert_int_equal(config->telemetry.log.level, expected->log.level);
+        assert_int_equal(config->telemetry.log.encoding, expected->log.encoding);
         assert_int_equal(config->telemetry.metrics_enabled, expected->metrics_enabled);
         if (expected->metrics_host)
             assert_string_equal(config->telemetry.metrics_host, expected->metrics_host);
@@ -424,9 +503,67 @@ static void the_resource_of_the_process(void **state)
     text_deinit(&report);
 }
 
+static void periodic_readers(void **state)
+{
+    (void)state;
+    struct text report = {0};
+    struct config *config = fixture_load(
+        COMPONENTS SERVICE
+        "  telemetry: {metrics: {readers: [\n"
+        "    {periodic: {exporter: {otlp: {protocol: grpc, insecure: true}}}},\n"
+        "    {pull: {exporter: {prometheus: {}}}},\n"
+        "    {periodic: {interval: 0, timeout: 2000, exporter: {otlp: {protocol: http/protobuf,\n"
+        "      endpoint: 'http://a', compression: gzip, headers: {b: c}, certificate: d}}}}]}}\n",
+        &report);
+    assert_string_equal(text_string(&report), "");
+    const struct config_push *pushes = config->telemetry.pushes;
+    assert_int_equal(config->telemetry.push_count, 2);
+    assert_true(pushes[0].uses_grpc && pushes[0].insecure && !pushes[0].uses_gzip);
+    assert_null(pushes[0].endpoint);
+    assert_int_equal(pushes[0].interval_ns, 60000000000);
+    assert_int_equal(pushes[0].timeout_ns, 10000000000);
+    assert_true(!pushes[1].uses_grpc && pushes[1].uses_gzip);
+    assert_string_equal(pushes[1].endpoint, "http://a");
+    assert_string_equal(pushes[1].certificate, "d");
+    assert_int_equal(pushes[1].headers.count, 1);
+    assert_int_equal(pushes[1].interval_ns, 60000000000);
+    assert_int_equal(pushes[1].timeout_ns, 2000000000);
+    assert_true(config->telemetry.metrics_enabled);
+    config_free(config);
+    text_deinit(&report);
+}
+
 static const char *const telemetry_errors[][2] = {
-    {"{logs: {level: trace}}", "t.yaml:8:19: error: service::telemetry::logs::level: \"trace\" is "
-                               "not one of debug, info, warn, error\n"},
+    {"{metrics: {readers: [{periodic: {}}]}}",
+     "t.yaml:8:25: error: service::telemetry::metrics::readers::periodic: the exporter otlp must "
+     "be specified\n"},
+    {"{metrics: {readers: [{periodic: {exporter: {otlp: {endpoint: a}}}}]}}",
+     "t.yaml:8:48: error: service::telemetry::metrics::readers::0::periodic::exporter::otlp::"
+     "protocol: is required but not set\n"},
+    {"{metrics: {readers: [{periodic: {exporter: {otlp: {protocol: http/json}}}}]}}",
+     "t.yaml:8:65: error: service::telemetry::metrics::readers::0::periodic::exporter::otlp::"
+     "protocol: \"http/json\" is not one of grpc, http/protobuf\n"},
+    {"{metrics: {readers: [{periodic: {exporter: {otlp: {protocol: grpc, "
+     "temporality_preference: delta}}}}]}}",
+     "t.yaml:8:25: error: service::telemetry::metrics::readers::periodic: the "
+     "temporality_preference delta is not supported; use cumulative, and the processor "
+     "cumulativetodelta of a Collector behind profcol\n"},
+    {"{metrics: {readers: [{periodic: {interval: 10s, exporter: {otlp: {protocol: grpc}}}}]}}",
+     "t.yaml:8:47: error: service::telemetry::metrics::readers::0::periodic::interval: expected a "
+     "whole number, got \"10s\"\n"},
+    {"{traces: {processors: [{batch: {}}]}}",
+     "t.yaml:8:26: error: service::telemetry::traces::processors: profcol does not trace itself: "
+     "remove the processors, or set traces::level to none; docs/metrics.md says what metrics show "
+     "instead\n"},
+    {"{logs: {level: trace}}",
+     "t.yaml:8:19: error: service::telemetry::logs::level: \"trace\" is "
+     "not one of debug, info, warn, error, dpanic, panic, fatal, warning\n"},
+    {"{logs: {output_paths: [stderr, 'http://x/y']}}",
+     "t.yaml:8:26: error: service::telemetry::logs::output_paths: the log goes to stdout, stderr, "
+     "paths of files and file:// URLs only\n"},
+    {"{logs: {initial_fields: [a]}}",
+     "t.yaml:8:28: error: service::telemetry::logs::initial_fields: "
+     "initial_fields must be a map\n"},
     {"{logs: {levle: info}}", "t.yaml:8:12: error: service::telemetry::logs: unknown key "
                               "\"levle\", did you mean \"level\"?\n"},
     {"{metrics: {address: ':8888'}}",
@@ -497,6 +634,7 @@ int main(void)
         cmocka_unit_test(ids_follow_the_collector),
         cmocka_unit_test(telemetry_is_the_collectors),
         cmocka_unit_test(the_resource_of_the_process),
+        cmocka_unit_test(periodic_readers),
         cmocka_unit_test(mistakes_in_telemetry),
         cmocka_unit_test(strict_reports_what_nobody_uses),
     };

@@ -235,6 +235,120 @@ static void counts(void **state)
     }
 }
 
+/* ---- conditions ---- */
+
+#define NAMED(name, more) "{\"name\":\"" name "\"" more "}"
+#define TWO_SPANS                                                                                  \
+    NAMED("one", ",\"kind\":2,\"events\":[" NAMED("x", "") "," NAMED("y", "") "]")                 \
+    "," NAMED("two", ",\"events\":[" NAMED("x", "") "]")
+#define TRACES(service)                                                                            \
+    "{\"resource\":{" SERVICE(service) "},\"scopeSpans\":[{\"scope\":{\"name\":\"lib\"},"          \
+                                       "\"spans\":[" TWO_SPANS "]}]}"
+/* Two resources, each with two spans and three events. */
+#define TWO_RESOURCES "{\"resourceSpans\":[" TRACES("a") "," TRACES("b") "]}"
+
+static const struct {
+    const char *conditions; /* of a metric of spans and one of events */
+    unsigned spans;
+    unsigned events;
+} conditions[] = {
+    {"['true']", 4, 6},
+    {"['false']", 0, 0},
+    {"['resource.attributes[\"service.name\"] == \"a\"']", 2, 3},
+    {"['instrumentation_scope.name == \"lib\"', '1 / 0 == 1']", 4, 6}, /* the first is enough */
+    {"['name == \"two\"']", 2, 0},
+    {"['name == \"x\"']", 0, 4},
+    {"['span.name == \"one\"']", 2, 4},
+    {"['span.kind == SPAN_KIND_SERVER and name == \"y\"', 'name == \"two\"']", 2, 2},
+    {"['name == \"one\"', 'resource.attributes[\"service.name\"] == \"b\"']", 3, 3},
+};
+
+/* Returns the sum of the data points of a metric, one in each resource. */
+static unsigned sum_of(struct fixture *f, const char *metric)
+{
+    unsigned sum = 0;
+    char *json = f->recorder.count > 0 ? fixture_recorded_json(f, 0) : NULL;
+    for (const char *at = json; at && (at = strstr(at, metric)); at++)
+        sum += (unsigned)strtoul(strstr(at, "\"asInt\":\"") + 9, NULL, 10);
+    free(json);
+    return sum;
+}
+
+static void conditions_select_items(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++) {
+        struct fixture f;
+        struct probe probe;
+        struct text settings = {0};
+        text_printf(&settings, "{spans: {by.span: {conditions: %s}}, ", conditions[i].conditions);
+        text_printf(&settings, "spanevents: {by.event: {conditions: %s}}}",
+                    conditions[i].conditions);
+        struct node *node = place(&f, text_string(&settings), SIGNAL_TRACES);
+        fixture_consume_json(&f, node, TWO_RESOURCES, 4, &probe);
+        assert_true(verdict_is_ok(&probe.verdict));
+        assert_int_equal(sum_of(&f, "\"by.span\""), conditions[i].spans);
+        assert_int_equal(sum_of(&f, "\"by.event\""), conditions[i].events);
+        text_deinit(&settings);
+        end(&f);
+    }
+}
+
+/* Of other signals, conditions see the resource and the scope. */
+static void conditions_of_other_signals_select_resources(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct probe probe;
+    struct node *node = place(
+        &f,
+        "{logs: {l: {conditions: ['resource.attributes[\"service.name\"] == \"a\" and scope.name "
+        "== \"x\"']}}}",
+        SIGNAL_LOGS);
+    fixture_consume_json(
+        &f, node,
+        "{\"resourceLogs\":[{\"resource\":{" SERVICE(
+            "a") "},\"scopeLogs\":["
+                 "{\"scope\":{\"name\":\"x\"},\"logRecords\":[{},{}]},{\"logRecords\":[{}]}]},"
+                 "{\"resource\":{" SERVICE(
+                     "b") "},\"scopeLogs\":["
+                          "{\"scope\":{\"name\":\"x\"},\"logRecords\":[{}]}]}]}",
+        4, &probe);
+    assert_true(verdict_is_ok(&probe.verdict));
+    assert_int_equal(sum_of(&f, "\"l\""), 2);
+    end(&f);
+}
+
+/* An item without the attributes is not judged. */
+static void a_failing_condition_refuses_the_request(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct probe probe;
+    struct node *node = place(
+        &f, "{spans: {n: {attributes: [{key: k}], conditions: ['1 / attributes[\"k\"] == 1']}}}",
+        SIGNAL_TRACES);
+    fixture_consume_json(&f, node, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{}]}]}]}", 1,
+                         &probe);
+    assert_true(verdict_is_ok(&probe.verdict));
+    fixture_consume_json(&f, node,
+                         "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"attributes\":["
+                         "{\"key\":\"k\",\"value\":{\"intValue\":\"0\"}}]}]}]}]}",
+                         1, &probe);
+    assert_int_equal(probe.settled, 1);
+    assert_int_equal(probe.verdict.code, GRPC_UNAVAILABLE);
+    assert_string_equal(probe.verdict.text, "failed to eval condition: 1 / attributes[\"k\"] == 1, "
+                                            "attempted to divide by 0");
+    assert_int_equal(f.recorder.count, 0);
+    fixture_consume_json(&f, node,
+                         "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"attributes\":["
+                         "{\"key\":\"k\",\"value\":{\"intValue\":\"1\"}}]}]}]}]}",
+                         1, &probe);
+    assert_true(verdict_is_ok(&probe.verdict));
+    assert_int_equal(f.recorder.count, 1);
+    end(&f);
+}
+
 /* ---- many values, and large ones ---- */
 
 /* Appends a request of one resource with spans, numbered from 0, with an attribute "k". */
@@ -313,6 +427,38 @@ static void large_values_have_a_limit(void **state)
     end(&f);
 }
 
+/* Returns the sum of all counts of a request. */
+static uint64_t total_of(const char *json)
+{
+    static const char key[] = "\"asInt\":\"";
+    uint64_t total = 0;
+    for (; *json; json++)
+        if (*json == '"' && strncmp(json, key, sizeof key - 1) == 0)
+            total += strtoull(json + sizeof key - 1, NULL, 10);
+    return total;
+}
+
+/* A new value in every few bytes: some values are kept, and the others are counted together. */
+static void distinct_values_have_a_limit(void **state)
+{
+    (void)state;
+    enum { SPANS = 200000 };
+    struct fixture f;
+    struct text request = {0};
+    struct node *node = place(&f, "{spans: {n: {attributes: [{key: k}]}, all: }}", SIGNAL_TRACES);
+    print_spans(&request, "", SPANS, SPANS);
+    fixture_consume_json(&f, node, text_string(&request), SPANS, NULL);
+    fixture_advance(&f, 0);
+    uint32_t points = f.recorder.items[0].items;
+    assert_in_range(points, SPANS / 4, SPANS / 2);
+    char *got = fixture_recorded_json(&f, 0);
+    assert_int_equal(occurrences(got, "otel.metric.overflow"), 1);
+    assert_int_equal(total_of(got), 2 * SPANS); /* nothing is lost, in either metric */
+    free(got);
+    text_deinit(&request);
+    end(&f);
+}
+
 /* More resources than a request may reasonably have: the rest is counted together. */
 static void resources_have_a_limit(void **state)
 {
@@ -370,12 +516,30 @@ static void the_batch_waits_for_its_counts(void **state)
     fixture_consume_json(&f, node, ONE_SPAN, 1, &probe);
     assert_int_equal(probe.settled, 0);
     assert_false(fixture_is_idle(node));
-    assert_true(budget_used(&node->component->held[SIGNAL_TRACES]) > 0);
+    assert_true(share_used(&node->component->held[SIGNAL_TRACES]) > 0);
     fixture_release(&f, &verdict_ok);
     assert_int_equal(probe.settled, 1);
     assert_true(verdict_is_ok(&probe.verdict));
     assert_true(fixture_is_idle(node));
-    assert_int_equal(budget_used(&node->component->held[SIGNAL_TRACES]), 0);
+    assert_int_equal(share_used(&node->component->held[SIGNAL_TRACES]), 0);
+    end(&f);
+}
+
+static void several_batches_may_wait(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct probe first, second;
+    struct node *node = place(&f, "{}", SIGNAL_TRACES);
+    node->component->held[SIGNAL_TRACES].own.limit_bytes = 1 << 20;
+    f.recorder.hold = true;
+    fixture_consume_json(&f, node, ONE_SPAN, 1, &first);
+    fixture_consume_json(&f, node, ONE_SPAN, 1, &second);
+    assert_int_equal(first.settled + second.settled, 0);
+    fixture_release(&f, &verdict_ok);
+    fixture_release(&f, &verdict_ok);
+    assert_int_equal(first.settled + second.settled, 2);
+    assert_int_equal(share_used(&node->component->held[SIGNAL_TRACES]), 0);
     end(&f);
 }
 
@@ -386,7 +550,7 @@ static void waiting_batches_have_a_limit(void **state)
     struct fixture f;
     struct probe first, second;
     struct node *node = place(&f, "{}", SIGNAL_TRACES);
-    node->component->held[SIGNAL_TRACES].limit_bytes = 1;
+    node->component->held[SIGNAL_TRACES].own.limit_bytes = 1;
     f.recorder.hold = true;
     fixture_consume_json(&f, node, ONE_SPAN, 1, &first);
     assert_int_equal(first.settled, 0); /* one always fits */
@@ -410,7 +574,21 @@ static void mistakes_are_refused(void **state)
         {"{spans: {n: {attributes: [{key: ''}]}}}", "key: is required and cannot be empty"},
         {"{spans: {'': }}", "a name cannot be empty"},
         {"{metrics: {n: {attributes: [{key: a}]}}}", "a metric has no attributes to count by"},
-        {"{spans: {n: {conditions: ['true']}}}", "conditions are not supported yet"},
+        {"{spans: {n: {conditions: ['true', 'nme == \"a\"']}}}",
+         "spans::n::conditions::1: unable to parse OTTL condition \"nme == \"a\"\": 1:1: segment "
+         "\"nme\" from path \"nme\" is not a valid path nor a valid OTTL keyword for the span "
+         "context; "
+         "did you mean \"name\"?"},
+        {"{spanevents: {n: {conditions: ['IsRootSpan()']}}}",
+         "1:1: the context spanevent has no function \"IsRootSpan\""},
+        {"{logs: {n: {conditions: ['severity_number >= 17']}}}",
+         "missing context name for path \"severity_number\"; conditions of this section can only "
+         "use "
+         "paths that begin with \"resource.\" or \"scope.\", because profcol passes logs on "
+         "unopened"},
+        {"{datapoints: {n: {conditions: ['metric.name == \"a\"']}}}",
+         "because profcol passes metrics on unopened"},
+        {"{samples: {n: {conditions: ['values == []']}}}", "there are no paths of profiles yet"},
         {"{span_events: {n: }}", "did you mean \"spanevents\"?"},
         {"{spans: {n: {attribute: []}}}", "did you mean \"attributes\"?"},
     };
@@ -422,11 +600,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts),
+        cmocka_unit_test(conditions_select_items),
+        cmocka_unit_test(conditions_of_other_signals_select_resources),
+        cmocka_unit_test(a_failing_condition_refuses_the_request),
         cmocka_unit_test(many_sets),
         cmocka_unit_test(large_values_have_a_limit),
+        cmocka_unit_test(distinct_values_have_a_limit),
         cmocka_unit_test(resources_have_a_limit),
         cmocka_unit_test(a_refusal_reaches_the_sender),
         cmocka_unit_test(the_batch_waits_for_its_counts),
+        cmocka_unit_test(several_batches_may_wait),
         cmocka_unit_test(waiting_batches_have_a_limit),
         cmocka_unit_test(mistakes_are_refused),
     };

@@ -320,7 +320,7 @@ static void bytes_are_bounded_too(void **state)
 {
     (void)state;
     struct probe probe;
-    component.held[SIGNAL_TRACES].limit_bytes = 3000; /* two requests with their overhead */
+    component.held[SIGNAL_TRACES].own.limit_bytes = 3000; /* two requests with their overhead */
     start();
     consume(0, 1, NULL);
     consume(1, 1, NULL);
@@ -334,8 +334,8 @@ static void bytes_are_bounded_too(void **state)
     assert_int_equal(probe.verdict.code, GRPC_OK);
     answer(1, verdict_ok);
     answer(1, verdict_ok);
-    assert_int_equal(budget_used(&component.held[SIGNAL_TRACES]), 0);
-    component.held[SIGNAL_TRACES].limit_bytes = 10;
+    assert_int_equal(share_used(&component.held[SIGNAL_TRACES]), 0);
+    component.held[SIGNAL_TRACES].own.limit_bytes = 10;
     consume(0, 1, &probe); /* larger than the limit, but alone */
     assert_int_equal(probe.verdict.code, GRPC_OK);
     consume(0, 1, &probe);
@@ -932,7 +932,7 @@ static void count_dropped(struct shipment *shipment)
 static void start_encoding(void)
 {
     dropped = 0;
-    component.held[SIGNAL_TRACES].limit_bytes = 1000000;
+    component.held[SIGNAL_TRACES].own.limit_bytes = 1000000;
     start();
     shared.encoding.limit_bytes = 1000;
     for (unsigned i = 0; i < WORKERS; i++) {
@@ -971,7 +971,7 @@ static void a_large_one_is_encoded_alone(void **state)
     (void)state;
     start_encoding();
     consume_spans(0, 1, NULL);
-    component.held[SIGNAL_TRACES].limit_bytes = 1000000;
+    component.held[SIGNAL_TRACES].own.limit_bytes = 1000000;
     shared.encoding.limit_bytes = 10; /* less than a single span, which cannot be split */
     consume_spans(1, 1, NULL);
     advance(SECOND);

@@ -886,24 +886,38 @@ static void the_end_stops_what_is_retired(void **state)
     end();
 }
 
+static const struct share *traces_share(const char *id)
+{
+    return &sink(id)->node.component->held[SIGNAL_TRACES];
+}
+
+/* What is lent stays lent when there are more exporters, and the shares become smaller. */
 static void shares_of_memory_follow(void **state)
 {
     (void)state;
     struct error err = {0};
+    size_t lent;
     init_workers(1, false);
     bench.budget.limit_bytes = 4096;
     load(TRACES("", ""));
     bench.graph = graph_new(bench.config, &bench.process, &err);
     assert_true(graph_start(bench.graph, &err));
     struct component *first = sink("sink")->node.component;
-    assert_int_equal(first->held[SIGNAL_TRACES].limit_bytes, 2048);
+    assert_int_equal(traces_share("sink")->own.limit_bytes, 1024);
+    assert_int_equal(share_limit(traces_share("sink")), 2048); /* it is the only one */
+    assert_true(share_reserve(&first->held[SIGNAL_TRACES], 2000, &lent));
+    assert_int_equal(lent, 976);
     assert_true(
         reload("receivers: {source: }\nprocessors: {pass: }\nexporters: {sink: , sink/b: }\n"
                "service: {pipelines: {" PIPELINE("traces", "source", "pass", "sink, sink/b") "}}\n",
                &err));
     assert_ptr_equal(sink("sink")->node.component, first);
-    assert_int_equal(first->held[SIGNAL_TRACES].limit_bytes, 1024);
-    assert_int_equal(sink("sink/b")->node.component->held[SIGNAL_TRACES].limit_bytes, 1024);
+    assert_int_equal(traces_share("sink")->own.limit_bytes, 512);
+    assert_int_equal(share_limit(traces_share("sink")), 512 + 976); /* more than two thirds */
+    assert_int_equal(share_used(traces_share("sink")), 2000);
+    assert_int_equal(share_limit(traces_share("sink/b")), 512 + 48 * 2 / 3);
+    share_release(&first->held[SIGNAL_TRACES], 2000, lent);
+    assert_int_equal(share_limit(traces_share("sink/b")), 512 + 1024 * 2 / 3);
     assert_false(graph_reap(bench.graph)); /* the extension */
     assert_int_equal(bench.process.extension_count, 0);
     finish();

@@ -197,6 +197,21 @@ static void test_data_is_paid_with_payload(void **state)
     }
 }
 
+/* Requests of 1 MiB that are under way when they are refused. */
+static void test_data_after_an_early_answer(void **state)
+{
+    (void)state;
+    struct h2_limits limits;
+    struct h2_frame_head frame = {.type = NGHTTP2_DATA, .length = 16384};
+    h2_limits_init(&limits, H2_SERVER, START);
+    for (int i = 0; i < 1000; i++) {
+        h2_limits_on_early_answer(&limits);
+        assert_int_equal(count_frames(&limits, frame, 64, 0, START), 64);
+    }
+    assert_int_equal(limits.glitches.tokens, limits.glitches.burst);
+    assert_in_range(count_frames(&limits, frame, 100000, 0, START), 2000, 2010);
+}
+
 /* Requests of a few small frames each, as streaming clients send them, without a pause. */
 static void test_small_bodies_are_welcome(void **state)
 {
@@ -269,6 +284,7 @@ int main(void)
         cmocka_unit_test(test_frames_on_streams_that_are_over),
         cmocka_unit_test(test_streams_of_a_client),
         cmocka_unit_test(test_data_is_paid_with_payload),
+        cmocka_unit_test(test_data_after_an_early_answer),
         cmocka_unit_test(test_small_bodies_are_welcome),
         cmocka_unit_test(test_ignored_header_blocks),
         cmocka_unit_test(test_excess_headers),

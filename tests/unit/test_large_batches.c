@@ -266,7 +266,7 @@ static void room_stays_reserved(void **state)
 {
     (void)state;
     struct queue queue = {.capacity = 10, .sizer = QUEUE_SIZER_ITEMS};
-    struct budget held = {.limit_bytes = 1 << 20};
+    struct share held = {.own.limit_bytes = 1 << 20};
     queue.held = &held;
     struct reservation *reservation = reservation_new();
     struct room room;

@@ -38,39 +38,41 @@ static const char request_json[] =
                                               "\"droppedEventsCount\":2,"
                                               "\"droppedLinksCount\":3,"
                                               "\"flags\":257,"
-                                              "\"events\":[{\"name\":\"e\"},{"
-                                              "\"name\":\"f\"}],\"links\":[],"
-                                              "\"status\":{\"code\":2,"
-                                              "\"message\":\"bad\"},"
+                                              "\"events\":[{\"name\":\"e\",\"timeUnixNano\":"
+                                              "\"2000000000\",\"droppedAttributesCount\":4,"
                                               "\"attributes\":[" TEXT(
-                                                  "s",
-                                                  "t"
-                                                  "e"
-                                                  "x"
-                                                  "t") "," TEXT("empty",
-                                                                "") "," VALUE("i",
-                                                                              "\"intValue\":"
-                                                                              "\"5\"") "," VALUE("b"
-                                                                                                 "i"
-                                                                                                 "g",
-                                                                                                 "\"intValue\":"
-                                                                                                 "\"9007199254740993"
-                                                                                                 "\"") "," VALUE("d",
-                                                                                                                 "\"d"
-                                                                                                                 "oub"
-                                                                                                                 "leV"
-                                                                                                                 "alu"
-                                                                                                                 "e\""
-                                                                                                                 ":1."
-                                                                                                                 "5") "," VALUE("t", "\"boolValue\":true") "," VALUE("f", "\"boolValue\":false") "," VALUE("bytes",
-                                                                                                                                                                                                           "\"bytesValue\":\"AQL/\"") "," VALUE("nan", "\"doubleValue\":\"NaN\"") ","
-                                                                                                                                                                                                                                                                                  "{\"key\":\"none\"}," VALUE("list", "\"arrayValue\":{\"values\":[{\"intValue\":\"1\"},{\"stringValue\":\"x\"}]}") "," VALUE("maps", "\"arrayValue\":{\"values\":[{\"kvlistValue\":{\"values\":[" VALUE("a",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                         "\"intValue\":\"1\"") "]}}]}") "," VALUE("map", "\"kvlistValue\":{\"values\":[" VALUE("b", "\"doubleValue\":2") "," TEXT("a", "<&>") "," VALUE("in", "\"kvlistValue\":{\"values\":[" TEXT("deep",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                   "yes") "]}") "]}") "," TEXT("twice", "first") "," TEXT("twice",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                          "second") "," TEXT("key",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                             "s") "," TEXT("umlaut",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                           "\xc3\x84rger") "," VALUE("min",
-                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                     "\"intValue\":\"-9223372036854775808\"") "]}]}]}]}";
+                                                  "k",
+                                                  "in event") "]},{"
+                                                              "\"name\":\"f\"}],\"links\":[],"
+                                                              "\"status\":{\"code\":2,"
+                                                              "\"message\":\"bad\"},"
+                                                              "\"attributes\":[" TEXT(
+                                                                  "s",
+                                                                  "t"
+                                                                  "e"
+                                                                  "x"
+                                                                  "t") "," TEXT("empty",
+                                                                                "") "," VALUE("i", "\"intValue\":"
+                                                                                                   "\"5\"") "," VALUE("b"
+                                                                                                                      "i"
+                                                                                                                      "g",
+                                                                                                                      "\"intValue\":"
+                                                                                                                      "\"9007199254740993"
+                                                                                                                      "\"") "," VALUE("d",
+                                                                                                                                      "\"d"
+                                                                                                                                      "oub"
+                                                                                                                                      "leV"
+                                                                                                                                      "alu"
+                                                                                                                                      "e\""
+                                                                                                                                      ":1."
+                                                                                                                                      "5") "," VALUE("t",
+                                                                                                                                                     "\"boolValue\":true") "," VALUE("f", "\"boolValue\":false") "," VALUE("bytes", "\"bytesValue\":\"AQL/\"") "," VALUE("nan", "\"doubleValue\":\"NaN\"") ","
+                                                                                                                                                                                                                                                                                                           "{\"key\":\"none\"}," VALUE("list", "\"arrayValue\":{\"values\":[{\"intValue\":\"1\"},{\"stringValue\":\"x\"}]}") "," VALUE("maps", "\"arrayValue\":{\"values\":[{\"kvlistValue\":{\"values\":[" VALUE("a", "\"intValue\":\"1\"") "]}}]}") "," VALUE("map",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                "\"kvlistValue\":{\"values\":[" VALUE("b", "\"doubleValue\":2") "," TEXT("a", "<&>") "," VALUE(
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                    "in", "\"kvlistValue\":{\"values\":[" TEXT("deep", "yes") "]}") "]}") "," TEXT("twice",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                   "first") "," TEXT("twice",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                     "second") "," TEXT("key", "s") "," TEXT("umlaut", "\xc3\x84rger") "," VALUE("min",
+                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                                 "\"intValue\":\"-9223372036854775808\"") "]}]}]}]}";
 
 /* The request, as far as its only span. */
 struct sample {
@@ -88,12 +90,14 @@ static struct message_field first(struct message_iter message, uint32_t number)
 static void sample_init(struct sample *sample)
 {
     sample->request = fixture_encode(SIGNAL_TRACES, request_json);
-    struct message_field fields[3];
+    struct message_field fields[3], event;
     fields[0] = first(message_iter_bytes(buffer_slice(sample->request)), REQUEST_GROUPS);
     fields[1] = first(message_iter_bytes(fields[0].wire.bytes), GROUP_SCOPES);
     fields[2] = first(message_iter_bytes(fields[1].wire.bytes), SCOPE_ITEMS);
     ottl_item_begin(&sample->item);
     ottl_item_set_fields(&sample->item, fields, NULL);
+    event = first(message_iter_bytes(fields[2].wire.bytes), SPAN_EVENTS);
+    ottl_item_set_span_event(&sample->item, message_iter_bytes(event.wire.bytes));
 }
 
 /* Returns "true", "false", the error of the evaluation after "? ", or that of the compiler after
@@ -307,12 +311,35 @@ static const struct row prefixed[] = {
     {"span.status.code == 2 and span.trace_id.string != \"\"", "true"},
 };
 
+static const struct row scope_prefixed[] = {
+    {"body == \"x\"", "! unable to parse OTTL condition \"body == \"x\"\": 1:1: missing context "
+                      "name for path \"body\""},
+};
+
+static const struct row span_event_rows[] = {
+    {"name == \"e\" and spanevent.name == \"e\" and span.name == \"GET /cart\"", "true"},
+    {"attributes[\"k\"] == \"in event\" and span.attributes[\"k\"] == nil", "true"},
+    {"time_unix_nano == 2000000000 and time - span.start_time == Duration(\"1s\")", "true"},
+    {"dropped_attributes_count == 4 and span.kind == SPAN_KIND_SERVER", "true"},
+    {"instrumentation_scope.name == \"lib\" and resource.attributes[\"replicas\"] == 3", "true"},
+    {"event_index == 0", "? no 'event_index' property has been set"},
+    {"Len(span.events) == 2 and ToUpperCase(span.attributes[\"s\"]) == \"TEXT\"", "true"},
+    {"IsRootSpan()",
+     "! unable to parse OTTL condition \"IsRootSpan()\": 1:1: the context spanevent "
+     "has no function \"IsRootSpan\""},
+    {"kind == 2",
+     "! unable to parse OTTL condition \"kind == 2\": 1:1: segment \"kind\" from path "
+     "\"kind\" is not a valid path nor a valid OTTL keyword for the spanevent context"},
+};
+
 static void each_context_has_its_paths(void **state)
 {
     (void)state;
     CHECK(OTTL_RESOURCE, OTTL_PREFIX_OPTIONAL, resource_rows);
     CHECK(OTTL_SCOPE, OTTL_PREFIX_OPTIONAL, scope_rows);
     CHECK(OTTL_SPAN, OTTL_PREFIX_REQUIRED, prefixed);
+    CHECK(OTTL_SCOPE, OTTL_PREFIX_REQUIRED, scope_prefixed);
+    CHECK(OTTL_SPAN_EVENT, OTTL_PREFIX_OPTIONAL, span_event_rows);
 }
 
 /* ---- functions ---- */
@@ -463,6 +490,9 @@ static const struct row mistakes[] = {
     BAD("Concat([name, \"-x\"]) == 1", "Concat([name, \"-x\"]) == 1",
         "1:1: error while parsing arguments for call to \"Concat\": incorrect number of arguments. "
         "Expected: 2 Received: 1"),
+    BAD("name == prod-eu", "name == prod-eu",
+        "1:9: segment \"prod\" from path \"prod\" is not a valid path nor a valid OTTL keyword for "
+        "the span context; a text goes in quotes: \"prod\""),
     BAD("attributes[\"a\"] == null", "attributes[\"a\"] == null",
         "1:20: segment \"null\" from path \"null\" is not a valid path nor a valid OTTL keyword "
         "for the span context"),
@@ -516,6 +546,7 @@ static void the_context_is_the_lowest_prefix(void **state)
         {"resource.attributes[span.name] == 1", "span"},
         {"IsMatch(instrumentation_scope.name, \"a\") or resource.attributes[\"a\"] == 1", "scope"},
         {"Concat([span.name], \"\") == resource.schema_url", "span"},
+        {"span.name == \"a\" and spanevent.name == resource.schema_url", "spanevent"},
         {"attributes[\"a\"] == 1", NULL},
         {"true", NULL},
     };
@@ -572,6 +603,34 @@ static void another_resource_is_evaluated_anew(void **state)
     arena_deinit(&arena);
 }
 
+/* What depends on the span is computed once for each. */
+static void another_span_is_evaluated_anew(void **state)
+{
+    (void)state;
+    static const uint8_t names[][3] = {{0x2a, 1, 'a'}, {0x2a, 1, 'b'}};
+    static const uint8_t events[][3] = {{0x12, 1, 'x'}, {0x12, 1, 'y'}};
+    struct error err;
+    struct ottl_item item;
+    struct ottl_program *program = ottl_compile_condition(
+        OTTL_SPAN_EVENT, SLICE("ToUpperCase(span.name) == \"B\" and name == \"y\""),
+        OTTL_PREFIX_OPTIONAL, &err);
+    assert_non_null(program);
+    struct ottl_evaluator *evaluator = ottl_evaluator_new(program);
+    ottl_item_begin(&item);
+    ottl_item_set_group(&item, message_iter_bytes((struct slice){0}));
+    ottl_item_set_scope_group(&item, message_iter_bytes((struct slice){0}));
+    for (unsigned span = 0; span < 6; span++) {
+        ottl_item_set_span(&item, message_iter_bytes(slice_of(names[span % 2], 3)));
+        for (unsigned event = 0; event < 4; event++) {
+            ottl_item_set_span_event(&item, message_iter_bytes(slice_of(events[event % 2], 3)));
+            assert_int_equal(ottl_evaluate(evaluator, &item),
+                             span % 2 && event % 2 ? OTTL_MATCH : OTTL_NO_MATCH);
+        }
+    }
+    ottl_evaluator_free(evaluator);
+    ottl_program_free(program);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -584,6 +643,7 @@ int main(void)
         cmocka_unit_test(a_statement_has_a_condition),
         cmocka_unit_test(the_context_is_the_lowest_prefix),
         cmocka_unit_test(another_resource_is_evaluated_anew),
+        cmocka_unit_test(another_span_is_evaluated_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

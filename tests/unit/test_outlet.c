@@ -231,7 +231,7 @@ static void backend_deinit(struct component *component)
 {
     struct delivery_shared *shared = &((struct backend_component *)component)->shared;
     assert(atomic_load(&shared->queue.queued) == 0 && budget_used(&shared->queue.waiting) == 0);
-    assert(budget_used(shared->queue.held) == 0);
+    assert(share_used(shared->queue.held) == 0);
     delivery_shared_deinit(shared);
 }
 
@@ -420,7 +420,7 @@ static double items_of(const char *id, const char *direction)
 
 static size_t held_bytes(const char *id)
 {
-    return budget_used(&backend(id)->node.component->held[SIGNAL_TRACES]);
+    return share_used(&backend(id)->node.component->held[SIGNAL_TRACES]);
 }
 
 /* ---- the items of processors ---- */
@@ -651,18 +651,18 @@ static void what_failed_is_kept_for_five_minutes(void **state)
     finish();
 }
 
-/* The two exporters share half of the budget: 3,000 bytes each, enough for two requests. */
+/* Each of the two exporters has 1,275 bytes, and one can borrow 1,700: enough for two requests. */
 static void what_failed_is_kept_within_a_bound(void **state)
 {
     (void)state;
     begin_within(
-        12000, COMPONENTS
+        10200, COMPONENTS
         "exporters: {sink/a: , backend/b: {sending_queue: {enabled: false}, "
         "retry_on_failure: {enabled: false}}}\n" ONE_PIPELINE("holder", "sink/a, backend/b"));
     for (unsigned i = 1; i <= 4; i++) {
         send_two(UINT64_C(10) * i, NULL);
         answer(backend("backend/b"), later);
-        assert_true(held_bytes("backend/b") <= 3000);
+        assert_true(held_bytes("backend/b") <= 2975);
     }
     assert_int_equal(holder()->taken, 4);
     assert_int_equal(lost_by("processor holder", "exporter backend/b"), 4);
@@ -891,7 +891,7 @@ static void a_blocked_one_behind_forward_is_waited_for(void **state)
         advance(SECOND);
         assert_int_equal(holder()->taken, 1);
         assert_int_equal(kept_requests(), 1); /* sink/c, charged to it */
-        assert_true(budget_used(&sink("sink/c")->node.component->held[SIGNAL_TRACES]) > 0);
+        assert_true(share_used(&sink("sink/c")->node.component->held[SIGNAL_TRACES]) > 0);
         take_all(sink("sink/c"));
         advance(10 * SECOND);
         assert_int_equal(kept_requests(), 0);
@@ -1008,7 +1008,7 @@ static void what_is_acknowledged_waits_on(void **state)
     finish();
 }
 
-/* A quarter of the exporter's 5,000 bytes: one request. */
+/* Half of the exporter's 2,500 bytes: one request. */
 static void what_waits_for_room_is_bounded(void **state)
 {
     (void)state;
@@ -1202,7 +1202,7 @@ static void what_its_sender_is_told_is_not_lost(void **state)
 static void what_is_kept_does_not_shut_out_the_next(void **state)
 {
     (void)state;
-    begin_within(12000, COMPONENTS
+    begin_within(10200, COMPONENTS
                  "exporters: {sink/a: , backend/b: {sending_queue: {queue_size: 5, "
                  "wait_for_result: true}, retry_on_failure: {enabled: false}}}\n" ONE_PIPELINE(
                      "holder", "sink/a, backend/b"));
@@ -1225,7 +1225,7 @@ static void what_is_kept_does_not_shut_out_the_next(void **state)
 static void what_stands_behind_a_blocked_one_waits_too(void **state)
 {
     (void)state;
-    begin_within(12000, COMPONENTS "exporters: {sink/a: , backend/b: " BLOCKING
+    begin_within(10200, COMPONENTS "exporters: {sink/a: , backend/b: " BLOCKING
                                    "}\n" ONE_PIPELINE("holder", "sink/a, backend/b"));
     send_some(6);
     assert_int_equal(sink("sink/a")->count, 1);
@@ -1331,8 +1331,8 @@ static void nothing_is_handed_on_after_the_stop(void **state)
     graph_bench_end(&bench);
 }
 
-/* b's 2,500 bytes are enough for two requests. So at the stop, the request being sent cannot be
- * kept in addition to two waiting ones. The stop loses all three. */
+/* b's 1,250 bytes and 1,666 borrowed ones are enough for two requests. So at the stop, the request
+ * being sent cannot be kept in addition to two waiting ones. The stop loses all three. */
 static void what_the_stop_finds_no_room_for_is_lost_too(void **state)
 {
     (void)state;

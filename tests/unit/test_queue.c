@@ -5,13 +5,13 @@
 
 #include <cmocka.h>
 
-static struct budget held;
+static struct share held;
 static struct queue queue;
 
 static int set_up(void **state)
 {
     (void)state;
-    held = (struct budget){.limit_bytes = 10000};
+    held = (struct share){.own.limit_bytes = 10000};
     queue = (struct queue){.capacity = 10, .held = &held};
     return 0;
 }
@@ -21,7 +21,7 @@ static int tear_down(void **state)
     (void)state;
     assert_int_equal(atomic_load(&queue.queued), 0);
     assert_int_equal(atomic_load(&queue.sending_bytes), 0);
-    assert_int_equal(budget_used(&held), 0);
+    assert_int_equal(share_used(&held), 0);
     return 0;
 }
 
@@ -33,7 +33,7 @@ static void it_has_room_for_its_size(void **state)
     assert_true(queue_has_capacity(&queue, 3));
     assert_false(queue_has_capacity(&queue, 4));
     assert_false(queue_reserve(&queue, 4, 100, &room[1]));
-    assert_int_equal(budget_used(&held), room[0].bytes); /* nothing is left of the other one */
+    assert_int_equal(share_used(&held), room[0].bytes); /* nothing is left of the other one */
     assert_true(queue_reserve(&queue, 3, 100, &room[1]));
     assert_int_equal(atomic_load(&queue.queued), 10);
     queue_release(&room[0]);
@@ -55,12 +55,12 @@ static void one_request_always_has_room(void **state)
 {
     (void)state;
     struct room room[2];
-    budget_charge(&held, 9000); /* kept batches */
+    budget_charge(&held.own, 9000); /* kept batches */
     assert_true(queue_reserve(&queue, 1, 50000, &room[0]));
     assert_false(queue_reserve(&queue, 1, 1, &room[1]));
     queue_release(&room[0]);
     assert_false(queue_reserve(&queue, 11, 1, &room[1])); /* but not for more than queue_size */
-    budget_release(&held, 9000);
+    budget_release(&held.own, 9000);
 }
 
 static void a_room_may_be_all_of_it(void **state)

@@ -909,6 +909,7 @@ static void test_endpoints(void **state)
         {"127.0.0.1", "tcp", "listen on 127.0.0.1: "},
         {"nowhere.invalid:0", "tcp", "listen on nowhere.invalid:0: nowhere.invalid: "},
         {"192.0.2.1:0", "tcp", "listen on 192.0.2.1:0: Cannot assign requested address"},
+        {"/dev/null", "unix", "listen on /dev/null: the path exists and is not a socket"},
         {"/nonexistent/x.sock", "unix", "listen on /nonexistent/x.sock: No such file or directory"},
     };
     static struct worker worker;

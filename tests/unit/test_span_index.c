@@ -82,7 +82,7 @@ static void test_found_with_its_values(void **state)
     assert_int_equal(find_span(index, 9, 8, 42, &arena).presence, SPAN_MISSING);
     assert_int_equal(find_span(index, 9, 7, 43, &arena).presence, SPAN_MISSING);
     assert_int_equal(span_index_entries(index), 1);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -103,7 +103,7 @@ static void test_the_window_ends(void **state)
     assert_int_equal(span_index_entries(index), 1);
     span_index_sweep(index, 1000 * SECOND);
     assert_int_equal(span_index_entries(index), 0);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -123,7 +123,7 @@ static void test_the_window_can_change(void **state)
     span_index_sweep(index, 301 * SECOND);
     span_index_set_window(index, 300 * SECOND);
     assert_int_equal(find_span(index, 300, 7, 42, &arena).presence, SPAN_MISSING);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -147,7 +147,7 @@ static void test_one_id_in_several_traces(void **state)
     assert_int_equal(find_span(index, 4, 8, 42, &arena).presence, SPAN_FOUND);
     assert_int_equal(span_index_take_evicted(index, SPAN_EVICTED_SAME_ID), 1);
     assert_int_equal(span_index_take_evicted(index, SPAN_EVICTED_SAME_ID), 0);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -166,7 +166,7 @@ static void test_samples_do_not_push_a_span_out(void **state)
     assert_null(put_span(index, 3, 142, 42, &arena, NULL).totals);
     assert_non_null(put_span(index, 3, 149, 42, &arena, NULL).totals);
     assert_int_equal(find_span(index, 3, 7, 42, &arena).presence, SPAN_FOUND);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -182,7 +182,7 @@ static void test_the_oldest_leaves_when_full(void **state)
         assert_int_equal(find_span(index, 25, 7, span, &arena).presence,
                          span > 150 ? SPAN_FOUND : SPAN_MISSING);
     assert_int_equal(span_index_take_evicted(index, SPAN_EVICTED_FULL), 150);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -208,7 +208,7 @@ static void test_totals_wait_for_their_span(void **state)
     /* Totals have a window of their own. */
     put = put_span(index, 123, 7, 42, &arena, NULL);
     assert_null(put.totals);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -226,7 +226,7 @@ static void test_totals_without_a_trace_id(void **state)
     add_samples(index, 10, 0, 42, 2, NULL, NULL); /* now it is the entry of the span */
     put = put_span(index, 11, 7, 42, &arena, NULL);
     assert_int_equal(put.totals[0], 9);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -249,7 +249,7 @@ static void test_waiters_are_woken_once(void **state)
     assert_int_equal(wakeups.count, 2);
     assert_false(add_samples(index, 3, 7, 42, 3, &first, &wakeups).waits);
     span_wakeups_deinit(&wakeups);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -272,7 +272,7 @@ static void test_spans_wait_for_samples(void **state)
     add_samples(index, 4, 7, 43, 5, NULL, &wakeups); /* it does not wait any more */
     assert_int_equal(wakeups.count, 1);
     span_wakeups_deinit(&wakeups);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -291,7 +291,7 @@ static void test_what_left_early_is_remembered(void **state)
     assert_int_equal(wakeups.count, 0);
     assert_int_equal(put_span(index, 8, 7, 42, &arena, &wakeups).samples_left, 0);
     span_wakeups_deinit(&wakeups);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -322,7 +322,7 @@ static void test_a_waiter_is_taken_out_where_it_stands(void **state)
     assert_int_equal(wakeups.items[0].waiter.hold, 200);
     assert_int_equal(wakeups.items[1].waiter.hold + wakeups.items[2].waiter.hold, 101 + 103);
     span_wakeups_deinit(&wakeups);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -343,7 +343,7 @@ static void test_profile_ids(void **state)
     uint64_t first_half;
     memcpy(&first_half, id, sizeof first_half);
     assert_int_equal(find_span(index, 122, 0, first_half, &arena).presence, SPAN_MISSING);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -377,7 +377,7 @@ static void test_memory_stays_bounded(void **state)
     for (int i = 0; i < 20; i++)
         span_index_sweep(index, 1000 * SECOND);
     assert_int_equal(span_index_entries(index), 0);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -402,7 +402,7 @@ static void test_what_comes_again_takes_no_more_memory(void **state)
         assert_int_equal(find_span(index, 3, 7, i + 1, &arena).presence, SPAN_FOUND);
     }
     arena_deinit(&arena);
-    span_index_free(index);
+    span_index_unref(index);
 }
 
 /* With values of usual size, only max_spans causes evictions, even if samples arrive for all
@@ -430,7 +430,7 @@ static void test_samples_push_nothing_out_by_memory(void **state)
     assert_in_range(span_index_entries(index), SPANS - LEAVE_TOGETHER, SPANS);
     assert_int_equal(span_index_take_evicted(index, SPAN_EVICTED_MEMORY), 0);
     span_wakeups_deinit(&wakeups);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -449,7 +449,7 @@ static void test_large_values_push_out_by_memory(void **state)
     assert_true(span_index_memory(index) < 256000);
     assert_true(span_index_take_evicted(index, SPAN_EVICTED_MEMORY) > 400);
     assert_int_equal(find_span(index, 1, 500, 500, &arena).presence, SPAN_FOUND);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -479,7 +479,7 @@ static void test_pages_that_memory_empties_are_used_again(void **state)
     for (unsigned i = 0; i < NEWEST; i++)
         assert_int_equal(find_span(index, 1, 1, span - i, &arena).presence, SPAN_FOUND);
     span_wakeups_deinit(&wakeups);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -555,7 +555,7 @@ static void test_against_a_model(void **state)
         }
     }
     assert_true(span_index_entries(index) <= MODEL_SPANS);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -582,7 +582,7 @@ static void test_the_window_ends_while_entries_move(void **state)
         }
         span_index_sweep(index, 1000 * SECOND);
         assert_int_equal(span_index_entries(index), 0);
-        span_index_free(index);
+        span_index_unref(index);
         arena_deinit(&arena);
         arena = (struct arena){0};
     }
@@ -626,7 +626,7 @@ static void test_the_oldest_leave_in_waves(void **state)
     assert_int_equal(span_index_entries(index), count);
     span_index_sweep(index, 1000 * SECOND);
     assert_int_equal(span_index_entries(index), 0);
-    span_index_free(index);
+    span_index_unref(index);
     arena_deinit(&arena);
 }
 
@@ -689,7 +689,7 @@ static void test_a_flood_pushes_out_its_own(void **state)
     assert_int_equal(joined_of(index, &good), GOOD);
     assert_in_range(span_index_entries(index), ROOM - LEAVE_TOGETHER, ROOM);
     assert_true(span_index_take_evicted(index, SPAN_EVICTED_FULL) > UINT64_C(40) * GOOD);
-    span_index_free(index);
+    span_index_unref(index);
 }
 
 /* A new service for each request gets no new share: the peer's share is divided. */
@@ -709,7 +709,7 @@ static void test_invented_services_push_out_their_own(void **state)
     }
     assert_int_equal(joined_of(index, &good), GOOD);
     assert_int_equal(span_index_sources(index), 2 + 1 + SPAN_OWNER_SERVICES_MAX);
-    span_index_free(index);
+    span_index_unref(index);
 }
 
 static void test_many_spans_with_a_victims_id(void **state)
@@ -723,7 +723,7 @@ static void test_many_spans_with_a_victims_id(void **state)
     assert_true(finds(index, &good, 7, 42, "good"));
     assert_true(finds(index, &good, 0, 42, "good")); /* its own, though it is the oldest */
     assert_true(finds(index, &bad, 7, 42, "good"));  /* both ids */
-    span_index_free(index);
+    span_index_unref(index);
 }
 
 static void test_the_first_writer_wins(void **state)
@@ -742,7 +742,7 @@ static void test_the_first_writer_wins(void **state)
     assert_true(finds(index, &good, 7, 42, "good"));
     assert_true(finds(index, &bad, 7, 42, "bad")); /* only itself */
     assert_true(finds(index, &third, 0, 42, "bad") || finds(index, &third, 0, 42, "good"));
-    span_index_free(index);
+    span_index_unref(index);
 }
 
 static void test_tenants_never_meet(void **state)
@@ -758,7 +758,7 @@ static void test_tenants_never_meet(void **state)
         assert_true(finds(index, &b, trace, 42, ""));
         assert_true(finds(index, &none, trace, 42, ""));
     }
-    span_index_free(index);
+    span_index_unref(index);
 }
 
 /* More tenants than numbers: they share one number, and still never match. */
@@ -782,7 +782,7 @@ static void test_tenants_without_a_number(void **state)
     span_index_sweep(index, 1000 * SECOND);
     span_index_sweep(index, 2000 * SECOND);
     assert_int_equal(span_index_sources(index), 0);
-    span_index_free(index);
+    span_index_unref(index);
 }
 
 enum { PEERS = 5, SERVICES = 4, SMALL = 60, ALL = PEERS * SERVICES };
@@ -865,7 +865,7 @@ static void test_shares_against_a_model(void **state)
     assert_int_equal(span_index_entries(model.index), SMALL);
     span_index_sweep(model.index, 1000 * SECOND);
     assert_int_equal(span_index_entries(model.index), 0);
-    span_index_free(model.index);
+    span_index_unref(model.index);
 }
 
 /* When memory is short, the source with the most pages loses its oldest one, even if its spans are
@@ -890,7 +890,7 @@ static void test_large_values_push_out_their_own(void **state)
         assert_int_equal(joined_of(index, &good), GOOD);
         assert_true(span_index_take_evicted(index, SPAN_EVICTED_MEMORY) > UINT64_C(15) * GOOD);
         assert_in_range(span_index_memory(index), 0, ROOM * 4 * 500);
-        span_index_free(index);
+        span_index_unref(index);
     }
 }
 
@@ -907,7 +907,7 @@ static void test_repeats_keep_their_place(void **state)
     }
     assert_int_equal(joined_of(index, &good), GOOD);
     assert_int_equal(span_index_take_evicted(index, SPAN_EVICTED_MEMORY), 0);
-    span_index_free(index);
+    span_index_unref(index);
 }
 
 /* ---- threads ---- */
@@ -964,7 +964,7 @@ static void test_threads(void **state)
     for (unsigned i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     assert_true(span_index_entries(index) <= 2004);
-    span_index_free(index);
+    span_index_unref(index);
 }
 
 int main(void)

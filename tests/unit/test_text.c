@@ -69,6 +69,48 @@ static void percent_stands_for_a_byte(void **state)
     assert_int_equal(text_percent_byte((struct slice){0}), -1);
 }
 
+static void percent_is_decoded(void **state)
+{
+    (void)state;
+    enum { KEEP = TEXT_PERCENT_KEEP_BROKEN, PLUS = TEXT_PERCENT_PLUS_BLANK };
+    static const struct {
+        const char *text;
+        unsigned how;
+        size_t room;
+        bool fine;
+        const char *want;
+    } cases[] = {
+        {"", TEXT_PERCENT_STRICT, 8, true, ""},
+        {"a%41+b", TEXT_PERCENT_STRICT, 8, true, "aA+b"},
+        {"a%41+b", PLUS, 8, true, "aA b"},
+        {"%2B+%25", PLUS, 8, true, "+ %"}, /* decoded once */
+        {"%2541", TEXT_PERCENT_STRICT, 8, true, "%41"},
+        {"a%4", TEXT_PERCENT_STRICT, 8, false, "a"},
+        {"a%4gb", PLUS, 8, false, "a"},
+        {"a%", KEEP, 8, true, "a%"},
+        {"%4g%%41+", KEEP, 8, true, "%4g%A+"},
+        {"%+%zz", KEEP | PLUS, 8, true, "% %zz"},
+        {"%41%42%43", TEXT_PERCENT_STRICT, 3, true, "ABC"},
+        {"%41%42%43", TEXT_PERCENT_STRICT, 2, false, "AB"},
+        {"a", TEXT_PERCENT_STRICT, 0, false, ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char own[16], out[16];
+        size_t size;
+        struct slice text = slice_of_string(cases[i].text);
+        assert_int_equal(
+            text_decode_percent(text, cases[i].how, (uint8_t *)out, cases[i].room, &size),
+            cases[i].fine);
+        assert_int_equal(size, strlen(cases[i].want));
+        assert_memory_equal(out, cases[i].want, size);
+        memcpy(own, text.data, text.size); /* in place */
+        text_decode_percent(slice_of(own, text.size), cases[i].how, (uint8_t *)own, cases[i].room,
+                            &size);
+        assert_int_equal(size, strlen(cases[i].want));
+        assert_memory_equal(own, cases[i].want, size);
+    }
+}
+
 static void check_base64(const char *text, const char *want)
 {
     uint8_t out[16];
@@ -292,6 +334,27 @@ static void characters_are_not_split(void **state)
     }
 }
 
+static void a_cut_text_ends_at_a_character(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"", ""},
+        {"abc", "abc"},
+        {"a\u00e9", "a\u00e9"},
+        {"a\xc3", "a"},
+        {"\u20ac\xe2\x82", "\u20ac"},
+        {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"},
+        {"\xf0\x9f\x98", ""},
+        {"\x80\x80\x80\x80\x80", "\x80\x80\x80\x80\x80"}, /* no character to cut */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "%s", cases[i][0]);
+        text_end_at_character(text);
+        assert_string_equal(text, cases[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +362,7 @@ int main(void)
         cmocka_unit_test(what_is_there_may_come_again),
         cmocka_unit_test(hex_digits_are_of_either_case),
         cmocka_unit_test(percent_stands_for_a_byte),
+        cmocka_unit_test(percent_is_decoded),
         cmocka_unit_test(base64_has_two_alphabets),
         cmocka_unit_test(hex_is_lower_case),
         cmocka_unit_test(numbers_are_decimal),
@@ -308,6 +372,7 @@ int main(void)
         cmocka_unit_test(durations_look_like_gos),
         cmocka_unit_test(times_are_utc),
         cmocka_unit_test(characters_are_not_split),
+        cmocka_unit_test(a_cut_text_ends_at_a_character),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

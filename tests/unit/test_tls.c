@@ -116,6 +116,14 @@ static int free_identities(void **state)
     return 0;
 }
 
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
 static void test_conversation(void **state)
 {
     (void)state;
@@ -161,6 +169,11 @@ static void test_verification(void **state)
         {client_settings(&stranger), "localhost",
          "tls: certificate: unable to get local issuer certificate"},
         {{.insecure_skip_verify = true}, "elsewhere", ""},
+        /* DNS's dot of the root is in neither certificates nor SNI. */
+        {client_settings(&authority), "localhost.", ""},
+        {{.ca_pem = authority.certificate, .server_name_override = "localhost."}, "elsewhere", ""},
+        /* The certificate itself may be what is trusted. */
+        {client_settings(&server_identity), "localhost", ""},
         {{.ca_pem = authority.certificate, .server_name_override = "localhost"}, "elsewhere", ""},
         {{.ca_pem = authority.certificate, .min_version = "1.3"}, "localhost", ""},
         {{.ca_pem = authority.certificate, .max_version = "1.2"}, "localhost", ""},
@@ -178,6 +191,83 @@ static void test_verification(void **state)
     }
 }
 
+/* As in Go, a common name is not a host name. */
+static void test_certificate_without_alternative_names(void **state)
+{
+    (void)state;
+    struct tls_fixture_identity old_style;
+    tls_fixture_issue(&old_style, &authority, "localhost", NULL);
+    struct tls_server_settings server = server_settings(&old_style);
+    struct tls_client_settings client = client_settings(&authority);
+    struct pair pair;
+    open_pair(&pair, &server, &client, "localhost");
+    shuttle(&pair);
+    assert_false(tls_stream_ready(pair.client));
+    assert_string_equal(tls_stream_error(pair.client), "tls: certificate: hostname mismatch");
+    close_pair(&pair);
+    tls_fixture_free(&old_style);
+}
+
+/* Such a list leaves TLS 1.2 without a suite. It must not get OpenSSL's own list. */
+static void test_suites_of_tls_1_3_only(void **state)
+{
+    (void)state;
+    static const char *suites[] = {"TLS_AES_128_GCM_SHA256"};
+    const struct config_strings only_1_3 = {suites, 1};
+    struct tls_server_settings server = server_settings(&server_identity);
+    struct tls_client_settings client = client_settings(&authority);
+    const struct {
+        struct config_strings server, client;
+        const char *server_max, *client_max;
+        bool agree;
+    } cases[] = {
+        {only_1_3, {0}, NULL, NULL, true},
+        {only_1_3, {0}, NULL, "1.2", false},
+        {{0}, only_1_3, NULL, NULL, true},
+        {{0}, only_1_3, "1.2", NULL, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        server.cipher_suites = cases[i].server;
+        server.max_version = cases[i].server_max;
+        client.cipher_suites = cases[i].client;
+        client.max_version = cases[i].client_max;
+        struct pair pair;
+        open_pair(&pair, &server, &client, "localhost");
+        shuttle(&pair);
+        if (tls_stream_ready(pair.client) != cases[i].agree)
+            fail_msg("case %zu: %s", i, tls_stream_error(pair.client));
+        assert_true(tls_stream_ready(pair.server) == cases[i].agree);
+        close_pair(&pair);
+    }
+}
+
+/* As in Go, what the user trusts ends the chain, though another authority has signed it. */
+static void test_intermediate_as_authority(void **state)
+{
+    (void)state;
+    struct tls_fixture_identity intermediate, leaf;
+    tls_fixture_intermediate(&intermediate, &authority, "Intermediate");
+    tls_fixture_issue(&leaf, &intermediate, "localhost", "DNS:localhost");
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/profcol-test-intermediate-%d.pem", getpid());
+    write_file(path, intermediate.certificate);
+    struct tls_server_settings server = server_settings(&leaf);
+    struct tls_client_settings client = client_settings(&intermediate);
+    server.client_ca_file = path;
+    client.cert_pem = leaf.certificate;
+    client.key_pem = leaf.key;
+    struct pair pair;
+    open_pair(&pair, &server, &client, "localhost");
+    shuttle(&pair);
+    assert_string_equal(tls_stream_error(pair.client), "");
+    assert_string_equal(tls_stream_error(pair.server), "");
+    assert_true(tls_stream_ready(pair.client) && tls_stream_ready(pair.server));
+    close_pair(&pair);
+    unlink(path);
+    tls_fixture_free(&intermediate);
+    tls_fixture_free(&leaf);
+}
+
 static void test_versions_do_not_meet(void **state)
 {
     (void)state;
@@ -192,14 +282,6 @@ static void test_versions_do_not_meet(void **state)
     assert_int_equal(pair.client_status, TLS_STATUS_FAILED);
     assert_false(tls_stream_write(pair.client, SLICE("x")));
     close_pair(&pair);
-}
-
-static void write_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
 }
 
 static void test_client_certificates(void **state)
@@ -287,6 +369,28 @@ static void test_what_is_wrong_with_files(void **state)
     suites[1] = "TLS_NONSENSE";
     assert_null(tls_context_server(&settings, both, &err));
     assert_string_equal(err.text, "tls: invalid TLS cipher suite: \"TLS_NONSENSE\"");
+}
+
+/* OpenSSL 3.5 has X25519MLKEM768; an older one leaves it out. */
+static void test_curves(void **state)
+{
+    (void)state;
+    static const char *one[] = {"X25519MLKEM768"}, *two[] = {"X25519MLKEM768", "P256"};
+    struct tls_client_settings client = client_settings(&authority);
+    struct tls_server_settings server = server_settings(&server_identity);
+    struct pair pair;
+    server.curve_preferences = client.curve_preferences = (struct config_strings){two, 2};
+    open_pair(&pair, &server, &client, "localhost");
+    shuttle(&pair);
+    assert_true(tls_stream_ready(pair.client) && tls_stream_ready(pair.server));
+    close_pair(&pair);
+    struct error err = {0};
+    server.curve_preferences = (struct config_strings){one, 1};
+    struct tls_context *context = tls_context_server(&server, both, &err);
+    if (!context)
+        assert_string_equal(err.text,
+                            "tls: curve_preferences: OpenSSL here has none of these curves");
+    tls_context_free(context);
 }
 
 static void test_reload(void **state)
@@ -388,6 +492,9 @@ static void test_server_over_tls(void **state)
     }
 }
 
+static const char cleartext_answer[] = "HTTP/1.0 400 Bad Request\r\n\r\n"
+                                       "Client sent an HTTP request to an HTTPS server.\n";
+
 static void test_server_handshake_that_fails(void **state)
 {
     (void)state;
@@ -395,10 +502,14 @@ static void test_server_handshake_that_fails(void **state)
     static const struct {
         const char *sent;
         const char *reason;
-    } cases[] = {{"GET / HTTP/1.1\r\n\r\n", "tls_failed"},
-                 {"\x16\x03\x01", "handshake_timeout"},
-                 {"", "handshake_timeout"}};
-    for (size_t i = 0; i < 3; i++) {
+        const char *answer;
+    } cases[] = {{"GET / HTTP/1.1\r\n\r\n", "tls_failed", cleartext_answer},
+                 {"POST /v1/traces HTTP/1.1\r\n\r\n", "tls_failed", cleartext_answer},
+                 {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "tls_failed", NULL},
+                 {"nonsense", "tls_failed", NULL},
+                 {"\x16\x03\x01", "handshake_timeout", NULL},
+                 {"", "handshake_timeout", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct server_fixture fixture;
         struct raw_client raw;
         server_fixture_init(&fixture);
@@ -410,6 +521,10 @@ static void test_server_handshake_that_fails(void **state)
         server_fixture_advance(&fixture, 11);
         assert_true(raw_client_is_closed(&raw));
         assert_true(server_fixture_closed(&fixture, cases[i].reason) == 1);
+        if (cases[i].answer)
+            assert_string_equal(text_string(&raw.received), cases[i].answer);
+        else
+            assert_null(strstr(text_string(&raw.received), "HTTP"));
         raw_client_deinit(&raw);
         server_fixture_end(&fixture);
     }
@@ -420,9 +535,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conversation),
         cmocka_unit_test(test_verification),
+        cmocka_unit_test(test_certificate_without_alternative_names),
+        cmocka_unit_test(test_suites_of_tls_1_3_only),
+        cmocka_unit_test(test_intermediate_as_authority),
         cmocka_unit_test(test_versions_do_not_meet),
         cmocka_unit_test(test_client_certificates),
         cmocka_unit_test(test_what_is_wrong_with_files),
+        cmocka_unit_test(test_curves),
         cmocka_unit_test(test_reload),
         cmocka_unit_test(test_server_over_tls),
         cmocka_unit_test(test_server_handshake_that_fails),

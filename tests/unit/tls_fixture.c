@@ -63,9 +63,8 @@ void tls_fixture_authority(struct tls_fixture_identity *out, const char *name)
     EVP_PKEY_free(key);
 }
 
-void tls_fixture_issue(struct tls_fixture_identity *out,
-                       const struct tls_fixture_identity *authority, const char *name,
-                       const char *alternative_names)
+static void issue(struct tls_fixture_identity *out, const struct tls_fixture_identity *authority,
+                  const char *name, int extension, const char *value)
 {
     BIO *bio = BIO_new_mem_buf(authority->certificate, -1);
     X509 *issuer = PEM_read_bio_X509(bio, NULL, NULL, NULL);
@@ -76,14 +75,27 @@ void tls_fixture_issue(struct tls_fixture_identity *out,
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *certificate = new_certificate(key, name);
     X509_set_issuer_name(certificate, X509_get_subject_name(issuer));
-    if (alternative_names)
-        add_extension(certificate, issuer, NID_subject_alt_name, alternative_names);
+    if (value)
+        add_extension(certificate, issuer, extension, value);
     X509_sign(certificate, issuer_key, EVP_sha256());
     write_identity(out, certificate, key);
     X509_free(certificate);
     X509_free(issuer);
     EVP_PKEY_free(key);
     EVP_PKEY_free(issuer_key);
+}
+
+void tls_fixture_issue(struct tls_fixture_identity *out,
+                       const struct tls_fixture_identity *authority, const char *name,
+                       const char *alternative_names)
+{
+    issue(out, authority, name, NID_subject_alt_name, alternative_names);
+}
+
+void tls_fixture_intermediate(struct tls_fixture_identity *out,
+                              const struct tls_fixture_identity *authority, const char *name)
+{
+    issue(out, authority, name, NID_basic_constraints, "critical,CA:TRUE");
 }
 
 void tls_fixture_free(struct tls_fixture_identity *identity)

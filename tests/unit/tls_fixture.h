@@ -19,6 +19,9 @@ void tls_fixture_authority(struct tls_fixture_identity *out, const char *name);
 void tls_fixture_issue(struct tls_fixture_identity *out,
                        const struct tls_fixture_identity *authority, const char *name,
                        const char *alternative_names);
+/* An authority whose certificate another one has signed. */
+void tls_fixture_intermediate(struct tls_fixture_identity *out,
+                              const struct tls_fixture_identity *authority, const char *name);
 void tls_fixture_free(struct tls_fixture_identity *identity);
 
 #endif

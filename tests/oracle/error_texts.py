@@ -1,9 +1,6 @@
-"""Lists what the program can log, from the calls in its sources.
+"""Lists the texts that the program can answer, from the calls in its sources.
 
-    python -m tests.oracle.log_calls        # level, file:line, message
-
-A message is the first string literal of a call of log_info, log_warn, log_error or log_write and the like; what varies
-in it (`%s`) is shown as `…`.
+What varies in a text (`%s`) is shown as `…`. tests/oracle/log_messages.py lists what it logs.
 """
 
 import pathlib
@@ -51,16 +48,3 @@ def calls(names):
             text = first_text(source, match.end())
             if text:
                 yield path.relative_to(SOURCE), source.count("\n", 0, match.start()) + 1, match[1], plain(text)
-
-
-def messages():
-    """Return (level, file, line, message) of every log line of level info and above; a level that the program chooses is `error`."""
-    levels = {"info": "info", "warn": "warn"}
-    return [(levels.get(name.split("_")[-1], "error"), path, line, text)
-            for path, line, name, text in calls(r"log_(?:each_)?(?:info|warn|error)|log_write_all|log_write|log_at|log_fatal")
-            if path.name not in ("log.c",)]
-
-
-if __name__ == "__main__":
-    for row in messages():
-        print("{}\t{}:{}\t{}".format(*row))
