@@ -277,6 +277,8 @@ void server_part_check_drained(struct server_part *part)
 {
     if (!part->draining || part->connection_count > 0 || !part->on_drained)
         return;
+    if (is_first(part) && part->server->lingering)
+        return;
     void (*on_drained)(void *context) = part->on_drained;
     part->on_drained = NULL;
     on_drained(part->drained_context);
@@ -311,7 +313,7 @@ static void drain(struct server *server, struct worker *worker, uint64_t waits_u
     part->on_drained = on_drained;
     part->drained_context = context;
     if (is_first(part))
-        listener_stop(server);
+        listener_retire(server);
     for (struct list_link *link = part->connections.first; link; link = link->next)
         drain_connection(connection_of_link(link));
     server_part_check_drained(part);

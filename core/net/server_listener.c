@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/filter.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@
 enum {
     ACCEPTS_PER_EVENT = 64,
     OUT_OF_DESCRIPTORS_PAUSE_MS = 100,
+    LINGER_MS = 200, /* longer than most round trips */
 };
 
 /* ---- binding ---- */
@@ -57,6 +59,64 @@ static bool is_same_address(const struct bind_address *one, const struct bind_ad
            memcmp(&one->storage, &other->storage, one->size) == 0;
 }
 
+static uint16_t port_of(const struct bind_address *address)
+{
+    if (address->family == AF_INET)
+        return ntohs(((const struct sockaddr_in *)&address->storage)->sin_port);
+    if (address->family == AF_INET6)
+        return ntohs(((const struct sockaddr_in6 *)&address->storage)->sin6_port);
+    return 0;
+}
+
+static bool is_any_address(const struct bind_address *address)
+{
+    if (address->family == AF_INET)
+        return ((const struct sockaddr_in *)&address->storage)->sin_addr.s_addr == INADDR_ANY;
+    return address->family == AF_INET6 &&
+           IN6_IS_ADDR_UNSPECIFIED(&((const struct sockaddr_in6 *)&address->storage)->sin6_addr);
+}
+
+static bool overlap(const struct bind_address *one, const struct bind_address *other)
+{
+    return port_of(one) > 0 && port_of(one) == port_of(other) &&
+           (is_any_address(one) || is_any_address(other));
+}
+
+/* Makes the server the successor of those on other, offered addresses that overlap. */
+static void succeed_offered(struct server *server, const struct bind_address *address)
+{
+    for (struct list_link *link = all_bound.first; link; link = link->next) {
+        struct bound_address *other = container_of(link, struct bound_address, link);
+        if (other != server->bound && other->is_offered && overlap(&other->address, address))
+            other->successor = server;
+    }
+}
+
+/* Makes the kernel ignore the SYN of new clients, who send it again a second later. Handshakes that
+ * have begun go on. */
+static void ignore_new_clients(int fd)
+{
+    enum { FLAGS_OFFSET = 13, SYN_AND_ACK = 0x12, SYN = 0x02 }; /* of a TCP header: RFC 9293 3.1 */
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_B | BPF_ABS, FLAGS_OFFSET),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, SYN_AND_ACK),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYN, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, 0),
+        BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+    };
+    struct sock_fprog program = {.len = sizeof code / sizeof code[0], .filter = code};
+    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+}
+
+/* Ends that for an address that is used again. Its clients no longer go to another server. */
+static void admit_new_clients(struct bound_address *bound)
+{
+    const struct server *one = container_of(bound->servers.first, struct server, bound_link);
+    int unused = 0;
+    bound->successor = NULL;
+    setsockopt(one->listen_fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof unused);
+}
+
 /* Gives the server a descriptor of an address that is offered. */
 static bool take_offered(struct server *server, const struct bind_address *address)
 {
@@ -73,8 +133,11 @@ static bool take_offered(struct server *server, const struct bind_address *addre
         list_append(&bound->servers, &server->bound_link);
         bound->is_offered = false;
         server->bound = bound;
+        admit_new_clients(bound);
         is_taken = true;
     }
+    if (is_taken)
+        succeed_offered(server, address);
     pthread_mutex_unlock(&all_bound_lock);
     return is_taken;
 }
@@ -101,6 +164,22 @@ static void bound_free(struct bound_address *bound)
     free(bound);
 }
 
+/* Gives those whose successor leaves this address the next one. */
+static void replace_successor(const struct server *leaving, const struct bound_address *left)
+{
+    struct server *next = left->successor;
+    if (left->servers.last)
+        next = container_of(left->servers.last, struct server, bound_link);
+    for (struct list_link *link = all_bound.first; link; link = link->next) {
+        struct bound_address *other = container_of(link, struct bound_address, link);
+        if (other->successor != leaving || other == left)
+            continue;
+        const struct server *waiting =
+            container_of(other->servers.first, struct server, bound_link);
+        other->successor = waiting->lingering && next != waiting ? next : NULL;
+    }
+}
+
 static void leave_bound(struct server *server)
 {
     struct bound_address *bound = server->bound;
@@ -109,11 +188,7 @@ static void leave_bound(struct server *server)
         return;
     pthread_mutex_lock(&all_bound_lock);
     list_remove(&bound->servers, &server->bound_link);
-    for (struct list_link *link = all_bound.first; link; link = link->next) {
-        struct bound_address *other = container_of(link, struct bound_address, link);
-        if (other->successor == server)
-            other->successor = NULL;
-    }
+    replace_successor(server, bound);
     bool is_last = bound->servers.count == 0;
     if (is_last)
         list_remove(&all_bound, &bound->link);
@@ -192,15 +267,6 @@ static bool look_up(struct bind_address *address, const char *host, int family, 
     return true;
 }
 
-static uint16_t port_of(const struct bind_address *address)
-{
-    if (address->family == AF_INET)
-        return ntohs(((const struct sockaddr_in *)&address->storage)->sin_port);
-    if (address->family == AF_INET6)
-        return ntohs(((const struct sockaddr_in6 *)&address->storage)->sin6_port);
-    return 0;
-}
-
 static bool bind_and_listen(int fd, const struct bind_address *address)
 {
     return bind(fd, (const struct sockaddr *)&address->storage, address->size) == 0 &&
@@ -223,18 +289,18 @@ static bool share_offered_port(struct server *server, int fd, const struct bind_
     pthread_mutex_lock(&all_bound_lock);
     for (struct list_link *link = all_bound.first; link; link = link->next) {
         struct bound_address *bound = container_of(link, struct bound_address, link);
-        if (bound->is_offered && port_of(&bound->address) == port_of(address))
+        if (bound->is_offered && overlap(&bound->address, address))
             set_reuse_port(bound, 1);
     }
     bool ok = bind_and_listen(fd, address);
     int why = errno;
     for (struct list_link *link = all_bound.first; link; link = link->next) {
         struct bound_address *bound = container_of(link, struct bound_address, link);
-        if (!bound->is_offered || port_of(&bound->address) != port_of(address))
-            continue;
-        set_reuse_port(bound, 0);
-        bound->successor = ok ? server : NULL;
+        if (bound->is_offered && overlap(&bound->address, address))
+            set_reuse_port(bound, 0);
     }
+    if (ok)
+        succeed_offered(server, address);
     pthread_mutex_unlock(&all_bound_lock);
     setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &off, sizeof off);
     errno = why;
@@ -472,7 +538,7 @@ static void on_listen(uv_poll_t *handle, int status, int events);
 
 static void listen_again(struct server *server)
 {
-    if (server->listening)
+    if (server->listening && !server->lingering)
         uv_poll_start(&server->listen_poll, UV_READABLE, on_listen);
 }
 
@@ -617,16 +683,25 @@ void listener_start(struct server *server)
     listen_again(server);
 }
 
-/* Gives the clients that still wait to be accepted to the server that has the port now. */
-static void pass_on_waiting(struct server *server)
+/* Returns the server that accepts clients of this one's port now; NULL: none. */
+static struct server *successor_of(const struct server *server)
 {
     pthread_mutex_lock(&all_bound_lock);
     struct server *successor = server->bound ? server->bound->successor : NULL;
+    while (successor && successor->lingering) /* further reloads have followed */
+        successor = successor->bound->successor;
     pthread_mutex_unlock(&all_bound_lock);
     if (!successor || !successor->listening)
-        return;
+        return NULL;
     assert(successor->parts[0].worker == server->parts[0].worker); /* so it is not stopped now */
-    while (!pause_when_full(successor)) {
+    return successor;
+}
+
+/* Gives the clients that still wait to be accepted to the server that has the port now. */
+static void pass_on_waiting(struct server *server)
+{
+    struct server *successor = successor_of(server);
+    while (successor && !pause_when_full(successor)) {
         struct sockaddr_in6 peer = {0};
         socklen_t size = sizeof peer;
         int fd = accept4(server->listen_fd, (struct sockaddr *)&peer, &size,
@@ -637,12 +712,47 @@ static void pass_on_waiting(struct server *server)
     }
 }
 
+static void on_linger_readable(uv_poll_t *handle, int status, int events)
+{
+    (void)status;
+    (void)events;
+    struct server *server = handle->data;
+    if (successor_of(server))
+        pass_on_waiting(server);
+    else
+        uv_poll_stop(handle);
+}
+
+static void on_linger_end(struct timer *timer)
+{
+    struct server *server = container_of(timer, struct server, accept_timer);
+    assert(server->lingering);
+    listener_stop(server);
+    server_part_check_drained(server->parts);
+}
+
+void listener_retire(struct server *server)
+{
+    if (!server->listening || !successor_of(server)) {
+        listener_stop(server);
+        return;
+    }
+    assert(!server->lingering);
+    server->lingering = true;
+    ignore_new_clients(server->listen_fd);
+    pass_on_waiting(server);
+    uv_poll_start(&server->listen_poll, UV_READABLE, on_linger_readable);
+    server->accept_timer.on_timer = on_linger_end;
+    worker_set_timer(server->parts[0].worker, &server->accept_timer,
+                     LINGER_MS * (SECOND_NS / 1000));
+}
+
 void listener_stop(struct server *server)
 {
     struct server_part *part = server->parts;
     if (server->listening) {
         pass_on_waiting(server);
-        server->listening = false;
+        server->listening = server->lingering = false;
         worker_cancel_timer(part->worker, &server->accept_timer);
         uv_close((uv_handle_t *)&server->listen_poll, on_listen_closed);
     }

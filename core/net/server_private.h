@@ -177,6 +177,7 @@ struct server {
     uint16_t port;
     uv_poll_t listen_poll;
     bool listening; /* listen_poll is open; first worker only */
+    bool lingering; /* of `listening`: clients go to the server that has the port now */
     struct timer accept_timer;
     struct post resume_post;
     atomic_bool resume_posted;
@@ -220,7 +221,11 @@ const char *server_date(struct server_part *part);
 /* Binds the listening descriptor. Returns false, with err set, if the address cannot be used. */
 bool listener_open(struct server *server, struct error *err);
 void listener_start(struct server *server); /* on the first worker */
-void listener_stop(struct server *server);  /* on the first worker; may be called again */
+/* Ends it, on the first worker. If another server has its port on other addresses now, clients that
+ * are in the middle of TCP's handshake get some time and go to that one; part 0 is not drained
+ * before. */
+void listener_retire(struct server *server);
+void listener_stop(struct server *server);  /* at once; on the first worker; may be called again */
 void listener_close(struct server *server); /* the descriptors; on main or first worker */
 /* Call it when a connection has ended, on any worker. key: the client's (peer_key). */
 void listener_connection_ended(struct server *server, uint64_t key);

@@ -13,6 +13,8 @@ Each `@name@` in the YAML becomes a free port; the process counts as started whe
 YAML has no `telemetry:`, the metrics get a free port, too, because tests run in parallel.
 """
 
+import atexit
+import contextlib
 import os
 import pathlib
 import re
@@ -32,7 +34,8 @@ LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
 PATIENCE = 5 if os.environ.get("PROFCOL_SANITIZER") else 1
 
 
-_reserved = []     # the sockets that hold the ports of free_port()
+_reserved = contextlib.ExitStack()     # the sockets that hold the ports of free_port()
+atexit.register(_reserved.close)
 
 
 def free_port():
@@ -41,10 +44,9 @@ def free_port():
     A bound socket that does not listen holds it: the system gives the port to no other socket that asks for any port, but
     a server that sets SO_REUSEADDR can bind this port by its number. A connection to it is refused until then.
     """
-    holder = socket.socket()
+    holder = _reserved.enter_context(socket.socket())
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     holder.bind(("127.0.0.1", 0))
-    _reserved.append(holder)
     return holder.getsockname()[1]
 
 
