@@ -10,6 +10,7 @@
 extern const struct component_type otlp_receiver_type;
 extern const struct component_type pprof_receiver_type;
 extern const struct component_type pyroscope_receiver_type;
+extern const struct component_type attributes_processor_type;
 extern const struct component_type batch_processor_type;
 extern const struct component_type memory_limiter_processor_type;
 extern const struct component_type resource_detection_processor_type;
@@ -36,6 +37,7 @@ const struct config_type *const component_types[] = {
     &pprof_receiver_type.config,
     &pyroscope_receiver_type.config,
 
+    &attributes_processor_type.config,
     &batch_processor_type.config,
     &memory_limiter_processor_type.config,
     &resource_detection_processor_type.config,

@@ -54,8 +54,7 @@ static void edit_missing_resource(struct resource_node *node, struct message *gr
 {
     struct message resource;
     message_init(&resource, (struct slice){0});
-    attribute_editor_apply(node->editor, &resource, RESOURCE_ATTRIBUTES, &batch->arena,
-                           batch->context);
+    attribute_editor_apply(node->editor, &resource, RESOURCE_ATTRIBUTES);
     size_t size = message_measure(&resource);
     if (size == 0)
         return;
@@ -70,8 +69,7 @@ static void edit_group(struct resource_node *node, struct message *group, struct
     struct message_iter it = message_iter(group, &batch->arena);
     struct message_field field;
     if (message_next_bytes(&it, GROUP_RESOURCE, &field)) {
-        attribute_editor_apply(node->editor, message_open(&it, &field), RESOURCE_ATTRIBUTES,
-                               &batch->arena, batch->context);
+        attribute_editor_apply(node->editor, message_open(&it, &field), RESOURCE_ATTRIBUTES);
         return;
     }
     edit_missing_resource(node, group, batch);
@@ -88,6 +86,7 @@ static void edit_part(struct resource_node *node, struct message *root, struct b
 static uint64_t edit_batch(struct node *node, struct batch *batch)
 {
     struct resource_node *editing = node_of(node);
+    attribute_editor_begin(editing->editor, &batch->arena, batch->context);
     for (size_t i = 0; i < batch->part_count; i++)
         edit_part(editing, &batch->parts[i].root, batch);
     return 0; /* nothing is counted */

@@ -1,10 +1,11 @@
 /*
- * attribute_actions: the Collector's list of edits to attributes, used by the processor `resource`.
- * It does not edit the attributes of samples, which are in the dictionary (items.h).
+ * attribute_actions: the Collector's list of edits to attributes, used by the processors `resource`
+ * and `attributes`.
  *
  * An editor applies insert, update, upsert, delete, hash, extract and convert, in order, to one
- * message that has a repeated KeyValue field. A message in which the actions change nothing is not
- * marked as changed, so its bytes are sent on as they are.
+ * message that has a repeated KeyValue field, or to one sample, whose attributes are in the
+ * dictionary. What the actions do not change is not marked as changed, so its
+ * bytes are sent on as they are.
  *
  * Owner: settings and compiled patterns live in the configuration's arena; an editor belongs to a
  * node.
@@ -18,6 +19,7 @@
 #include "core/pipeline/batch.h"
 
 struct attribute_pattern; /* a compiled regular expression */
+struct items;             /* core/pipeline/items.h */
 
 /* One item of the list, with YAML's keys. */
 struct attribute_action {
@@ -49,9 +51,23 @@ struct attribute_editor *attribute_editor_new(const struct config_list *list);
 /* Frees the editor. NULL is allowed. */
 void attribute_editor_free(struct attribute_editor *editor);
 
-/* Applies the actions to an open message whose repeated KeyValue has the field number `number`.
- * New bytes are allocated in the arena. context may be NULL. */
+/* Begins a batch: finds the values of `from_context`, once for all its messages. New bytes are
+ * allocated in the arena of the batch. context may be NULL. */
+void attribute_editor_begin(struct attribute_editor *editor, struct arena *arena,
+                            const struct context *context);
+/* Whether the actions would change a message, given as an iterator at its start. It need not be
+ * open. */
+bool attribute_editor_changes(struct attribute_editor *editor, struct message_iter message,
+                              uint32_t number);
+/* Applies the actions to an open message whose repeated KeyValue has the field number `number`. */
 void attribute_editor_apply(struct attribute_editor *editor, struct message *message,
-                            uint32_t number, struct arena *arena, const struct context *context);
+                            uint32_t number);
+/* Applies the actions to the current sample; returns whether that changed it. What depends on a
+ * long value only is done once for each entry of the dictionary, not for each sample. */
+bool attribute_editor_apply_to_sample(struct attribute_editor *editor, struct items *items);
+/* Returns the bytes of the longest value that `from_context` finds for a request. Any client
+ * chooses them, and each message may gain a copy. */
+size_t attribute_actions_context_bytes(const struct config_list *list,
+                                       const struct context *context);
 
 #endif

@@ -17,12 +17,14 @@
 #include <assert.h>
 
 extern const struct component_type spanjoin_processor_type, resource_processor_type,
-    resource_detection_processor_type, count_connector_type;
+    resource_detection_processor_type, attributes_processor_type, count_connector_type;
 
 enum { PEAK_MORE = 2 << 20 };
 /* Memory for nodes: one for each changed resource, of which a request has at most 100,000, and one
  * or two for each changed item. */
 enum { NODES_BYTES = 8 << 20 };
+/* One node for each span or sample, and what it gains. */
+enum { EDITS_BYTES = 64 << 20 };
 /* Values that data points repeat, in memory that doubles. */
 enum { COUNTS_BYTES = 8 << 20 };
 /* A description has at most 16 MiB, in memory that doubles. */
@@ -30,7 +32,8 @@ enum { DESCRIPTION_BYTES = 48 << 20 };
 
 static struct fixture fixture;
 static struct fixture_place *joining[SIGNAL_OPENED_COUNT], *editing[SIGNAL_OPENED_COUNT],
-    *detecting[SIGNAL_OPENED_COUNT], *counting[SIGNAL_OPENED_COUNT];
+    *editing_items[SIGNAL_OPENED_COUNT], *detecting[SIGNAL_OPENED_COUNT],
+    *counting[SIGNAL_OPENED_COUNT];
 static struct span_index *sources; /* for the numbers of sources */
 
 /* Two routes, and a destination for the rest. */
@@ -116,6 +119,11 @@ static void pass(struct fixture_place *place, struct buffer *request, uint32_t i
 static void stage_resource(enum signal signal, struct buffer *request, uint32_t items)
 {
     pass(editing[signal], request, items);
+}
+
+static void stage_edit(enum signal signal, struct buffer *request, uint32_t items)
+{
+    pass(editing_items[signal], request, items);
 }
 
 static void stage_resource_detection(enum signal signal, struct buffer *request, uint32_t items)
@@ -286,6 +294,7 @@ const struct cost_stage cost_stages[] = {
     {"scan", stage_scan, false, PEAK_MORE},
     {"spanjoin", stage_spanjoin, false, PEAK_MORE},
     {"resource", stage_resource, false, NODES_BYTES},
+    {"edit", stage_edit, false, EDITS_BYTES},
     {"resource_detection", stage_resource_detection, false, NODES_BYTES},
     {"count", stage_count, false, COUNTS_BYTES},
     {"routing", stage_routing, false, NODES_BYTES},
@@ -311,6 +320,12 @@ void cost_stages_start(void)
         "{key: b, from: 'resource.attributes[\"k\"]'}, {key: c, from: scope.name}]}}}";
     static const char edit[] =
         "processors: {resource: {attributes: [{key: a, action: upsert, value: x}]}}";
+    static const char edit_items[] =
+        "processors: {attributes: {include: {match_type: regexp, libraries: [{name: '.*'}]}, "
+        "actions: ["
+        "{key: a, action: upsert, from_attribute: k}, {pattern: 'x$', action: delete}, "
+        "{pattern: '^k', action: hash}, {key: b, action: convert, converted_type: int}, "
+        "{key: k, action: extract, pattern: '(?P<c>.*)'}]}}";
     static const char detect[] = "processors: {resource_detection: {detectors: [system], system: "
                                  "{hostname_sources: [os]}}}";
     static const char count[] =
@@ -331,6 +346,8 @@ void cost_stages_start(void)
                                         (enum signal)signal);
         editing[signal] = fixture_place(&fixture, &resource_processor_type, "resource", edit, name,
                                         (enum signal)signal);
+        editing_items[signal] = fixture_place(&fixture, &attributes_processor_type, "attributes",
+                                              edit_items, name, (enum signal)signal);
         detecting[signal] = fixture_place(&fixture, &resource_detection_processor_type,
                                           "resource_detection", detect, name, (enum signal)signal);
         counting[signal] = fixture_place(&fixture, &count_connector_type, "count", count, name,
