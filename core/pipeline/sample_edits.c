@@ -21,8 +21,8 @@ struct extracted {
 void sample_edits_begin(struct attribute_editor *editor)
 {
     for (size_t i = 0; i < editor->action_count; i++)
-        editor->of_actions[i] = (struct action_of_samples){.editor = editor,
-                                                           .action = &editor->actions[i]};
+        editor->of_actions[i] =
+            (struct action_of_samples){.editor = editor, .action = &editor->actions[i]};
 }
 
 /* ---- insert, update, upsert ---- */

@@ -111,10 +111,10 @@ static void attributes_consume(struct node *node, struct batch *batch)
     const struct attributes_settings *settings = node->component->settings;
     size_t bytes = attribute_actions_context_bytes(&settings->actions, batch->context);
     if (bytes > 0 && batch->items > items_values_room(batch) / bytes) {
-        struct verdict verdict = verdict_of(
-            GRPC_RESOURCE_EXHAUSTED, "%s: a header of %zu bytes cannot be copied into %u %s",
-            node->component->label, bytes, (unsigned)batch->items,
-            batch->signal == SIGNAL_PROFILES ? "samples" : "spans");
+        struct verdict verdict = verdict_of(GRPC_RESOURCE_EXHAUSTED,
+                                            "%s: a header of %zu bytes cannot be copied into %u %s",
+                                            node->component->label, bytes, (unsigned)batch->items,
+                                            batch->signal == SIGNAL_PROFILES ? "samples" : "spans");
         node_refuse(node, batch, REFUSED_FAILED, &verdict);
         return;
     }
@@ -165,8 +165,8 @@ const struct component_type attributes_processor_type = {
         {
             .name = "attributes",
             .section = CONFIG_PROCESSORS,
-            .stability = {[CONFIG_TRACES] = STABILITY_BETA,
-                          [CONFIG_PROFILES] = STABILITY_DEVELOPMENT},
+            .stability =
+                {[CONFIG_TRACES] = STABILITY_BETA, [CONFIG_PROFILES] = STABILITY_DEVELOPMENT},
             .help = "Sets, deletes, hashes, extracts and converts attributes of spans and samples.",
             .fields = attributes_fields,
             .config_size = sizeof(struct attributes_settings),

@@ -23,7 +23,7 @@ static const struct field attribute_fields[] = {
     FIELD_END};
 
 static const struct field library_fields[] = {
-    FIELD_STRING(match_library, name, "The name of the instrumentation scope.", .required = true),
+    FIELD_STRING(match_library, name, "The name of the instrumentation scope."),
     FIELD_NODE(match_library, version, "Its version; without it, any."), FIELD_END};
 
 const struct field match_fields[] = {
@@ -40,8 +40,7 @@ const struct field match_fields[] = {
                "Attributes of the span or sample."),
     FIELD_LIST(match_settings, resources, match_attribute, attribute_fields,
                "Attributes of the resource."),
-    FIELD_LIST(match_settings, libraries, match_library, library_fields,
-               "Instrumentation scopes."),
+    FIELD_LIST(match_settings, libraries, match_library, library_fields, "Instrumentation scopes."),
     FIELD_END};
 
 /* ---- checks ---- */
@@ -73,6 +72,11 @@ static void check_texts(const struct match_check *c, const char *list,
         check_pattern(c, list, i, texts->items[i]);
 }
 
+static const char *text_or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
 static bool is_text(const struct config_node *node)
 {
     return node && config_node_kind(node) == CONFIG_NODE_SCALAR;
@@ -101,9 +105,31 @@ static void check_libraries(const struct match_check *c)
 {
     const struct match_library *items = c->settings->libraries.items;
     for (size_t i = 0; i < c->settings->libraries.count; i++) {
-        check_pattern(c, "libraries", i, items[i].name);
+        check_pattern(c, "libraries", i, text_or_empty(items[i].name));
         if (is_text(items[i].version))
             check_pattern(c, "libraries", i, config_node_text(items[i].version));
+    }
+}
+
+static const char *const kind_names[] = {"SPAN_KIND_UNSPECIFIED", "SPAN_KIND_INTERNAL",
+                                         "SPAN_KIND_SERVER",      "SPAN_KIND_CLIENT",
+                                         "SPAN_KIND_PRODUCER",    "SPAN_KIND_CONSUMER"};
+enum { KINDS = sizeof kind_names / sizeof *kind_names };
+
+static void check_kinds(const struct match_check *c)
+{
+    const struct config_strings *kinds = &c->settings->span_kinds;
+    for (size_t i = 0; i < kinds->count && c->settings->match_type == MATCH_STRICT; i++) {
+        char key[96];
+        size_t known = 0;
+        while (known < KINDS && strcmp(kinds->items[i], kind_names[known]) != 0)
+            known++;
+        snprintf(key, sizeof key, "%s::span_kinds::%zu", c->name, i);
+        if (known == KINDS)
+            config_check_error(
+                c->check, key,
+                "with match_type strict, a span kind is SPAN_KIND_INTERNAL, _SERVER, "
+                "_CLIENT, _PRODUCER, _CONSUMER or _UNSPECIFIED");
     }
 }
 
@@ -121,8 +147,7 @@ static void check_signals(const struct match_check *c)
                            given, pipeline);
 }
 
-void item_match_check(struct match_settings *settings, struct config_check *check,
-                      const char *name)
+void item_match_check(struct match_settings *settings, struct config_check *check, const char *name)
 {
     const struct match_check c = {settings, check, name};
     if (settings->services.count + settings->span_names.count + settings->span_kinds.count +
@@ -143,6 +168,7 @@ void item_match_check(struct match_settings *settings, struct config_check *chec
     check_attributes(&c, "attributes", &settings->attributes);
     check_attributes(&c, "resources", &settings->resources);
     check_libraries(&c);
+    check_kinds(&c);
     check_signals(&c);
 }
 
@@ -216,8 +242,7 @@ static struct value_match *value_matches(const struct config_list *list, bool is
     for (size_t i = 0; i < list->count; i++) {
         matches[i].key = slice_of_string(items[i].key);
         matches[i].value = items[i].value_bytes;
-        matches[i].is_any =
-            !items[i].value || config_node_kind(items[i].value) == CONFIG_NODE_NULL;
+        matches[i].is_any = !items[i].value || config_node_kind(items[i].value) == CONFIG_NODE_NULL;
         if (is_regexp && !matches[i].is_any)
             matches[i].regex = pattern(config_node_text(items[i].value));
     }
@@ -231,7 +256,7 @@ static struct library_match *library_matches(const struct config_list *list, boo
     const struct match_library *items = list->items;
     struct library_match *matches = memory_array(list->count + 1, sizeof *matches);
     for (size_t i = 0; i < list->count; i++) {
-        matches[i].name = text_match(items[i].name, is_regexp);
+        matches[i].name = text_match(text_or_empty(items[i].name), is_regexp);
         matches[i].has_version = is_text(items[i].version);
         if (matches[i].has_version)
             matches[i].version = text_match(config_node_text(items[i].version), is_regexp);
@@ -430,10 +455,7 @@ static bool libraries_match(struct item_matcher *m, struct message_iter scope_gr
 
 static struct slice kind_name(uint64_t kind)
 {
-    static const char *const names[] = {"SPAN_KIND_UNSPECIFIED", "SPAN_KIND_INTERNAL",
-                                        "SPAN_KIND_SERVER",      "SPAN_KIND_CLIENT",
-                                        "SPAN_KIND_PRODUCER",    "SPAN_KIND_CONSUMER"};
-    return slice_of_string(kind < sizeof names / sizeof *names ? names[kind] : "");
+    return slice_of_string(kind < KINDS ? kind_names[kind] : "");
 }
 
 static bool span_matches(struct item_matcher *m, struct message_iter span)

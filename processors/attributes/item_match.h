@@ -1,9 +1,9 @@
 /*
  * item_match: `include` and `exclude`: which spans or samples a processor acts on.
  *
- * The Collector's filterspan: every property that is given must match. Of a list of services, names,
- * kinds or libraries, one entry must; of attributes and resources, all. `strict` compares, `regexp`
- * searches with RE2's meaning, and converts bool, int and double to text first.
+ * The Collector's filterspan: every property that is given must match. Of a list of services,
+ * names, kinds or libraries, one entry must; of attributes and resources, all. `strict` compares,
+ * `regexp` searches with RE2's meaning, and converts bool, int and double to text first.
  *
  * Owner: settings and compiled patterns belong to the configuration; a matcher to a node.
  *

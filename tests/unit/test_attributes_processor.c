@@ -238,12 +238,12 @@ static char *marked_names(const char *json)
     struct text names = {0};
     json_t *request = json_loads(json, 0, NULL), *group, *scope, *span, *attribute;
     size_t g, s, i, a;
-    json_array_foreach (json_object_get(request, "resourceSpans"), g, group)
-        json_array_foreach (json_object_get(group, "scopeSpans"), s, scope)
-            json_array_foreach (json_object_get(scope, "spans"), i, span)
-                json_array_foreach (json_object_get(span, "attributes"), a, attribute)
-                    if (json_equal(json_object_get(attribute, "key"), json_string("mark")))
-                        text_append(&names, json_string_value(json_object_get(span, "name")));
+    json_array_foreach(json_object_get(request, "resourceSpans"), g, group)
+        json_array_foreach(json_object_get(group, "scopeSpans"), s, scope)
+            json_array_foreach(json_object_get(scope, "spans"), i, span) json_array_foreach(
+                json_object_get(span, "attributes"), a,
+                attribute) if (json_equal(json_object_get(attribute, "key"), json_string("mark")))
+                text_append(&names, json_string_value(json_object_get(span, "name")));
     json_decref(request);
     return names.data;
 }
@@ -275,7 +275,8 @@ static void changes_what_it_cannot_decide(void **state)
     struct text name = {0}, request = {0};
     for (int i = 0; i < 60; i++)
         text_append(&name, "a");
-    text_printf(&request, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"%sb\"}]}]}]}",
+    text_printf(&request,
+                "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"%sb\"}]}]}]}",
                 text_string(&name));
     for (size_t i = 0; i < 2; i++) {
         struct text settings = {0};
@@ -300,11 +301,11 @@ static void refuses_to_copy_a_large_header_often(void **state)
     struct fixture f;
     struct probe probe;
     fixture_init(&f, 1);
-    struct fixture_place *place = fixture_place(
-        &f, &attributes_processor_type, "attributes",
-        "processors: {attributes: {actions: [{key: t, action: upsert, from_context: "
-        "metadata.x}]}}",
-        "traces", SIGNAL_TRACES);
+    struct fixture_place *place =
+        fixture_place(&f, &attributes_processor_type, "attributes",
+                      "processors: {attributes: {actions: [{key: t, action: upsert, from_context: "
+                      "metadata.x}]}}",
+                      "traces", SIGNAL_TRACES);
     struct text json = {0};
     text_append(&json, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{}");
     for (int i = 1; i < SPANS; i++)
@@ -340,12 +341,15 @@ static const struct mistake {
      "specified"},
     {"{actions: [{key: a, action: delete}], include: {services: [a]}}",
      "missing required field \"match_type\": strict or regexp"},
+    {"{actions: [{key: a, action: delete}], include: {match_type: strict, span_kinds: [SERVER]}}",
+     "include::span_kinds::0: with match_type strict, a span kind is SPAN_KIND_INTERNAL"},
     {"{actions: [{key: a, action: delete}], exclude: {match_type: regexp, services: ['(']}}",
      "exclude::services::0"},
     {"{actions: [{key: a, action: delete}], exclude: {match_type: regexp, attributes: [{key: a, "
      "value: '['}]}}",
      "exclude::attributes::0"},
-    {"{actions: [{key: a, action: delete}], exclude: {match_type: strict, attributes: [{value: a}]}}",
+    {"{actions: [{key: a, action: delete}], exclude: {match_type: strict, attributes: [{value: "
+     "a}]}}",
      "key"},
 };
 
