@@ -89,10 +89,14 @@ struct config_pipeline {
     size_t exporter_count;
 };
 
+/* What counters and histograms of a push count from. */
+enum push_temporality { PUSH_CUMULATIVE, PUSH_DELTA, PUSH_LOWMEMORY };
+
 /* A periodic reader of service::telemetry::metrics: metrics that are pushed. */
 struct config_push {
     bool uses_grpc; /* otherwise protobuf over HTTP */
     bool uses_gzip;
+    enum push_temporality temporality;
     const char *endpoint; /* NULL: the default of the protocol */
     struct config_pairs headers;
     const char *headers_list; /* more of them: "a=b,c=d"; NULL: none */

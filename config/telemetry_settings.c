@@ -123,8 +123,8 @@ static const char *const push_protocols[] = {"grpc", "http/protobuf", NULL};
 enum { PUSH_GRPC, PUSH_HTTP };
 static const char *const push_compressions[] = {"none", "gzip", NULL};
 enum { PUSH_GZIP = 1 };
+/* in the order of enum push_temporality */
 static const char *const temporalities[] = {"cumulative", "delta", "lowmemory", NULL};
-enum { PUSH_CUMULATIVE };
 
 static const struct field push_otlp_fields[] = {
     FIELD_ENUM(push_otlp_settings, protocol, "How requests are sent.", push_protocols,
@@ -149,7 +149,8 @@ static const struct field push_otlp_fields[] = {
     FIELD_STRING(push_otlp_settings, client_certificate, "File with the client's certificate."),
     FIELD_STRING(push_otlp_settings, client_key, "File with its key."),
     FIELD_ENUM(push_otlp_settings, temporality_preference,
-               "What counters and histograms count from: only cumulative, the start, is supported.",
+               "What counters and histograms count from: cumulative: the start; delta: the last "
+               "push; lowmemory: as delta, but counters of the process itself from the start.",
                temporalities, .fallback = "cumulative"),
     FIELD_STRING(push_otlp_settings, default_histogram_aggregation,
                  "How histograms are kept; profcol has explicit buckets.", .ignored = true),
@@ -265,6 +266,7 @@ static struct config_push make_push(const struct periodic_settings *periodic)
     return (struct config_push){
         .uses_grpc = otlp->protocol == PUSH_GRPC,
         .uses_gzip = otlp->compression == PUSH_GZIP,
+        .temporality = (enum push_temporality)otlp->temporality_preference,
         .endpoint = otlp->endpoint && otlp->endpoint[0] ? otlp->endpoint : NULL,
         .headers = otlp->headers,
         .headers_list = otlp->headers_list,
@@ -285,12 +287,6 @@ static bool check_periodic(struct config_check *check, const struct config_path 
     bool has_console = config_node_kind(exporter->console) != CONFIG_NODE_NULL;
     if (!exporter->otlp.enabled && !has_console)
         return config_error_at(check, node->place, path, "the exporter otlp must be specified");
-    if (exporter->otlp.enabled && exporter->otlp.temporality_preference != PUSH_CUMULATIVE)
-        return config_error_at(
-            check, node->place, path,
-            "the temporality_preference %s is not supported; use cumulative, and "
-            "the processor cumulativetodelta of a Collector behind profcol",
-            temporalities[exporter->otlp.temporality_preference]);
     return exporter->otlp.enabled;
 }
 

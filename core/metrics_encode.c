@@ -5,17 +5,21 @@
 #include <assert.h>
 #include <stdlib.h>
 
+/* As the Collector 0.158 sends it. */
+#define RESOURCE_SCHEMA "https://opentelemetry.io/schemas/1.40.0"
+
 /* AggregationTemporality */
-enum { TEMPORALITY_CUMULATIVE = 2 };
+enum { TEMPORALITY_DELTA = 1, TEMPORALITY_CUMULATIVE = 2 };
 
 /* A position in the request; messages that are open end before the next of their kind begins. */
 struct encoding {
     struct wire_writer *out;
     uint64_t start_ns;
     uint64_t now_ns;
-    const char *scope; /* of the open ScopeMetrics; NULL: none is open */
+    struct metrics_delta *delta;      /* NULL: all is cumulative */
+    const struct metric_scope *scope; /* of the open ScopeMetrics; NULL: none is open */
     size_t scope_begun;
-    bool is_metric_open;
+    const char *metric; /* the name of the open one; NULL: none is open */
     size_t metric_begun;
     size_t data_begun;
 };
@@ -108,10 +112,20 @@ static void write_resource(struct wire_writer *out, const struct config_pairs *r
 
 /* ---- points ---- */
 
+static bool is_delta(const struct encoding *at, const struct metric_series *series)
+{
+    return at->delta && metrics_delta_is_for(at->delta, series);
+}
+
+static uint64_t start_of(const struct encoding *at, const struct metric_series *series)
+{
+    return is_delta(at, series) ? metrics_delta_since(at->delta) : at->start_ns;
+}
+
 static void write_number_point(struct encoding *at, const struct metric_series *series)
 {
     size_t begun = wire_writer_begin(at->out, METRIC_DATA_DATA_POINTS);
-    wire_writer_fixed64(at->out, NUMBER_POINT_START_TIME_UNIX_NANO, at->start_ns);
+    wire_writer_fixed64(at->out, NUMBER_POINT_START_TIME_UNIX_NANO, start_of(at, series));
     wire_writer_fixed64(at->out, NUMBER_POINT_TIME_UNIX_NANO, at->now_ns);
     if (series->is_integer)
         write_fixed64(at->out, NUMBER_POINT_AS_INT, (uint64_t)series->number);
@@ -129,13 +143,17 @@ static void write_packed(struct wire_writer *out, uint32_t number, const void *v
 static void write_histogram_point(struct encoding *at, const struct metric_series *series)
 {
     size_t begun = wire_writer_begin(at->out, METRIC_DATA_DATA_POINTS);
-    wire_writer_fixed64(at->out, HISTOGRAM_POINT_START_TIME_UNIX_NANO, at->start_ns);
+    wire_writer_fixed64(at->out, HISTOGRAM_POINT_START_TIME_UNIX_NANO, start_of(at, series));
     wire_writer_fixed64(at->out, HISTOGRAM_POINT_TIME_UNIX_NANO, at->now_ns);
     wire_writer_fixed64(at->out, HISTOGRAM_POINT_COUNT, (uint64_t)series->number);
     write_fixed64(at->out, HISTOGRAM_POINT_SUM, bits_of(series->real));
     write_packed(at->out, HISTOGRAM_POINT_BUCKET_COUNTS, series->buckets, series->bound_count + 1);
     write_packed(at->out, HISTOGRAM_POINT_EXPLICIT_BOUNDS, series->bounds, series->bound_count);
     write_labels(at->out, HISTOGRAM_POINT_ATTRIBUTES, series->labels);
+    if (series->least <= series->greatest) {
+        write_fixed64(at->out, HISTOGRAM_POINT_MIN, bits_of(series->least));
+        write_fixed64(at->out, HISTOGRAM_POINT_MAX, bits_of(series->greatest));
+    }
     wire_writer_end(at->out, begun);
 }
 
@@ -143,30 +161,33 @@ static void write_histogram_point(struct encoding *at, const struct metric_serie
 
 static void end_metric(struct encoding *at)
 {
-    if (!at->is_metric_open)
+    if (!at->metric)
         return;
     wire_writer_end(at->out, at->data_begun);
     wire_writer_end(at->out, at->metric_begun);
-    at->is_metric_open = false;
+    at->metric = NULL;
 }
 
 static void end_scope(struct encoding *at)
 {
     end_metric(at);
-    if (at->scope)
-        wire_writer_end(at->out, at->scope_begun);
+    if (!at->scope)
+        return;
+    write_string(at->out, GROUP_SCHEMA_URL, at->scope->schema_url);
+    wire_writer_end(at->out, at->scope_begun);
     at->scope = NULL;
 }
 
-static void begin_scope(struct encoding *at, const char *scope)
+static void begin_scope(struct encoding *at, const struct metric_scope *scope)
 {
-    if (at->scope && strcmp(at->scope, scope) == 0)
+    if (at->scope && strcmp(at->scope->name, scope->name) == 0)
         return;
     end_scope(at);
     at->scope = scope;
     at->scope_begun = wire_writer_begin(at->out, GROUP_SCOPES);
     size_t begun = wire_writer_begin(at->out, SCOPE_SPANS_SCOPE);
-    write_string(at->out, SCOPE_NAME, scope);
+    write_string(at->out, SCOPE_NAME, scope->name);
+    write_string(at->out, SCOPE_VERSION, scope->version);
     wire_writer_end(at->out, begun);
 }
 
@@ -182,42 +203,51 @@ static void begin_metric(struct encoding *at, const struct metric_series *series
 {
     uint32_t data = data_of(series);
     end_metric(at);
-    at->is_metric_open = true;
+    at->metric = series->name;
     at->metric_begun = wire_writer_begin(at->out, SCOPE_ITEMS);
     write_string(at->out, METRIC_NAME, metric_otlp_name(series->name));
     write_string(at->out, METRIC_DESCRIPTION, series->help);
     write_string(at->out, METRIC_UNIT, metric_unit(series->name));
     at->data_begun = wire_writer_begin(at->out, data);
     if (data != METRIC_GAUGE)
-        wire_writer_varint(at->out, METRIC_DATA_AGGREGATION_TEMPORALITY, TEMPORALITY_CUMULATIVE);
+        wire_writer_varint(at->out, METRIC_DATA_AGGREGATION_TEMPORALITY,
+                           is_delta(at, series) ? TEMPORALITY_DELTA : TEMPORALITY_CUMULATIVE);
     if (data == METRIC_SUM)
         wire_writer_varint(at->out, SUM_IS_MONOTONIC, series->type == METRIC_TYPE_COUNTER);
 }
 
-static void write_series(void *context, const struct metric_series *series)
+static void write_series(struct encoding *at, const struct metric_series *series)
 {
-    struct encoding *at = context;
-    const char *scope = metric_scope(series->name);
-    if (!scope)
-        return; /* target_info is the resource */
-    begin_scope(at, scope);
-    if (series->is_first)
+    begin_scope(at, metric_scope(series->name));
+    if (!at->metric || strcmp(at->metric, series->name) != 0)
         begin_metric(at, series);
-    assert(at->is_metric_open);
     if (series->type == METRIC_TYPE_HISTOGRAM)
         write_histogram_point(at, series);
     else
         write_number_point(at, series);
 }
 
-void metrics_encode(struct metrics *metrics, const struct config_pairs *resource, uint64_t start_ns,
-                    uint64_t now_ns, struct wire_writer *out)
+static void on_series(void *context, const struct metric_series *series)
 {
-    assert(start_ns <= now_ns);
-    struct encoding at = {.out = out, .start_ns = start_ns, .now_ns = now_ns};
+    struct encoding *at = context;
+    struct metric_series difference;
+    if (!metric_scope(series->name))
+        return; /* target_info is the resource */
+    if (!is_delta(at, series))
+        write_series(at, series);
+    else if (metrics_delta_take(at->delta, series, &difference))
+        write_series(at, &difference);
+}
+
+void metrics_encode(struct metrics *metrics, const struct config_pairs *resource, uint64_t start_ns,
+                    uint64_t now_ns, struct metrics_delta *delta, struct wire_writer *out)
+{
+    assert(start_ns <= now_ns && (!delta || metrics_delta_since(delta) <= now_ns));
+    struct encoding at = {.out = out, .start_ns = start_ns, .now_ns = now_ns, .delta = delta};
     size_t begun = wire_writer_begin(out, REQUEST_GROUPS);
     write_resource(out, resource);
-    metrics_visit(metrics, write_series, &at);
+    metrics_visit(metrics, on_series, &at);
     end_scope(&at);
+    write_string(out, GROUP_SCHEMA_URL, RESOURCE_SCHEMA);
     wire_writer_end(out, begun);
 }

@@ -29,6 +29,8 @@ struct telemetry_push {
     struct client *client;     /* NULL: not started, or stopped */
     struct timer timer;        /* of the next push */
     struct client_request request;
+    struct metrics_delta *delta; /* NULL: cumulative, or not started */
+    uint64_t sent_ns;            /* the time of `message` */
     struct wire_writer message;
     struct buffer *packed; /* the compressed message; NULL: none */
     uint8_t prefix[GRPC_PREFIX_BYTES];
@@ -90,7 +92,8 @@ bool telemetry_push_has(const struct telemetry_push *push, const struct config_p
     const struct config_push *own = &push->settings;
     return own->uses_grpc == settings->uses_grpc && own->uses_gzip == settings->uses_gzip &&
            own->interval_ns == settings->interval_ns && own->timeout_ns == settings->timeout_ns &&
-           own->insecure == settings->insecure && is_same_text(own->endpoint, settings->endpoint) &&
+           own->insecure == settings->insecure && own->temporality == settings->temporality &&
+           is_same_text(own->endpoint, settings->endpoint) &&
            are_same_pairs(&own->headers, &settings->headers) &&
            is_same_text(own->headers_list, settings->headers_list) &&
            is_same_text(own->certificate, settings->certificate) &&
@@ -284,6 +287,8 @@ static void on_answer(struct client_request *request, const struct client_answer
     else
         otlp_answer_http(answer, SIGNAL_METRICS, push->target.url, clock_wall_ns(), &meaning);
     otlp_answer_warn(&meaning, SIGNAL_METRICS, LOG_PROCESS);
+    if (push->delta && verdict_is_ok(&meaning.verdict))
+        metrics_delta_commit(push->delta, push->sent_ns);
     report(push, &meaning.verdict);
     forget_body(push);
     if (push->is_last)
@@ -324,9 +329,10 @@ static void send_metrics(struct telemetry_push *push)
 {
     assert(!push->request.exchange && push->message.size == 0);
     uint64_t now_ns = clock_wall_ns();
-    if (now_ns < push->start_ns)
-        now_ns = push->start_ns; /* the clock was set back */
-    metrics_encode(push->process->metrics, &push->resource, push->start_ns, now_ns, &push->message);
+    uint64_t since_ns = push->delta ? metrics_delta_since(push->delta) : push->start_ns;
+    push->sent_ns = now_ns < since_ns ? since_ns : now_ns; /* the clock was set back */
+    metrics_encode(push->process->metrics, &push->resource, push->start_ns, push->sent_ns,
+                   push->delta, &push->message);
     make_body(push);
     client_send(push->client, &push->request);
 }
@@ -365,8 +371,14 @@ struct telemetry_push *telemetry_push_new(const struct config_push *settings,
 
 void telemetry_push_start(struct telemetry_push *push)
 {
-    assert(push->client && push->settings.interval_ns > 0);
-    schedule(push, (uint64_t)push->settings.interval_ns);
+    const struct config_push *settings = &push->settings;
+    assert(push->client && settings->interval_ns > 0 && !push->delta);
+    uint64_t now_ns = clock_wall_ns();
+    if (settings->temporality != PUSH_CUMULATIVE)
+        push->delta =
+            metrics_delta_new(push->process->metrics, settings->temporality == PUSH_LOWMEMORY,
+                              now_ns < push->start_ns ? push->start_ns : now_ns);
+    schedule(push, (uint64_t)settings->interval_ns);
 }
 
 void telemetry_push_last(struct telemetry_push *push)
@@ -408,6 +420,7 @@ void telemetry_push_free(struct telemetry_push *push)
     assert(!push->client);
     forget_body(push);
     wire_writer_deinit(&push->message);
+    metrics_delta_free(push->delta);
     uv_sem_destroy(&push->done);
     arena_deinit(&push->arena);
     free(push);

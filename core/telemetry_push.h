@@ -2,9 +2,10 @@
  * telemetry_push: pushes profcol's own metrics as OTLP, for one periodic reader of
  * service::telemetry::metrics.
  *
- * It sends one request per interval and keeps nothing for later: values are cumulative, so what a
- * failed push lacks is in the next one. While a request is under way, no other begins. The log says
- * when pushes begin to fail and when they work again; profcol_telemetry_pushes counts them.
+ * It sends one request per interval and keeps nothing for later: values are cumulative, or count
+ * from the last push that succeeded, so what a failed push had is in the next one. While a request
+ * is under way, no other begins. The log says when pushes begin to fail and when they work again;
+ * profcol_telemetry_pushes counts them.
  *
  * Owner: the telemetry. The push copies settings and resource.
  *
@@ -27,7 +28,7 @@ struct telemetry_push *telemetry_push_new(const struct config_push *settings,
                                           struct error *err);
 /* Whether the push was made with these settings. */
 bool telemetry_push_has(const struct telemetry_push *push, const struct config_push *settings);
-/* The first push is one interval from now. */
+/* The first push is one interval from now. Deltas count from now. */
 void telemetry_push_start(struct telemetry_push *push);
 /* Begins the last push; a request under way is given up for it. */
 void telemetry_push_last(struct telemetry_push *push);

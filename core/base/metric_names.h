@@ -15,8 +15,14 @@
 /* How many metrics are printed, as in the Collector's service::telemetry::metrics::level. */
 enum metrics_level { METRICS_NONE, METRICS_BASIC, METRICS_NORMAL, METRICS_DETAILED };
 
-/* Returns the value of the label otel_scope_name; NULL if the metric has no scope (target_info). */
-const char *metric_scope(const char *name);
+/* An instrumentation scope, as in the labels otel_scope_*. */
+struct metric_scope {
+    const char *name;
+    const char *version;    /* "": none */
+    const char *schema_url; /* "": none */
+};
+/* Returns the scope, in static memory; NULL if the metric has none (target_info). */
+const struct metric_scope *metric_scope(const char *name);
 /* Returns what a name with suffixes has at its end for the unit: "_seconds", "_bytes" or "". */
 const char *metric_unit_suffix(const char *name);
 /* Returns the unit in OTLP (UCUM): "s", "By", "{span}"; "" if it has none. */

@@ -33,16 +33,17 @@ struct gauge {
     _Atomic int64_t value;
 };
 
-/* During a reload, an old and a new component have the same gauge or counter; the new one's counts.
- */
+/* During a reload, an old and a new component have the same gauge or counter. The new one's counts,
+ * or the sum of both. */
 struct value_from {
     double (*read)(void *context);
     void *context;
+    bool is_summed;
     struct value_from *older; /* NULL: none */
 };
 
-/* Per worker: a count per bucket (the last is +Inf) and the sum, whose bits are stored in a
- * uint64_t. */
+/* Per worker: a count per bucket (the last is +Inf), then the sum, the least and the greatest value
+ * (enum after_buckets), whose bits are stored in a uint64_t. */
 struct histogram {
     const double *bounds;
     size_t bound_count;
@@ -51,9 +52,12 @@ struct histogram {
     _Atomic uint64_t *cells;
 };
 
+enum after_buckets { CELL_SUM, CELL_LEAST, CELL_GREATEST, CELLS_AFTER_BUCKETS };
+
 struct series {
     struct series *next;
     char *labels;
+    size_t number; /* of a counter or histogram: see struct metric_series */
     union {
         struct counter counter;
         struct gauge gauge;
@@ -75,6 +79,7 @@ struct metrics {
     unsigned workers;
     struct family **families; /* sorted by name */
     size_t count;
+    size_t numbered; /* counters and histograms so far */
 };
 
 struct metrics *metrics_new(unsigned workers)
@@ -200,7 +205,8 @@ static struct family *get_family(struct metrics *metrics, const char *name, cons
 
 /* Finds or appends a series. *made: it is new, and must be initialised. Called with the lock
  * held. */
-static struct series *get_series(struct family *family, const char *labels, bool *made)
+static struct series *get_series(struct metrics *metrics, struct family *family, const char *labels,
+                                 bool *made)
 {
     struct series **link = &family->first;
     for (; *link; link = &(*link)->next)
@@ -210,6 +216,8 @@ static struct series *get_series(struct family *family, const char *labels, bool
         }
     *link = memory_zalloc(sizeof(**link));
     (*link)->labels = memory_strdup(labels);
+    if (family->kind != METRIC_GAUGE && family->kind != METRIC_GAUGE_FROM)
+        (*link)->number = metrics->numbered++;
     *made = true;
     return *link;
 }
@@ -230,7 +238,7 @@ struct counter *metrics_counter(struct metrics *metrics, const char *name, const
     bool made;
     pthread_mutex_lock(&metrics->lock);
     struct series *series =
-        get_series(get_family(metrics, name, help, METRIC_COUNTER), labels, &made);
+        get_series(metrics, get_family(metrics, name, help, METRIC_COUNTER), labels, &made);
     if (made) {
         series->counter.workers = metrics->workers;
         series->counter.cells = aligned_cells(metrics->workers, sizeof(struct counter_cell));
@@ -245,7 +253,7 @@ struct gauge *metrics_gauge(struct metrics *metrics, const char *name, const cha
     bool made;
     pthread_mutex_lock(&metrics->lock);
     struct series *series =
-        get_series(get_family(metrics, name, help, METRIC_GAUGE), labels, &made);
+        get_series(metrics, get_family(metrics, name, help, METRIC_GAUGE), labels, &made);
     pthread_mutex_unlock(&metrics->lock);
     return &series->gauge;
 }
@@ -255,7 +263,8 @@ static void add_value_from(struct metrics *metrics, enum metric_kind kind, const
 {
     bool made;
     pthread_mutex_lock(&metrics->lock);
-    struct series *series = get_series(get_family(metrics, name, help, kind), labels, &made);
+    struct series *series =
+        get_series(metrics, get_family(metrics, name, help, kind), labels, &made);
     if (!made) {
         from.older = memory_alloc(sizeof *from.older);
         *from.older = series->from;
@@ -281,6 +290,13 @@ void metrics_gauge_from(struct metrics *metrics, const char *name, const char *h
 {
     add_value_from(metrics, METRIC_GAUGE_FROM, name, help, labels,
                    (struct value_from){.read = read, .context = context});
+}
+
+void metrics_gauge_sum_from(struct metrics *metrics, const char *name, const char *help,
+                            const char *labels, double (*read)(void *context), void *context)
+{
+    add_value_from(metrics, METRIC_GAUGE_FROM, name, help, labels,
+                   (struct value_from){.read = read, .context = context, .is_summed = true});
 }
 
 void metrics_counter_from(struct metrics *metrics, const char *name, const char *help,
@@ -311,22 +327,52 @@ void metrics_forget(struct metrics *metrics, const void *context)
     pthread_mutex_unlock(&metrics->lock);
 }
 
+static double as_double(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static uint64_t as_bits(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static _Atomic uint64_t *cell_after_buckets(const struct histogram *histogram, unsigned worker,
+                                            enum after_buckets which)
+{
+    return &histogram->cells[worker * histogram->stride + histogram->bound_count + 1 + which];
+}
+
+/* Until a worker records its first value, its least one is above its greatest. */
+static void empty_range(const struct histogram *histogram)
+{
+    for (unsigned w = 0; w < histogram->workers; w++) {
+        atomic_init(cell_after_buckets(histogram, w, CELL_LEAST), as_bits(INFINITY));
+        atomic_init(cell_after_buckets(histogram, w, CELL_GREATEST), as_bits(-INFINITY));
+    }
+}
+
 struct histogram *metrics_histogram(struct metrics *metrics, const char *name, const char *help,
                                     const char *labels, const double *bounds, size_t bound_count)
 {
     bool made;
     pthread_mutex_lock(&metrics->lock);
     struct series *series =
-        get_series(get_family(metrics, name, help, METRIC_HISTOGRAM), labels, &made);
+        get_series(metrics, get_family(metrics, name, help, METRIC_HISTOGRAM), labels, &made);
     struct histogram *histogram = &series->histogram;
     if (made) {
         histogram->bounds = bounds;
         histogram->bound_count = bound_count;
         histogram->workers = metrics->workers;
-        size_t used = (bound_count + 2) * sizeof(uint64_t); /* buckets, +Inf, sum */
+        size_t used = (bound_count + 1 + CELLS_AFTER_BUCKETS) * sizeof(uint64_t);
         size_t rounded = (used + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
         histogram->stride = rounded / sizeof(uint64_t);
         histogram->cells = aligned_cells(metrics->workers, rounded);
+        empty_range(histogram);
     }
     assert(histogram->bound_count == bound_count); /* also if it was made before */
     pthread_mutex_unlock(&metrics->lock);
@@ -365,18 +411,14 @@ int64_t gauge_read(const struct gauge *gauge)
     return atomic_load_explicit(&gauge->value, memory_order_relaxed);
 }
 
-static double as_double(uint64_t bits)
+static double load_double(const _Atomic uint64_t *cell)
 {
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+    return as_double(atomic_load_explicit(cell, memory_order_relaxed));
 }
 
-static uint64_t as_bits(double value)
+static void store_double(_Atomic uint64_t *cell, double value)
 {
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
+    atomic_store_explicit(cell, as_bits(value), memory_order_relaxed);
 }
 
 void histogram_record(struct histogram *histogram, unsigned worker, double value)
@@ -388,9 +430,12 @@ void histogram_record(struct histogram *histogram, unsigned worker, double value
         bucket++;
     uint64_t count = atomic_load_explicit(&cells[bucket], memory_order_relaxed);
     atomic_store_explicit(&cells[bucket], count + 1, memory_order_relaxed);
-    _Atomic uint64_t *sum = &cells[histogram->bound_count + 1];
-    double total = as_double(atomic_load_explicit(sum, memory_order_relaxed)) + value;
-    atomic_store_explicit(sum, as_bits(total), memory_order_relaxed);
+    _Atomic uint64_t *after = cell_after_buckets(histogram, worker, CELL_SUM);
+    store_double(&after[CELL_SUM], load_double(&after[CELL_SUM]) + value);
+    if (value < load_double(&after[CELL_LEAST]))
+        store_double(&after[CELL_LEAST], value);
+    if (value > load_double(&after[CELL_GREATEST]))
+        store_double(&after[CELL_GREATEST], value);
 }
 
 static void append_number(struct text *out, double value)
@@ -465,10 +510,20 @@ static double read_sum(const struct histogram *histogram)
 {
     double sum = 0;
     for (unsigned w = 0; w < histogram->workers; w++)
-        sum += as_double(atomic_load_explicit(
-            &histogram->cells[w * histogram->stride + histogram->bound_count + 1],
-            memory_order_relaxed));
+        sum += load_double(cell_after_buckets(histogram, w, CELL_SUM));
     return sum;
+}
+
+/* Reads the least and the greatest value; the first is above the second if there is none. */
+static void read_range(const struct histogram *histogram, double *least_out, double *greatest_out)
+{
+    *least_out = INFINITY;
+    *greatest_out = -INFINITY;
+    for (unsigned w = 0; w < histogram->workers; w++) {
+        *least_out = fmin(*least_out, load_double(cell_after_buckets(histogram, w, CELL_LEAST)));
+        *greatest_out =
+            fmax(*greatest_out, load_double(cell_after_buckets(histogram, w, CELL_GREATEST)));
+    }
 }
 
 static void append_histogram(struct text *out, const char *name, const struct series *series,
@@ -484,6 +539,15 @@ static void append_histogram(struct text *out, const char *name, const struct se
     append_sample(out, name, "_count", series->labels, scope, (double)running);
 }
 
+static double read_from(const struct value_from *from)
+{
+    double value = from->read(from->context);
+    for (const struct value_from *older = from->older; from->is_summed && older;
+         older = older->older)
+        value += older->read(older->context);
+    return value;
+}
+
 static double series_value(const struct series *series, enum metric_kind kind)
 {
     switch (kind) {
@@ -493,7 +557,7 @@ static double series_value(const struct series *series, enum metric_kind kind)
         return (double)gauge_read(&series->gauge);
     case METRIC_GAUGE_FROM:
     case METRIC_COUNTER_FROM:
-        return series->from.read(series->from.context);
+        return read_from(&series->from);
     case METRIC_HISTOGRAM:
         break;
     }
@@ -520,12 +584,12 @@ static void append_name(struct text *out, const struct family *family, unsigned 
 
 static void append_scope(struct text *out, const struct family *family, unsigned form)
 {
-    const char *scope = metric_scope(family->name);
+    const struct metric_scope *scope = metric_scope(family->name);
     if (!(form & METRICS_SCOPES) || !scope)
         return;
-    metrics_label(out, "otel_scope_name", scope);
-    metrics_label(out, "otel_scope_schema_url", "");
-    metrics_label(out, "otel_scope_version", "");
+    metrics_label(out, "otel_scope_name", scope->name);
+    metrics_label(out, "otel_scope_schema_url", scope->schema_url);
+    metrics_label(out, "otel_scope_version", scope->version);
 }
 
 static void append_family(struct text *out, const struct family *family, unsigned form)
@@ -569,6 +633,7 @@ static void visit_histogram(struct metric_series *out, const struct histogram *h
         out->number += (int64_t)buckets[i];
     }
     out->real = read_sum(histogram);
+    read_range(histogram, &out->least, &out->greatest);
     out->bounds = histogram->bounds;
     out->bound_count = histogram->bound_count;
     out->buckets = buckets;
@@ -604,8 +669,9 @@ static void visit_family(const struct family *family,
         struct metric_series out = {.name = family->name,
                                     .help = family->help,
                                     .labels = series->labels,
+                                    .series = series->number,
                                     .type = types[family->kind],
-                                    .is_first = series == family->first};
+                                    .is_observed = is_read_elsewhere(family->kind)};
         if (family->kind == METRIC_HISTOGRAM)
             visit_histogram(&out, &series->histogram, visit, context);
         else

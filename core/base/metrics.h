@@ -55,9 +55,11 @@ struct gauge *metrics_gauge(struct metrics *metrics, const char *name, const cha
                             const char *labels);
 /* Add a gauge or counter whose value `read` returns when metrics are printed, on the printing
  * thread. metrics_forget removes all that have this `context`. If several have the same
- * labels, the newest one counts. */
+ * labels, the newest one counts, or with metrics_gauge_sum_from their sum. */
 void metrics_gauge_from(struct metrics *metrics, const char *name, const char *help,
                         const char *labels, double (*read)(void *context), void *context);
+void metrics_gauge_sum_from(struct metrics *metrics, const char *name, const char *help,
+                            const char *labels, double (*read)(void *context), void *context);
 void metrics_counter_from(struct metrics *metrics, const char *name, const char *help,
                           const char *labels, double (*read)(void *context), void *context);
 void metrics_forget(struct metrics *metrics, const void *context);
@@ -88,10 +90,13 @@ struct metric_series {
     const char *help;
     const char *labels; /* as metrics_label writes them */
     enum metric_type type;
-    bool is_first;   /* of this name */
-    bool is_integer; /* number is the value, else real */
-    int64_t number;  /* of a histogram: how many values it has */
-    double real;     /* of a histogram: their sum */
+    size_t series;    /* of a counter or histogram: its number, counted from 0, for good */
+    bool is_observed; /* its value is asked for, not counted: an asynchronous instrument */
+    bool is_integer;  /* number is the value, else real */
+    int64_t number;   /* of a histogram: how many values it has */
+    double real;      /* of a histogram: their sum */
+    double least; /* of a histogram: its values; the least is above the greatest if it is empty */
+    double greatest;
     const double *bounds;
     size_t bound_count;
     const uint64_t *buckets; /* bound_count + 1 of them, the last without bound */

@@ -106,14 +106,14 @@ void delivery_shared_init(struct delivery_shared *shared, struct component *comp
     shared->in_flight = metrics_gauge(shared->metrics, "otelcol_exporter_in_flight_requests",
                                       "Number of requests currently being sent.", type_labels);
     if (queue->enabled) {
-        metrics_gauge_from(shared->metrics, "otelcol_exporter_queue_size",
-                           "Current size of the retry queue, in the unit of its sizer.",
-                           type_labels, read_queued, shared);
+        metrics_gauge_sum_from(shared->metrics, "otelcol_exporter_queue_size",
+                               "Current size of the retry queue, in the unit of its sizer.",
+                               type_labels, read_queued, shared);
         metrics_gauge_from(shared->metrics, "otelcol_exporter_queue_capacity",
                            "Fixed capacity of the retry queue, in the unit of its sizer.",
                            type_labels, read_capacity, shared);
     }
-    metrics_gauge_from(
+    metrics_gauge_sum_from(
         shared->metrics, "profcol_exporter_held_bytes",
         "Memory of requests that are queued, being sent or kept for the next attempt.", type_labels,
         read_held, shared);

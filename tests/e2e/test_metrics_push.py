@@ -110,6 +110,29 @@ class Push(unittest.TestCase):
         self.assertEqual(points(metrics["otelcol_processor_incoming_items"]).keys(),
                          {(("otel.signal", "traces"), ("processor", "resource"))})
 
+    def test_deltas_have_each_count_once(self):
+        answers = [Answer(), Answer(status=503), Answer()]
+        with Backend() as backend:
+            backend.answers.extend(answers)
+            with started(reader(backend.url, 300, more=", temporality_preference: delta"), level="detailed") as profcol:
+                for number in range(1, 5):
+                    self.send(profcol)
+                    backend.wait(number, "metrics")
+            requests = backend.of("metrics")
+        spans, ends = [], []
+        for request in requests:
+            _, metrics = pushed(request)
+            uptime = metrics["otelcol_process_uptime"].sum
+            self.assertEqual(uptime.aggregation_temporality, 1)
+            ends.append((uptime.data_points[0].start_time_unix_nano, uptime.data_points[0].time_unix_nano))
+            name = "otelcol_receiver_accepted_spans"
+            spans.append(sum(point.as_int for point in metrics[name].sum.data_points) if name in metrics else 0)
+        # The second push failed, so the third has its counts, too, and its start time.
+        self.assertEqual(sum(spans) - spans[1], 4 * len(SPANS) * 3)
+        self.assertGreaterEqual(spans[2], spans[1])
+        self.assertEqual(ends[2][0], ends[1][0])
+        self.assertEqual([start for start, _ in ends[3:]], [end for _, end in ends[2:-1]])
+
     def test_headers(self):
         more = ", headers: [{name: X-One, value: a}], headers_list: \"x-one=b,x-two=c%20d\""
         with Backend() as backend:
@@ -196,6 +219,8 @@ class Push(unittest.TestCase):
             self.send(profcol)
             server.wait_until(lambda: profcol.metric("http_client_request_duration_count", error_type="net.OpError",
                                                      server_port="1"), what="failure")
+            failure = {"exporter": "otlp_http", "error_type": "_OTHER", "error_permanent": "false"}
+            server.wait_until(lambda: profcol.metric("otelcol_exporter_send_failed_spans", **failure) == 3, what="lost spans")
 
 
 if __name__ == "__main__":

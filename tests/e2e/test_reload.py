@@ -177,7 +177,8 @@ class Applying(unittest.TestCase):
         with self.start(config) as profcol:
             self.send(profcol, *range(5))
             profcol.reload(config.replace("queue_size: 1000", "queue_size: 2"), "applied")
-            server.wait_until(lambda: self.queue_size(profcol) == 2, what="a full queue")
+            self.assertEqual(profcol.metric("otelcol_exporter_queue_capacity", exporter="otlp_http"), 2)
+            self.assertEqual(self.queue_size(profcol), 5)    # of both
             self.assertEqual(profcol.metric("profcol_config_retired_components"), 1)
             with backend.Backend("http", port=profcol.ports["backend"]) as target:
                 self.drained(profcol)

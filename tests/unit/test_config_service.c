@@ -543,11 +543,6 @@ static const char *const telemetry_errors[][2] = {
     {"{metrics: {readers: [{periodic: {exporter: {otlp: {protocol: http/json}}}}]}}",
      "t.yaml:8:65: error: service::telemetry::metrics::readers::0::periodic::exporter::otlp::"
      "protocol: \"http/json\" is not one of grpc, http/protobuf\n"},
-    {"{metrics: {readers: [{periodic: {exporter: {otlp: {protocol: grpc, "
-     "temporality_preference: delta}}}}]}}",
-     "t.yaml:8:25: error: service::telemetry::metrics::readers::periodic: the "
-     "temporality_preference delta is not supported; use cumulative, and the processor "
-     "cumulativetodelta of a Collector behind profcol\n"},
     {"{metrics: {readers: [{periodic: {interval: 10s, exporter: {otlp: {protocol: grpc}}}}]}}",
      "t.yaml:8:47: error: service::telemetry::metrics::readers::0::periodic::interval: expected a "
      "whole number, got \"10s\"\n"},
