@@ -167,6 +167,11 @@ const char *grpc_code_go_name(enum grpc_code code)
     return codes[known_code(code)].go_name;
 }
 
+const char *verdict_error_type(const struct verdict *verdict)
+{
+    return verdict->error_type ? verdict->error_type : grpc_code_go_name(verdict->code);
+}
+
 const char *verdict_print(const struct verdict *verdict, char out[VERDICT_ERROR_MAX])
 {
     int size = snprintf(out, VERDICT_ERROR_MAX, "rpc error: code = %s desc = %s",

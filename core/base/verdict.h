@@ -39,6 +39,8 @@ struct verdict {
     enum grpc_code code;
     int64_t retry_after_ns; /* the sender should wait so long (RetryInfo, Retry-After); -1: no time
                                given */
+    const char *error_type; /* of a failure that the Collector does not describe by a code, in
+                               static memory: "_OTHER"; NULL: the code */
     char text[256];
 };
 
@@ -76,6 +78,9 @@ const char *grpc_code_name(enum grpc_code code);
 const char *grpc_code_go_name(enum grpc_code code);
 
 enum { VERDICT_ERROR_MAX = 320 };
+/* Returns what the Collector's attribute error.type has for the verdict: "Unavailable", "_OTHER".
+ */
+const char *verdict_error_type(const struct verdict *verdict);
 /* Prints the verdict as the Collector logs it: "rpc error: code = Unavailable desc = TEXT". Returns
  * out. */
 const char *verdict_print(const struct verdict *verdict, char out[VERDICT_ERROR_MAX]);

@@ -117,8 +117,8 @@ static void fail(struct shipment *shipment, const char *why, const struct verdic
     uint32_t items = batch->items;
     bool acknowledged = !batch->receipt; /* by the queue */
     char error[VERDICT_ERROR_MAX], text[DELIVERY_ERROR_MAX];
-    delivery_count_failed(delivery, grpc_code_go_name(verdict->code),
-                          !verdict_is_retryable(verdict), items);
+    delivery_count_failed(delivery, verdict_error_type(verdict), !verdict_is_retryable(verdict),
+                          items);
     snprintf(text, sizeof text, "%s%s", why, verdict_print(verdict, error));
     if (node_refuse(delivery->node, batch, REFUSED_FAILED, verdict))
         log_kept(delivery, text, is_first);

@@ -29,7 +29,7 @@ static inline bool shipment_is_abandoned(const struct shipment *shipment)
 
 /* Counts items on the node's worker. */
 void delivery_count(struct delivery *delivery, struct counter *counter, uint64_t items);
-/* Counts items that were not sent. error_type: a gRPC code, or "Shutdown". */
+/* Counts items that were not sent. error_type: as of verdict_error_type, or "Shutdown". */
 void delivery_count_failed(struct delivery *delivery, const char *error_type, bool is_permanent,
                            uint64_t items);
 /* Logs items that were given up, at most once in 10 s, with their sum. acknowledged: they are

@@ -169,10 +169,12 @@ static void read_http_success(const struct client_answer *answer, enum signal si
     else if (answer->body.size > 0 && !answer->body_cut && has_type(answer, "application/json"))
         whole = read_json_response(answer->body, signal, out);
     out->verdict = verdict_ok;
-    if (!whole)
-        out->verdict = verdict_of(
-            GRPC_INTERNAL, "the body of the backend's answer (HTTP status %d) cannot be read",
-            answer->status);
+    if (whole)
+        return;
+    out->verdict = verdict_of(GRPC_INTERNAL,
+                              "the body of the backend's answer (HTTP status %d) cannot be read",
+                              answer->status);
+    out->verdict.error_type = "_OTHER";
 }
 
 /* Says why a redirect was not followed, without parts of its URL that may be secret. Returns the
@@ -217,14 +219,23 @@ static void read_http_error(const struct client_answer *answer, const char *url,
     text_deinit(&status.types);
 }
 
+/* A code would stand for an answer, and there is none. */
+struct verdict otlp_answer_failed(const struct client_answer *answer)
+{
+    assert(answer->failure != CLIENT_OK);
+    struct verdict verdict =
+        verdict_of(GRPC_UNAVAILABLE, "failed to make an HTTP request: %s", answer->failure_text);
+    verdict.error_type = answer->failure == CLIENT_TIMEOUT ? "Deadline_Exceeded" : "_OTHER";
+    return verdict;
+}
+
 void otlp_answer_http(const struct client_answer *answer, enum signal signal, const char *url,
                       uint64_t wall_ns, struct otlp_answer *out)
 {
     *out = (struct otlp_answer){0};
     assert(answer->failure == CLIENT_OK || answer->failure_text);
     if (answer->failure != CLIENT_OK)
-        out->verdict = verdict_of(GRPC_UNAVAILABLE, "failed to make an HTTP request: %s",
-                                  answer->failure_text);
+        out->verdict = otlp_answer_failed(answer);
     else if (is_success(answer->status))
         read_http_success(answer, signal, out);
     else

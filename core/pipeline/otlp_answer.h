@@ -29,6 +29,8 @@ struct otlp_answer {
 void otlp_answer_http(const struct client_answer *answer, enum signal signal, const char *url,
                       uint64_t wall_ns, struct otlp_answer *out);
 void otlp_answer_grpc(const struct client_answer *answer, struct otlp_answer *out);
+/* Returns the verdict of a request over HTTP that got no answer. */
+struct verdict otlp_answer_failed(const struct client_answer *answer);
 /* Logs partial success as the Collector does. */
 void otlp_answer_warn(const struct otlp_answer *answer, enum signal signal,
                       struct log_origin origin);

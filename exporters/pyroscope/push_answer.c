@@ -2,6 +2,7 @@
 
 #include "core/data/json_reader.h"
 #include "core/net/compression.h"
+#include "core/pipeline/otlp_answer.h"
 
 #include <stdio.h>
 
@@ -76,8 +77,7 @@ static void add_compressed_body(struct verdict *verdict, size_t at, struct slice
 struct verdict push_answer(const struct client_answer *answer, const char *url, uint64_t wall_ns)
 {
     if (answer->failure != CLIENT_OK)
-        return verdict_of(GRPC_UNAVAILABLE, "failed to make an HTTP request: %s",
-                          answer->failure_text);
+        return otlp_answer_failed(answer);
     if (answer->status >= 200 && answer->status < 300)
         return verdict_ok;
     struct verdict verdict = {.code = code_of_status(answer->status),

@@ -139,7 +139,8 @@ static void test_drain(struct node *node)
 
 static void test_stop(struct node *node)
 {
-    static const struct verdict stopped = {GRPC_UNAVAILABLE, -1, "stopped"};
+    static const struct verdict stopped = {
+        .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "stopped"};
     tell_node("stop", node);
     assert(worker_is_current(node->worker));
     worker_cancel_timer(node->worker, &test_node(node)->drained);
@@ -163,7 +164,8 @@ static void note_bytes(struct test_node *self, struct batch *batch)
 
 static void sink_consume(struct node *node, struct batch *batch)
 {
-    static const struct verdict refused = {GRPC_INVALID_ARGUMENT, -1, "refused"};
+    static const struct verdict refused = {
+        .code = GRPC_INVALID_ARGUMENT, .retry_after_ns = -1, .text = "refused"};
     struct test_node *self = test_node(node);
     assert(worker_is_current(node->worker) && !node->stopped);
     note_bytes(self, batch);

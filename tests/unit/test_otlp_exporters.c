@@ -596,6 +596,39 @@ static void http_meanings(void **state)
     clock_fix_wall(0);
 }
 
+/* exporterhelper, determineErrorType */
+static void failures_have_the_collectors_error_type(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *exporter;
+        enum peer_protocol protocol;
+        struct peer_answer answer;
+        const char *error_type;
+    } cases[] = {
+        {"otlp_http", PEER_HTTP1, {.action = PEER_CLOSE}, "_OTHER"},
+        {"otlp_http", PEER_HTTP1, {.action = PEER_SILENT}, "Deadline_Exceeded"},
+        {"otlp_http", PEER_HTTP1, {.status = 503}, "Unavailable"},
+        {"otlp_http",
+         PEER_HTTP1,
+         {.status = 200,
+          .headers = {{"content-type", "application/x-protobuf"}},
+          .body = SLICE("\7")},
+         "_OTHER"},
+        {"otlp_grpc", PEER_HTTP2, {.action = PEER_RESET, .code = 2}, "Unavailable"},
+        {"otlp_grpc", PEER_HTTP2, {.action = PEER_SILENT}, "DeadlineExceeded"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct peer *peer = open_peer(cases[i].protocol, &cases[i].answer, 1);
+        open_exporter(cases[i].exporter, GRPC_TO DIRECT ", timeout: 300ms", peer_port(peer),
+                      SIGNAL_TRACES);
+        struct verdict verdict = deliver();
+        assert_string_equal(verdict_error_type(&verdict), cases[i].error_type);
+        close_exporter();
+        peer_free(peer);
+    }
+}
+
 static void compressed_answers_are_read(void **state)
 {
     (void)state;
@@ -935,6 +968,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(http_urls, set_up, tear_down),
         cmocka_unit_test_setup_teardown(grpc_meanings, set_up, tear_down),
         cmocka_unit_test_setup_teardown(http_meanings, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(failures_have_the_collectors_error_type, set_up, tear_down),
         cmocka_unit_test_setup_teardown(compressed_answers_are_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(redirects_are_followed_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(redirects_in_circles, set_up, tear_down),

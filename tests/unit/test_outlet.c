@@ -300,8 +300,10 @@ static const struct component_type backend_type = {
     "false}}"
 #define TWO_BLOCKING "exporters: {backend/a: " BLOCKING ", backend/b: " BLOCKING "}\n"
 
-static const struct verdict later = {GRPC_UNAVAILABLE, -1, "later"};
-static const struct verdict never = {GRPC_INVALID_ARGUMENT, -1, "never"};
+static const struct verdict later = {
+    .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "later"};
+static const struct verdict never = {
+    .code = GRPC_INVALID_ARGUMENT, .retry_after_ns = -1, .text = "never"};
 
 /* budget: of the process, in bytes; 0: no limit. */
 static void begin_within(size_t budget, const char *yaml)
