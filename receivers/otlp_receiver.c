@@ -224,6 +224,8 @@ static bool accept_http_head(struct otlp_receiver *receiver, struct exchange *ex
     struct slice content_type = http_header_get(exchange_headers(exchange), "content-type");
     bool is_json = http_is_media_type(content_type, "application/json");
     struct verdict why;
+    if (signal >= 0)
+        exchange_match_route(exchange);
     if (signal < 0)
         refuse_path(exchange);
     else if (!slice_is(exchange_method(exchange), "POST"))

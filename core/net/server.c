@@ -81,6 +81,9 @@ static void make_metrics(struct server *server)
     metrics_label(&labels, "server", server->label);
     server->open_gauge = metrics_gauge(server->options.metrics, "profcol_server_connections",
                                        "Open connections.", text_string(&labels));
+    server->limit_gauge =
+        metrics_gauge(server->options.metrics, "profcol_server_connections_limit",
+                      "Most connections that may be open at once.", text_string(&labels));
     server->over_budget = metrics_counter(
         server->options.metrics, "profcol_server_requests_over_budget",
         "Requests refused because their client, or all clients together, had used up their memory.",
@@ -126,12 +129,21 @@ struct server *server_new(const struct server_options *options,
     return server;
 }
 
+/* The gauge has the sum of the listeners that are started, as that of open connections. */
+static void show_limit(const struct server *server, int64_t sign)
+{
+    if (server->limit_gauge)
+        gauge_add(server->limit_gauge, sign * (int64_t)server->max_connections);
+}
+
 void server_unref(struct server *server)
 {
     unsigned references = atomic_fetch_sub_explicit(&server->references, 1, memory_order_acq_rel);
     assert(references > 0);
     if (references > 1)
         return;
+    if (server->parts[0].started)
+        show_limit(server, -1);
     listener_close(server);
     tls_context_free(server->tls);
     cors_free(server->cors);
@@ -200,6 +212,7 @@ static void on_start(struct worker *worker, struct post *post)
 
 void server_start(struct server *server)
 {
+    show_limit(server, 1);
     /* The first worker starts last, because it then sends connections to the others. */
     for (unsigned i = server->part_count; i-- > 0;) {
         struct server_part *part = &server->parts[i];

@@ -155,6 +155,9 @@ uint64_t exchange_peer_key(const struct exchange *exchange);
 struct budget *exchange_budget(const struct exchange *exchange);
 /* Whether the connection is TLS. */
 bool exchange_is_secure(const struct exchange *exchange);
+/* In on_head: says that the path is one of the handler's, so that a refusal is measured with it.
+ * Accepting the request says the same. */
+void exchange_match_route(struct exchange *exchange);
 /* Set and return a pointer of the handler's own. */
 void exchange_set_data(struct exchange *exchange, void *data);
 void *exchange_data(const struct exchange *exchange);

@@ -233,8 +233,7 @@ static void respond_grpc(struct exchange *exchange, int http_status, const struc
                          struct slice message)
 {
     assert(exchange->dialect == SERVER_GRPC);
-    if (exchange->part->server->options.measures_requests)
-        server_measure(exchange, (int)verdict->code, message.size);
+    server_measure(exchange, (int)verdict->code, message.size);
     if (!begin_answer(exchange))
         return;
     exchange->connection->protocol->answer_grpc(exchange, http_status, verdict, message);
@@ -489,6 +488,7 @@ static void answer_preflight(struct exchange *exchange)
     const struct cors *cors = exchange->part->server->cors;
     struct answer answer = {.status = 204, .cors = headers};
     answer.cors_count = cors_preflight(cors, &exchange->headers, headers);
+    server_measure(exchange, answer.status, 0);
     if (begin_answer(exchange))
         exchange->connection->protocol->answer(exchange, &answer);
 }
@@ -498,6 +498,7 @@ void server_exchange_head_done(struct exchange *exchange, int64_t length)
     assert(exchange->connection && exchange->state == EXCHANGE_HEAD);
     exchange->method_is_head = slice_is(exchange->method, "HEAD");
     exchange->since_ns = exchange->part->worker->now_ns;
+    exchange->is_measured = exchange->part->server->options.measures_requests;
     if (!check_dialect(exchange))
         return;
     const struct server *server = exchange->part->server;
@@ -512,6 +513,7 @@ void server_exchange_head_done(struct exchange *exchange, int64_t length)
         return;
     if (is_grpc_call ? !check_grpc_encoding(exchange) : !check_content_encoding(exchange))
         return;
+    exchange->has_route = true;
     server_exchange_begin_body(exchange, length);
 }
 
@@ -584,6 +586,11 @@ bool exchange_is_abandoned(const struct exchange *exchange)
            server_exchange_has_expired(exchange);
 }
 
+void exchange_match_route(struct exchange *exchange)
+{
+    exchange->has_route = true;
+}
+
 void exchange_set_data(struct exchange *exchange, void *data)
 {
     exchange->data = data;
@@ -611,8 +618,7 @@ void exchange_respond(struct exchange *exchange, int status, const char *content
                       struct slice body, const struct http_header *extra, size_t extra_count)
 {
     enum { EXTRA_MAX = 8 };
-    if (exchange->part->server->options.measures_requests)
-        server_measure(exchange, status, body.size);
+    server_measure(exchange, status, body.size);
     if (!begin_answer(exchange))
         return;
     const char *challenge = exchange->part->server->options.auth.challenge;

@@ -7,13 +7,14 @@
 #include <assert.h>
 #include <stdio.h>
 
-/* A handler may take any path, so a list is bounded. Requests beyond it are not measured. */
+/* A handler may take any path, so a list is bounded. Requests beyond it are not measured. Clients
+ * make up paths: only those that the handler knows are a route. */
 enum { MEASURES_MAX = 100 };
 
 /* The histograms of requests with the same route, method and code. */
 struct server_measure {
     struct server_measure *next;
-    char *route;
+    char *route; /* "": none */
     const char *method;
     int code;
     struct histogram *duration;
@@ -73,7 +74,8 @@ static void make_http(const struct exchange *exchange, struct server_measure *me
     snprintf(status, sizeof status, "%d", measure->code);
     metrics_label(&labels, "http_request_method", measure->method);
     metrics_label(&labels, "http_response_status_code", status);
-    metrics_label(&labels, "http_route", measure->route);
+    if (measure->route[0])
+        metrics_label(&labels, "http_route", measure->route);
     metrics_label(&labels, "network_protocol_name", "http");
     metrics_label(&labels, "network_protocol_version", exchange->stream_id > 0 ? "2.0" : "1.1");
     label_address(&labels, server);
@@ -91,11 +93,16 @@ static void make_http(const struct exchange *exchange, struct server_measure *me
     text_deinit(&labels);
 }
 
+static struct slice route_of(const struct exchange *exchange)
+{
+    return exchange->has_route ? exchange->path : slice_of("", 0);
+}
+
 static bool is_for(const struct server_measure *measure, const struct exchange *exchange, int code)
 {
     bool is_grpc = !measure->request_bytes;
     return measure->code == code && is_grpc == (exchange->dialect == SERVER_GRPC) &&
-           slice_is(exchange->path, measure->route) && measure->method == method_of(exchange);
+           slice_is(route_of(exchange), measure->route) && measure->method == method_of(exchange);
 }
 
 static struct server_measure *add(struct exchange *exchange, int code)
@@ -103,7 +110,8 @@ static struct server_measure *add(struct exchange *exchange, int code)
     struct server_measure *measure = memory_zalloc(sizeof *measure);
     measure->next = exchange->part->measures;
     exchange->part->measures = measure;
-    measure->route = memory_strndup(exchange->path.data, exchange->path.size);
+    struct slice route = route_of(exchange);
+    measure->route = memory_strndup(route.data, route.size);
     measure->method = method_of(exchange);
     measure->code = code;
     if (exchange->dialect == SERVER_GRPC)
@@ -136,8 +144,9 @@ static bool is_printable(struct slice path)
 
 void server_measure(struct exchange *exchange, int code, size_t response_bytes)
 {
-    bool was_delivered = exchange->held && exchange->connection;
-    if (!was_delivered || exchange->state == EXCHANGE_ANSWERED || !is_printable(exchange->path))
+    bool is_call = exchange->dialect == SERVER_GRPC;
+    if (!exchange->is_measured || !exchange->connection || exchange->state == EXCHANGE_ANSWERED ||
+        (is_call && !exchange->has_route) || !is_printable(route_of(exchange)))
         return;
     const struct server_measure *measure = find(exchange, code);
     if (!measure)

@@ -3,8 +3,10 @@
  * conventions: rpc_server_call_duration, http_server_request_duration,
  * http_server_request_body_size and http_server_response_body_size.
  *
- * Only requests that reached the handler are measured, so nearly all routes are those that it
- * knows. The number of series is bounded.
+ * HTTP requests are measured when their head is complete, as by the Collector: also those with a
+ * wrong path, credentials or method. Only paths that the handler knows are a label, because clients
+ * make up others. The number of series is bounded. Calls of gRPC are measured if the handler knows
+ * their method.
  *
  * Owner: each part of a server has a list of its own; the histograms belong to the registry.
  *

@@ -190,7 +190,8 @@ struct server {
 
     atomic_uint references; /* of the owner and each started part */
     struct gauge *open_gauge;
-    struct counter *over_budget;     /* NULL, like open_gauge: no metrics */
+    struct gauge *limit_gauge;
+    struct counter *over_budget;     /* NULL, like the gauges: no metrics */
     struct counter *unauthenticated; /* NULL also without options.auth */
     _Atomic(struct counter *) closed[CLOSE_REASON_COUNT];
 };
@@ -343,6 +344,8 @@ struct exchange {
     bool method_is_head;
     bool has_trailers;
     bool auth_waits;    /* for exchange_authenticated */
+    bool is_measured;   /* its head is complete */
+    bool has_route;     /* its path is one of the handler's */
     bool is_challenged; /* its answer has WWW-Authenticate */
     void *identity;
     bool malformed; /* HTTP/2: its stream is being reset */

@@ -231,7 +231,10 @@ static bool check_head(struct pyroscope_receiver *receiver, struct exchange *exc
 static bool on_head(void *context, struct exchange *exchange)
 {
     enum protocol protocol = protocol_of(exchange);
-    if (!protocol_path_is_known(exchange))
+    bool is_known = protocol_path_is_known(exchange);
+    if (is_known && exchange_dialect(exchange) == SERVER_HTTP)
+        exchange_match_route(exchange);
+    if (!is_known)
         refuse_path(exchange);
     else if (!slice_is(exchange_method(exchange), "POST"))
         refuse_method(exchange);

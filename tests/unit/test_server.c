@@ -251,7 +251,7 @@ static void test_many_connections_on_several_workers(void **state)
 {
     (void)state;
     enum { CONNECTIONS = 500 };
-    struct site *site = site_new(WORKERS, (struct server_options){0});
+    struct site *site = site_new(WORKERS, (struct server_options){.max_connections = 2000});
     static int fds[CONNECTIONS];
     for (int i = 0; i < CONNECTIONS; i++)
         fds[i] = dial(server_port(site->server));
@@ -266,6 +266,8 @@ static void test_many_connections_on_several_workers(void **state)
         assert_in_range(atomic_load(&site->by_worker[i]), CONNECTIONS / 2, 2 * CONNECTIONS);
     assert_true(metrics_value(site->metrics, "profcol_server_connections", "server=\"site\"") ==
                 CONNECTIONS);
+    assert_true(metrics_value(site->metrics, "profcol_server_connections_limit",
+                              "server=\"site\"") == 2000);
     for (int i = 0; i < CONNECTIONS; i++)
         close(fds[i]);
     site_free(site);
