@@ -38,6 +38,7 @@ struct http1 {
     bool keep_alive;    /* as requested by the client */
     bool old_version;   /* HTTP/1.0 */
     bool is_chunked;    /* the body of this request */
+    bool has_begun;     /* PROTOCOL of the answer has been sent */
     bool may_hold_body; /* the client waits for "100 Continue", and perhaps never sends the body */
     bool processing;
     struct http1_scan scan;
@@ -104,12 +105,18 @@ static void put_header(struct outgoing *out, struct slice name, struct slice val
     put(out, "\r\n");
 }
 
+/* What each answer begins with. */
+#define PROTOCOL "HTTP/1.1 "
+
 static void put_status(struct connection *connection, struct outgoing *out, int status)
 {
+    struct http1 *http1 = connection->session;
     char line[128];
-    int size = snprintf(line, sizeof line, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status,
-                        reason_phrase(status), server_date(connection->part));
+    int size = snprintf(line, sizeof line, "%s%d %s\r\nDate: %s\r\n",
+                        http1->has_begun ? "" : PROTOCOL, status, reason_phrase(status),
+                        server_date(connection->part));
     outgoing_add(out, line, (size_t)size);
+    http1->has_begun = false;
 }
 
 static void put_length(struct outgoing *out, size_t length)
@@ -640,14 +647,17 @@ static void http1_body_filled(struct connection *connection, const struct iovec 
         leave_exchange(connection);
 }
 
-/* Sends an interim answer (RFC 9110, section 15.2). A client that ended only its side ignores it;
- * if the client closed the connection, its kernel answers with a reset. There is no other way to
+/* Sends the first bytes of the answer. A client that ended only its side waits for the rest; if the
+ * client closed the connection, its kernel answers with a reset. There is no other way to
  * distinguish the two. */
 static void probe(struct connection *connection)
 {
-    const struct http1 *http1 = connection->session;
-    if (!http1->old_version && !was_answered(http1))
-        server_connection_send(connection, SLICE("HTTP/1.1 100 Continue\r\n\r\n"));
+    struct http1 *http1 = connection->session;
+    assert(http1->state == HTTP1_WAITING);
+    if (was_answered(http1) || http1->has_begun)
+        return;
+    http1->has_begun = true;
+    server_connection_send(connection, SLICE(PROTOCOL));
 }
 
 /* A client that has ended its side may still wait for its answer. */

@@ -451,8 +451,7 @@ static void leave_by_stream_reset(struct peer *peer)
 static void half_close(struct peer *peer)
 {
     shutdown(peer->fd, SHUT_WR);
-    struct slice probe =
-        peer->is_h2 ? SLICE("\0\0\x08\6\0\0\0\0\0") : SLICE("100 Continue\r\n\r\n");
+    struct slice probe = peer->is_h2 ? SLICE("\0\0\x08\6\0\0\0\0\0") : SLICE("HTTP/1.1 ");
     assert_true(peer_hears(peer, probe));
 }
 
