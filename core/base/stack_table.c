@@ -72,14 +72,24 @@ static bool is_stack(const struct stack_entry *entry, uint64_t hash, const uint6
            memcmp(entry->addresses, addresses, depth * sizeof *addresses) == 0;
 }
 
+static struct stack_entry *find(struct stack_table *table, uint64_t hash, const uint64_t *addresses,
+                                size_t depth)
+{
+    for (uint32_t at = table->heads[hash % STACK_TABLE_BUCKETS]; at != 0;
+         at = stack_table_at(table, at)->next)
+        if (is_stack(stack_table_at(table, at), hash, addresses, depth))
+            return stack_table_at(table, at);
+    return NULL;
+}
+
 struct stack_entry *stack_table_add(struct stack_table *table, const uint64_t *addresses,
                                     size_t depth)
 {
     uint64_t hash = hash_of(addresses, depth);
     uint32_t *head = &table->heads[hash % STACK_TABLE_BUCKETS];
-    for (uint32_t at = *head; at != 0; at = stack_table_at(table, at)->next)
-        if (is_stack(stack_table_at(table, at), hash, addresses, depth))
-            return stack_table_at(table, at);
+    struct stack_entry *known = find(table, hash, addresses, depth);
+    if (known)
+        return known;
     if (table->capacity - table->used < entry_bytes(depth)) {
         table->lost++;
         return NULL;
@@ -93,6 +103,18 @@ struct stack_entry *stack_table_add(struct stack_table *table, const uint64_t *a
     memcpy(entry->addresses, addresses, depth * sizeof *addresses);
     *head = offset;
     return entry;
+}
+
+void stack_table_subtract(struct stack_table *table, const struct stack_table *earlier)
+{
+    const struct stack_entry *old = stack_table_first(earlier);
+    for (; old; old = stack_table_next(earlier, old)) {
+        struct stack_entry *entry = find(table, old->hash, old->addresses, old->depth);
+        for (size_t i = 0; entry && i < STACK_VALUES; i++)
+            entry->values[i] -= old->values[i];
+    }
+    assert(table->lost >= earlier->lost);
+    table->lost -= earlier->lost;
 }
 
 static const struct stack_entry *entry_or_end(const struct stack_table *table, size_t offset)

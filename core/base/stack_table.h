@@ -44,6 +44,8 @@ void stack_table_clear(struct stack_table *table);
  * there is no room. */
 struct stack_entry *stack_table_add(struct stack_table *table, const uint64_t *addresses,
                                     size_t depth);
+/* Subtracts what an earlier copy of the table has. Values may become negative. */
+void stack_table_subtract(struct stack_table *table, const struct stack_table *earlier);
 /* Return the first entry and the one after `entry`; NULL: there is none. */
 const struct stack_entry *stack_table_first(const struct stack_table *table);
 const struct stack_entry *stack_table_next(const struct stack_table *table,

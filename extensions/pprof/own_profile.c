@@ -112,15 +112,15 @@ static void add_thread(struct own_profile *profile, const char *thread)
     wire_writer_end(&profile->out, label);
 }
 
-/* Returns false if all are 0. Sums of what was subtracted again may be a little below. */
+/* Returns false if all are 0. What is in use may become less over some seconds. */
 static bool read_values(const struct own_profile_kind *kind, const struct stack_entry *entry,
                         uint64_t values_out[STACK_VALUES])
 {
     bool is_any = false;
     for (unsigned i = 0; i < kind->column_count; i++) {
         double value = round(entry->values[kind->columns[i].value] * kind->columns[i].factor);
-        values_out[i] = value > 0 ? (uint64_t)value : 0;
-        is_any = is_any || values_out[i] > 0;
+        values_out[i] = (uint64_t)(int64_t)value;
+        is_any = is_any || values_out[i] != 0;
     }
     return is_any;
 }

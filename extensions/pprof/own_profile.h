@@ -43,7 +43,7 @@ struct own_profile_times {
 
 struct own_profile *own_profile_new(const struct own_profile_kind *kind);
 /* Adds a sample. thread: for the label "thread"; NULL: none. Its text must live until the end. A
- * sample whose values are all below a half is left out. */
+ * sample whose values are all nearer to 0 than a half is left out. */
 void own_profile_add(struct own_profile *profile, const struct stack_entry *entry,
                      const char *thread);
 /* Returns the pprof, compressed with gzip, and frees the profile. */

@@ -3,7 +3,7 @@
  *
  * GET /debug/pprof/profile?seconds=N samples processor time for N seconds. Allocations are sampled
  * while the extension is configured (/debug/pprof/heap, /allocs), waits for mutexes with
- * mutex_profile_fraction (/debug/pprof/mutex). docs/profiling.md is for users.
+ * mutex_profile_fraction (/debug/pprof/mutex); with seconds=N only those of N seconds. docs/profiling.md is for users.
  *
  * Owner: the component owns its server and one request for each path; a second one is refused.
  *
@@ -21,6 +21,7 @@
 #include "core/pipeline/component_as.h"
 #include "core/pipeline/probe_server.h"
 #include "extensions/pprof/own_profile.h"
+#include "extensions/pprof/profile_kinds.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -59,46 +60,15 @@ static const struct field pprof_extension_fields[] = {
 
 /* ---- what is served ---- */
 
-static const struct own_profile_kind cpu_kind = {
-    .columns = {{"samples", "count", 0, 1},
-                {"cpu", "nanoseconds", 0, (double)SECOND_NS / CPU_SAMPLER_HZ}},
-    .column_count = 2,
-    .default_type = "cpu",
-    .period_type = "cpu",
-    .period_unit = "nanoseconds",
-    .period = SECOND_NS / CPU_SAMPLER_HZ,
-};
-#define HEAP_KIND(DEFAULT)                                                                         \
-    {                                                                                              \
-        .columns = {{"alloc_objects", "count", HEAP_ALLOCATED_OBJECTS, 1},                         \
-                    {"alloc_space", "bytes", HEAP_ALLOCATED_BYTES, 1},                             \
-                    {"inuse_objects", "count", HEAP_OBJECTS_IN_USE, 1},                            \
-                    {"inuse_space", "bytes", HEAP_BYTES_IN_USE, 1}},                               \
-        .column_count = 4, .default_type = (DEFAULT), .period_type = "space",                      \
-        .period_unit = "bytes", .period = HEAP_SAMPLER_PERIOD_BYTES,                               \
-        .drop_frames = "memory_(alloc|zalloc|realloc|strdup|strndup|array|grow)"                   \
-    }
-static const struct own_profile_kind heap_kind = HEAP_KIND("inuse_space");
-static const struct own_profile_kind allocs_kind = HEAP_KIND("alloc_space");
-static const struct own_profile_kind mutex_kind = {
-    .columns = {{"contentions", "count", MUTEX_WAITS, 1},
-                {"delay", "nanoseconds", MUTEX_WAIT_NS, 1}},
-    .column_count = 2,
-    .default_type = "delay",
-    .period_type = "contentions",
-    .period_unit = "count",
-    .period = 1,
-};
-
 enum { PATH_CPU, PATH_HEAP, PATH_ALLOCS, PATH_MUTEX, PATHS };
 static const struct {
     struct slice path;
     const struct own_profile_kind *kind;
 } paths[PATHS] = {
-    [PATH_CPU] = {SLICE("/debug/pprof/profile"), &cpu_kind},
-    [PATH_HEAP] = {SLICE("/debug/pprof/heap"), &heap_kind},
-    [PATH_ALLOCS] = {SLICE("/debug/pprof/allocs"), &allocs_kind},
-    [PATH_MUTEX] = {SLICE("/debug/pprof/mutex"), &mutex_kind},
+    [PATH_CPU] = {SLICE("/debug/pprof/profile"), &profile_kind_cpu},
+    [PATH_HEAP] = {SLICE("/debug/pprof/heap"), &profile_kind_heap},
+    [PATH_ALLOCS] = {SLICE("/debug/pprof/allocs"), &profile_kind_allocs},
+    [PATH_MUTEX] = {SLICE("/debug/pprof/mutex"), &profile_kind_mutex},
 };
 
 static const char index_text[] =
@@ -108,6 +78,7 @@ static const char index_text[] =
     "/debug/pprof/heap                allocations: in use now, and all since the start\n"
     "/debug/pprof/allocs              the same, all since the start first\n"
     "/debug/pprof/mutex               waits for mutexes, with mutex_profile_fraction\n"
+    "                                 ?seconds=30 of these three: only what changes meanwhile\n"
     "/debug/pprof/cmdline             path of the program\n"
     "\n"
     "A C program has no goroutines, and no profile of what blocks.\n";
@@ -117,13 +88,15 @@ static const char index_text[] =
 /* A profile that somebody waits for. */
 struct profile_request {
     const struct own_profile_kind *kind;
+    bool is_empty; /* nothing is sampled for it */
     _Atomic(struct worker *) worker; /* of the exchange; NULL: nobody waits. Only the worker itself
                                         writes itself, and NULL afterwards */
     struct exchange *exchange;
-    struct timer timer;         /* set: the CPU is being sampled */
+    struct timer timer;         /* set: the time of `seconds` is not over */
     uint64_t began_ns, ends_ns; /* monotonic */
     uint64_t began_wall_ns;     /* since 1970 */
     struct stack_table *stacks; /* of the others, for the job */
+    struct stack_table *before; /* at the start of `seconds`; NULL: all counts since the start */
     struct job job;
     struct buffer *pprof;
 };
@@ -160,7 +133,7 @@ static void add_sample(void *context, const char *thread, const struct stack_ent
 
 static struct buffer *write_cpu(const struct own_profile_times *times)
 {
-    struct own_profile *profile = own_profile_new(&cpu_kind);
+    struct own_profile *profile = own_profile_new(&profile_kind_cpu);
     struct own_profile_times all = *times;
     all.lost = cpu_sampler_visit(add_sample, profile);
     return own_profile_finish(profile, &all);
@@ -184,7 +157,9 @@ static void write_pprof(struct job *job)
     struct profile_request *request = container_of(job, struct profile_request, job);
     const struct own_profile_times times = {.time_unix_nano = request->began_wall_ns,
                                             .duration_nano = request->ends_ns - request->began_ns};
-    request->pprof = request->kind == &cpu_kind
+    if (request->stacks && request->before)
+        stack_table_subtract(request->stacks, request->before);
+    request->pprof = request->kind == &profile_kind_cpu
                          ? write_cpu(&times)
                          : write_stacks(request->kind, request->stacks, &times);
 }
@@ -219,10 +194,11 @@ static void respond_pprof(struct exchange *exchange, const struct buffer *pprof)
  * the sampler finds the request free, so the sampler comes last. */
 static void release(struct profile_request *request)
 {
-    bool is_cpu = request->kind == &cpu_kind;
+    bool is_cpu = request->kind == &profile_kind_cpu;
     assert(!timer_is_set(&request->timer));
     stack_table_free(request->stacks);
-    request->stacks = NULL;
+    stack_table_free(request->before);
+    request->stacks = request->before = NULL;
     if (request->pprof)
         buffer_unref(request->pprof);
     request->pprof = NULL;
@@ -263,14 +239,22 @@ static void on_look(struct timer *timer)
     worker_set_timer(worker, timer, rest_ns < SECOND_NS ? rest_ns : SECOND_NS);
 }
 
-/* Go's default if there is no such number. */
-static uint64_t seconds_of(struct slice query)
+/* Returns 0 if there is no such number. */
+static uint64_t read_seconds(struct slice query, bool *is_given_out)
 {
     char text[16], *end;
-    if (!url_query_get(query, "seconds", text, sizeof text))
-        return SECONDS_DEFAULT;
+    *is_given_out = url_query_get(query, "seconds", text, sizeof text) && text[0];
+    if (!*is_given_out)
+        return 0;
     long seconds = strtol(text, &end, 10);
-    return end != text && *end == '\0' && seconds > 0 ? (uint64_t)seconds : SECONDS_DEFAULT;
+    return *end == '\0' && seconds > 0 ? (uint64_t)seconds : 0;
+}
+
+static bool refuse_long(struct exchange *exchange, uint64_t seconds)
+{
+    if (seconds > SECONDS_MAX)
+        respond_text(exchange, 400, SLICE("seconds must be at most 300\n"));
+    return seconds > SECONDS_MAX;
 }
 
 /* Returns false if another request of this path is in progress. */
@@ -288,10 +272,13 @@ static bool take(struct profile_request *request, struct exchange *exchange)
 
 static void begin_cpu(struct profile_request *request, struct exchange *exchange)
 {
-    uint64_t seconds = seconds_of(exchange_query(exchange));
-    if (seconds > SECONDS_MAX) {
-        respond_text(exchange, 400, SLICE("seconds must be at most 300\n"));
-    } else if (!cpu_sampler_start()) {
+    bool is_given;
+    uint64_t seconds = read_seconds(exchange_query(exchange), &is_given);
+    if (seconds == 0)
+        seconds = SECONDS_DEFAULT; /* as in Go, also if it is not a number */
+    if (refuse_long(exchange, seconds))
+        return;
+    if (!cpu_sampler_start()) {
         respond_text(exchange, 500,
                      SLICE("Could not enable CPU profiling: cpu profiling already in use\n"));
     } else {
@@ -303,19 +290,46 @@ static void begin_cpu(struct profile_request *request, struct exchange *exchange
     }
 }
 
+static struct stack_table *copy_stacks(const struct profile_request *request)
+{
+    if (request->kind != &profile_kind_mutex)
+        return heap_sampler_copy();
+    return request->is_empty ? NULL : mutex_sampler_copy();
+}
+
+static void on_seconds_over(struct timer *timer)
+{
+    struct profile_request *request = container_of(timer, struct profile_request, timer);
+    request->stacks = copy_stacks(request);
+    begin_writing(request);
+}
+
+static void begin_delta(struct profile_request *request, uint64_t seconds)
+{
+    request->before = copy_stacks(request);
+    request->ends_ns = request->began_ns + seconds * SECOND_NS;
+    request->timer.on_timer = on_seconds_over;
+    worker_set_timer(atomic_load(&request->worker), &request->timer, seconds * SECOND_NS);
+}
+
 static void begin_copy(struct pprof_extension *self, struct profile_request *request,
                        struct exchange *exchange)
 {
-    bool is_heap = request->kind != &mutex_kind;
-    if (is_heap && !self->samples_heap) {
+    bool is_heap = request->kind != &profile_kind_mutex, is_given;
+    uint64_t seconds = read_seconds(exchange_query(exchange), &is_given);
+    if (is_given && seconds == 0) {
+        respond_text(exchange, 400,
+                     SLICE("invalid value for \"seconds\" - must be a positive integer\n"));
+    } else if (refuse_long(exchange, seconds)) {
+        return;
+    } else if (is_heap && !self->samples_heap) {
         respond_text(exchange, 500, SLICE("Allocations cannot be sampled here; see the log\n"));
     } else if (!take(request, exchange)) {
         respond_text(exchange, 500, SLICE("Another client is served this profile; try again\n"));
+    } else if (seconds > 0) {
+        begin_delta(request, seconds);
     } else {
-        if (is_heap)
-            request->stacks = heap_sampler_copy();
-        else if (self->samples_mutexes)
-            request->stacks = mutex_sampler_copy();
+        request->stacks = copy_stacks(request);
         begin_writing(request);
     }
 }
@@ -380,19 +394,29 @@ static void on_request(void *context, struct exchange *exchange)
         begin_copy(self, &self->requests[path_index(path)], exchange);
 }
 
-/* The client has gone away: there is no reason to sample any longer. A job goes on, and its answer
+/* Ends the wait for the end of `seconds`. */
+static void cancel_wait(struct profile_request *request, struct worker *worker)
+{
+    worker_cancel_timer(worker, &request->timer);
+    if (request->kind == &profile_kind_cpu)
+        cpu_sampler_stop();
+}
+
+/* The client has gone away: there is no reason to wait any longer. A job goes on, and its answer
  * only frees the exchange. */
 static void on_gone(void *context, struct exchange *exchange)
 {
     struct pprof_extension *self = context;
-    struct profile_request *request = &self->requests[PATH_CPU];
-    if (atomic_load(&request->worker) != exchange_worker(exchange) ||
-        request->exchange != exchange || !timer_is_set(&request->timer))
+    for (int i = 0; i < PATHS; i++) {
+        struct profile_request *request = &self->requests[i];
+        if (atomic_load(&request->worker) != exchange_worker(exchange) ||
+            request->exchange != exchange || !timer_is_set(&request->timer))
+            continue;
+        cancel_wait(request, exchange_worker(exchange));
+        release(request);
+        respond_text(exchange, 503, SLICE(""));
         return;
-    worker_cancel_timer(exchange_worker(exchange), &request->timer);
-    cpu_sampler_stop();
-    release(request);
-    respond_text(exchange, 503, SLICE(""));
+    }
 }
 
 static const struct server_handler handler = {
@@ -523,6 +547,7 @@ static bool pprof_init(struct component *component, struct error *err)
         !probe_server_open(&self->http, component, &options, &handler, self, err))
         return false;
     start_samplers(self);
+    self->requests[PATH_MUTEX].is_empty = !self->samples_mutexes;
     return true;
 }
 
@@ -541,12 +566,10 @@ static bool pprof_node_start(struct node *node, struct error *err)
 /* The client is told, if its connection still takes the answer. */
 static void stop_request(struct profile_request *request, struct worker *worker)
 {
-    if (timer_is_set(&request->timer)) {
-        worker_cancel_timer(worker, &request->timer);
-        cpu_sampler_stop();
-    } else {
+    if (timer_is_set(&request->timer))
+        cancel_wait(request, worker);
+    else
         job_cancel(&request->job);
-    }
     respond_text(request->exchange, 503, SLICE("profcol ends, or is configured anew\n"));
     release(request);
 }

@@ -7,13 +7,14 @@ import http.client
 import os
 import pathlib
 import signal
+import socket
 import sys
 import threading
 import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import canonical, client, make, outputs, server, testing
+from tests.oracle import canonical, client, connections, make, outputs, server, testing
 from tests.oracle.pprof import Message
 
 CONFIG = """
@@ -150,6 +151,40 @@ class Profiles(unittest.TestCase):
                 self.assertLessEqual(values[3], values[1])
             profcol.kill()
 
+    def test_only_what_is_allocated_in_some_seconds(self):
+        with profcol_of(HOLDING, expect_exit=None) as profcol:
+            def hold(requests):
+                for _ in range(requests):
+                    self.assertTrue(client.succeeded(client.export("grpc", profcol.address("grpc"), SPANS)))
+
+            def allocated(path):
+                profile = Profile(get(profcol, path)[1])
+                return profile.root.one(10), sum(values[1] for _, values, _ in profile.samples)
+
+            hold(200)
+            before, all_before = allocated("/debug/pprof/heap")
+            duration, idle = allocated("/debug/pprof/heap?seconds=1")
+            self.assertEqual(before or 0, 0)
+            self.assertGreaterEqual(duration, 10**9)
+            self.assertLess(idle, all_before / 4)
+            connection = http.client.HTTPConnection(profcol.address("pprof"), timeout=120)
+            with contextlib.closing(connection):
+                connection.request("GET", "/debug/pprof/allocs?seconds=5")
+                hold(100)
+                busy = Profile(connection.getresponse().read())
+            self.assertGreater(sum(values[3] for _, values, _ in busy.samples), 0)
+            self.assertEqual(get(profcol, "/debug/pprof/mutex?seconds=1")[0], 200)
+            profcol.kill()
+
+    def test_half_closed_client_gets_its_profile_and_nothing_else(self):
+        with profcol_of() as profcol, connections.connect(profcol.address("pprof")) as connection:
+            connection.sendall(b"GET /debug/pprof/profile?seconds=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            connection.shutdown(socket.SHUT_WR)
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+            self.assertTrue(answer.startswith(b"HTTP/1.1 200 OK\r\n"), answer[:100])
+            self.assertNotIn(b"100 Continue", answer)
+            self.assertEqual(Profile(answer.split(b"\r\n\r\n", 1)[1]).types, ["samples", "cpu"])
+
     def test_waits_for_mutexes(self):
         for settings in "mutex_profile_fraction: 1", "mutex_profile_fraction: 0":
             with profcol_of(settings=settings) as profcol:
@@ -187,6 +222,8 @@ class Refusals(unittest.TestCase):
         with profcol_of() as profcol:
             for path, status in (("/debug/pprof/goroutine", 404), ("/", 404), ("/debug/pprof/heap?debug=1", 400),
                                  ("/debug/pprof/profile?seconds=301", 400), ("/debug/pprof/", 200),
+                                 ("/debug/pprof/heap?seconds=301", 400), ("/debug/pprof/heap?seconds=0", 400),
+                                 ("/debug/pprof/mutex?seconds=x", 400), ("/debug/pprof/allocs?seconds=", 200),
                                  ("/debug/pprof", 200), ("/debug/pprof/heap?debug=0", 200)):
                 self.assertEqual(get(profcol, path)[0], status, path)
             self.assertEqual(get(profcol, "/debug/pprof/heap", host="evil.example")[0], 403)

@@ -51,6 +51,28 @@ static void full_table_keeps_what_it_has(void **state)
     stack_table_free(table);
 }
 
+static void what_an_earlier_copy_has_is_subtracted(void **state)
+{
+    (void)state;
+    const uint64_t one[] = {1, 2}, other[] = {3, 4};
+    struct stack_table *table = stack_table_new(4096);
+    stack_table_add(table, one, 2)->values[0] = 5;
+    stack_table_add(table, one, 2)->values[3] = 7;
+    table->lost = 1;
+    struct stack_table *earlier = stack_table_copy(table);
+    stack_table_add(table, one, 2)->values[0] = 6;
+    stack_table_add(table, one, 2)->values[3] = 4;
+    stack_table_add(table, other, 2)->values[0] = 2;
+    table->lost = 3;
+    stack_table_subtract(table, earlier);
+    assert_true(stack_table_add(table, one, 2)->values[0] == 1);
+    assert_true(stack_table_add(table, one, 2)->values[3] == -3);
+    assert_true(stack_table_add(table, other, 2)->values[0] == 2);
+    assert_int_equal(table->lost, 2);
+    stack_table_free(earlier);
+    stack_table_free(table);
+}
+
 /* ---- stack_walk ---- */
 
 static __attribute__((noinline)) size_t walk_below(int calls, uint64_t *addresses)
@@ -102,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_stacks_share_an_entry),
         cmocka_unit_test(full_table_keeps_what_it_has),
+        cmocka_unit_test(what_an_earlier_copy_has_is_subtracted),
         cmocka_unit_test(each_caller_is_a_frame),
         cmocka_unit_test(wrong_frame_pointers_end_the_walk),
     };
