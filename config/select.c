@@ -23,7 +23,8 @@ struct selection {
     struct config_node *connectors;  /* defined connectors */
     struct config_node *extensions;  /* the remaining ones of service::extensions */
     struct names pipelines_out;
-    struct text left_out; /* "pipelines metrics, logs; exporter a" */
+    struct text dead_ends; /* why pipelines of the signals are left out */
+    struct text left_out;  /* "pipelines metrics, logs; exporter a" */
 };
 
 static struct config_node *child(const struct config_node *map, const char *key)
@@ -180,16 +181,33 @@ static struct config_node *without_loose_ends(struct selection *selection, int s
     return kept;
 }
 
+/* list: what a side of the pipeline has, which are all connectors. */
+static void explain_dead_end(struct selection *selection, const char *pipeline, int side,
+                             const struct config_node *list)
+{
+    struct names connectors = {0};
+    for (size_t i = 0; i < list->count; i++)
+        names_add(&connectors, config_node_verbatim(list->items[i]));
+    bool is_one = connectors.count == 1;
+    text_printf(&selection->dead_ends, "; %s %s the connector%s %s, whose other end%s left out",
+                pipeline, side == SIDE_RECEIVERS ? "receives only from" : "sends only to",
+                is_one ? "" : "s", text_string(&connectors.text), is_one ? " is" : "s are");
+    text_deinit(&connectors.text);
+}
+
 /* Removes loose ends from one pipeline. Returns false if that leaves a side of it empty. */
-static bool remove_loose_ends(struct selection *selection, struct config_node *pipeline)
+static bool remove_loose_ends(struct selection *selection, const char *name,
+                              struct config_node *pipeline)
 {
     for (int side = 0; is_map(pipeline) && side < SIDES; side++) {
         struct config_node *list = child(pipeline, sides[side]);
         if (!list || list->kind != CONFIG_NODE_LIST || list->count == 0)
             continue;
         struct config_node *kept = without_loose_ends(selection, side, list);
-        if (kept->count == 0)
+        if (kept->count == 0) {
+            explain_dead_end(selection, name, side, list);
             return false;
+        }
         replace(pipeline, sides[side], kept);
     }
     return true;
@@ -203,7 +221,7 @@ static bool remove_dead_ends(struct selection *selection)
     const struct config_node *all = selection->pipelines;
     struct config_node *kept = config_node_new(arena, CONFIG_NODE_MAP, all->place);
     for (size_t i = 0; i < all->count; i++)
-        if (remove_loose_ends(selection, all->items[i]))
+        if (remove_loose_ends(selection, all->keys[i]->text, all->items[i]))
             config_node_put(arena, kept, all->keys[i], all->items[i]);
         else
             names_add(&selection->pipelines_out, all->keys[i]->text);
@@ -306,16 +324,17 @@ static void select_all(struct selection *selection, unsigned signals)
     collect_used(selection);
     leave_out(selection, "pipeline", &selection->pipelines_out);
     if (selection->pipelines->count == 0) {
-        config_error_at(check, all->place, &pipelines, "--signals %s leaves out all there is: %s",
-                        list, text_string(&selection->left_out));
+        config_error_at(check, all->place, &pipelines, "--signals %s leaves out all there is: %s%s",
+                        list, text_string(&selection->left_out),
+                        text_string(&selection->dead_ends));
         check->stopped = true;
         return;
     }
     replace(selection->service, "pipelines", selection->pipelines);
     select_sections(selection);
     if (selection->left_out.size > 0)
-        config_warn_at(check, all->place, &service, "--signals %s leaves out: %s", list,
-                       text_string(&selection->left_out));
+        config_warn_at(check, all->place, &service, "--signals %s leaves out: %s%s", list,
+                       text_string(&selection->left_out), text_string(&selection->dead_ends));
 }
 
 void config_select(struct config_check *check, struct config_node *root, unsigned signals)
@@ -326,5 +345,6 @@ void config_select(struct config_check *check, struct config_node *root, unsigne
     if (is_map(selection.service) && is_map(child(selection.service, "pipelines")) &&
         child(selection.service, "pipelines")->count > 0)
         select_all(&selection, signals);
+    text_deinit(&selection.dead_ends);
     text_deinit(&selection.left_out);
 }

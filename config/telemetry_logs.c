@@ -9,11 +9,13 @@
 #include <string.h>
 
 /* In the order of enum log_level; dpanic, panic and fatal are zap's for ends of the process, which
- * are above all messages of profcol. zap has two names for one level. */
-enum { LEVEL_WARNING = 7 };
+ * are above all messages of profcol. zap has two names for one level, takes an empty one for info,
+ * and numbers its levels from -1. */
+enum { LEVEL_WARNING = 7, LEVEL_EMPTY, LEVEL_NUMBERS };
 static const char *const log_levels[] = {"debug",  "info",  "warn",  "error",
                                          "dpanic", "panic", "fatal", [LEVEL_WARNING] = "warning",
-                                         NULL};
+                                         [LEVEL_EMPTY] = "", [LEVEL_NUMBERS] = "-1", "0", "1",
+                                         "2", "3", "4", "5", NULL};
 /* in the order of enum log_encoding */
 static const char *const log_encodings[] = {"console", "json", NULL};
 
@@ -104,9 +106,14 @@ static void check_paths(struct config_check *check, const struct config_path *pa
 
 static enum log_level level_of(const struct log_settings *settings)
 {
-    if (settings->level == LEVEL_WARNING)
+    int level = settings->level;
+    if (level == LEVEL_WARNING)
         return LOG_WARN;
-    return settings->level < LOG_NOTHING ? (enum log_level)settings->level : LOG_NOTHING;
+    if (level == LEVEL_EMPTY)
+        return LOG_INFO;
+    if (level >= LEVEL_NUMBERS)
+        level -= LEVEL_NUMBERS;
+    return level < LOG_NOTHING ? (enum log_level)level : LOG_NOTHING;
 }
 
 void config_telemetry_logs_read(struct config_check *check, const struct config_path *path,

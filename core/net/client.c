@@ -102,6 +102,8 @@ struct client *client_new(struct worker *worker, const struct client_options *op
     client->tls = tls;
     arena_init(&client->arena, NULL);
     copy_options(client, options);
+    if (tls)
+        tls_context_set_label(tls, client->options.label);
     client->kick.on_timer = on_kick;
     client->reconnect.on_timer = on_reconnect;
     client->read_buffer = memory_alloc(client->options.read_bytes);

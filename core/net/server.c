@@ -70,6 +70,8 @@ static bool make_tls(struct server *server, struct error *err)
     if (!server->options.tls || !server->options.tls->enabled)
         return true;
     server->tls = tls_context_server(server->options.tls, with_h2, err);
+    if (server->tls)
+        tls_context_set_label(server->tls, server->label);
     return server->tls != NULL;
 }
 

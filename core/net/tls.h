@@ -57,6 +57,9 @@ struct tls_context *tls_context_server(const struct tls_server_settings *setting
                                        const char *const *alpn, struct error *err);
 struct tls_context *tls_context_client(const struct tls_client_settings *settings,
                                        const char *const *alpn, struct error *err);
+/* Says whose log lines are about changed files: "receiver otlp". The text must outlive the context;
+ * NULL: the process itself. Call it before the first stream. */
+void tls_context_set_label(struct tls_context *context, const char *label);
 void tls_context_free(struct tls_context *context); /* NULL is allowed */
 
 /* Creates a stream. Returns NULL, with err set, on failure. server_name, for a client: the name for

@@ -302,6 +302,11 @@ struct tls_context *tls_context_client(const struct tls_client_settings *setting
     return context_new(false, &files, settings->server_name_override, alpn, err);
 }
 
+void tls_context_set_label(struct tls_context *context, const char *label)
+{
+    context->label = label;
+}
+
 void tls_context_free(struct tls_context *context)
 {
     if (!context)
@@ -338,7 +343,8 @@ SSL_CTX *tls_context_current(struct tls_context *context)
             SSL_CTX_free(context->ssl_context);
             context->ssl_context = fresh;
         } else if (!context->has_failed) {
-            log_warn(LOG_PROCESS, "Cannot load the changed certificates; the old ones stay in use",
+            log_warn(log_component(context->label),
+                     "Cannot load the changed certificates; the old ones stay in use",
                      LOG_TEXT("error", err.text));
         }
         context->has_failed = !fresh;

@@ -55,6 +55,10 @@ class TlsReload(unittest.TestCase):
             return False
         return True
 
+    def complaints(self, profcol):
+        return [record for record in profcol.log_records()
+                if record.message == "Cannot load the changed certificates; the old ones stay in use"]
+
     def send(self, profcol, connection, number):
         answer = client.export("http", profcol.address("tls"), pipelines.span(number), connection=connection)
         self.assertTrue(client.succeeded(answer))
@@ -65,7 +69,9 @@ class TlsReload(unittest.TestCase):
             old = self.connect(profcol, "one")
             self.assertFalse(self.is_trusted(profcol, "two"))
             self.use("two", "server.pem")    # does not fit the key: the old pair stays in use
-            self.assertTrue(self.is_trusted(profcol, "one"))
+            (record,) = server.wait_until(lambda: self.is_trusted(profcol, "one") and self.complaints(profcol), what="complaint")
+            self.assertEqual((record.fields["otelcol.component.id"], record.fields["otelcol.component.kind"]),
+                             ("otlp/tls", "receiver"))
             self.use("two", "server.key")
             server.wait_until(lambda: self.is_trusted(profcol, "two"), what="the new certificate")
             self.assertFalse(self.is_trusted(profcol, "one"))

@@ -167,7 +167,26 @@ static void pipelines_that_lead_only_elsewhere_are_left_out(void **state)
          "    metrics: {receivers: [spanmetrics], exporters: [nop]}\n",
          TRACES, true,
          "collector.yaml:6:5: warning: service: --signals traces leaves out: pipelines metrics, "
-         "traces/b, traces/a; connectors spanmetrics, forward\n");
+         "traces/b, traces/a; connectors spanmetrics, forward; traces/b sends only to the "
+         "connector spanmetrics, whose other end is left out; traces/a sends only to the connector "
+         "forward, whose other end is left out\n");
+}
+
+/* There is only one pipeline of the signals, and nothing for it to send to. */
+static void an_error_says_why_the_last_pipeline_is_left_out(void **state)
+{
+    (void)state;
+    says("receivers: {otlp: }\n"
+         "exporters: {nop: }\n"
+         "connectors: {spanmetrics: , count: }\n"
+         "service:\n"
+         "  pipelines:\n"
+         "    traces: {receivers: [otlp], exporters: [spanmetrics, count]}\n"
+         "    metrics: {receivers: [spanmetrics, count], exporters: [nop]}\n",
+         TRACES, false,
+         "collector.yaml:6:5: error: service::pipelines: --signals traces leaves out all there is: "
+         "pipelines metrics, traces; traces sends only to the connectors spanmetrics, count, whose "
+         "other ends are left out\n");
 }
 
 static void a_misspelt_signal_is_an_error(void **state)
@@ -222,6 +241,7 @@ int main(void)
         cmocka_unit_test(a_connector_in_use_stays),
         cmocka_unit_test(pipelines_that_lead_only_elsewhere_are_left_out),
         cmocka_unit_test(a_misspelt_signal_is_an_error),
+        cmocka_unit_test(an_error_says_why_the_last_pipeline_is_left_out),
         cmocka_unit_test(some_pipeline_must_be_left),
         cmocka_unit_test(what_is_no_map_is_told_as_ever),
     };
