@@ -8,6 +8,7 @@
 #include "core/base/memory.h"
 #include "core/base/metrics.h"
 #include "core/config_log.h"
+#include "core/net/server.h"
 #include "core/pipeline/graph.h"
 #include "core/telemetry.h"
 
@@ -190,11 +191,14 @@ static bool apply_changes(struct reload *reload, const struct config_diff *diff)
     struct error err;
     struct telemetry_change *telemetry = NULL;
     if (diff->telemetry_differs) {
+        graph_offer_addresses(reload->process->graph, diff);
         telemetry = telemetry_prepare(reload->telemetry, &diff->after->telemetry, &err);
         if (!telemetry) {
+            server_withdraw_addresses();
             fail(reload, &err);
             return false;
         }
+        telemetry_offer_address(telemetry);
     }
     if (!graph_reload(reload->process->graph, diff, &err)) {
         if (telemetry)

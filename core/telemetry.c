@@ -301,6 +301,12 @@ struct telemetry_change *telemetry_prepare(struct telemetry *telemetry,
     return NULL;
 }
 
+void telemetry_offer_address(const struct telemetry_change *change)
+{
+    if (change->telemetry->reader && change->reader != change->telemetry->reader)
+        server_offer_addresses(label);
+}
+
 void telemetry_discard(struct telemetry_change *change)
 {
     struct telemetry *telemetry = change->telemetry;

@@ -33,6 +33,9 @@ struct telemetry *telemetry_new(const struct config_telemetry *settings,
 struct telemetry_change *telemetry_prepare(struct telemetry *telemetry,
                                            const struct config_telemetry *settings,
                                            struct error *err);
+/* Lets components that are made next listen where the metrics are no longer served, until
+ * server_withdraw_addresses. */
+void telemetry_offer_address(const struct telemetry_change *change);
 /* Puts the change into use and frees it: log lines that begin from now on, the resource, the
  * listener and the readers. What has the same settings goes on. What is replaced or removed ends:
  * a listener finishes its requests, a periodic reader pushes a last time. */

@@ -29,6 +29,9 @@ struct graph *graph_new(const struct config *config, struct process *process, st
 /* Starts all nodes on all workers, whose loops must run, or be manual. Returns false, with err set,
  * if a node cannot start. */
 bool graph_start(struct graph *graph, struct error *err);
+/* Lets listeners that are made next take over the addresses of components that a reload retires,
+ * until server_withdraw_addresses. */
+void graph_offer_addresses(const struct graph *older, const struct config_diff *diff);
 /* Replaces the graph by that of diff->after, while it runs: what is equal is carried over, what is
  * new starts, and the rest begins to drain. Returns the new graph, which owns the old one; NULL,
  * with err set and nothing changed, if something new cannot start. */

@@ -58,8 +58,7 @@ struct node *graph_carried_node(const struct worker_graph *target,
 
 /* ---- listeners ---- */
 
-/* Lets listeners of new components take over the addresses of those that are retired. */
-static void offer_addresses(const struct graph *older, const struct config_diff *diff)
+void graph_offer_addresses(const struct graph *older, const struct config_diff *diff)
 {
     for (size_t i = 0; i < diff->count; i++) {
         const struct config_change *change = &diff->changes[i];
@@ -392,7 +391,7 @@ struct graph *graph_reload(struct graph *graph, const struct config_diff *diff, 
     next->older = graph;
     next->diff = diff;
     next->is_shared = true;
-    offer_addresses(graph, diff);
+    graph_offer_addresses(graph, diff);
     bool is_built = graph_build(next, err);
     server_withdraw_addresses();
     if (!is_built || !graph_start(next, err))

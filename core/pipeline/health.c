@@ -135,7 +135,7 @@ static struct health read_extensions(const struct reading *reading, const struct
     return group;
 }
 
-/* A configuration that could not be loaded or applied again. */
+/* A configuration that could not be loaded or applied again. It must not make a probe fail. */
 static bool read_configuration(const struct reading *reading, struct health *child)
 {
     struct status_event event;
@@ -147,8 +147,24 @@ static bool read_configuration(const struct reading *reading, struct health *chi
     *child = (struct health){.name = "configuration",
                              .status = event.status,
                              .since_ns = event.since_ns,
-                             .error = arena_strdup(reading->arena, event.error)};
+                             .error = arena_strdup(reading->arena, event.error),
+                             .is_only_shown = true};
     return true;
+}
+
+/* Adds what is only shown. An error of a component counts more. */
+static void add_configuration(const struct reading *reading, struct health *whole)
+{
+    struct health *child = &whole->children[whole->child_count];
+    if (!read_configuration(reading, child))
+        return;
+    whole->child_count++;
+    if (whole->status != STATUS_OK)
+        return;
+    whole->status = child->status;
+    whole->since_ns = child->since_ns;
+    whole->error = child->error;
+    whole->is_only_shown = true;
 }
 
 struct health *health_read(struct arena *arena, const struct process *process,
@@ -165,9 +181,8 @@ struct health *health_read(struct arena *arena, const struct process *process,
     for (size_t i = 0; i < config->pipeline_count; i++)
         whole->children[whole->child_count++] = read_pipeline(&reading, &config->pipelines[i]);
     assert(whole->child_count == config->pipeline_count + (config->extension_count > 0));
-    if (read_configuration(&reading, &whole->children[whole->child_count]))
-        whole->child_count++;
     combine(whole, is_recoverable_first);
+    add_configuration(&reading, whole);
     return whole;
 }
 

@@ -23,6 +23,8 @@ struct health {
     enum status_kind status;
     uint64_t since_ns; /* since 1970: of an error its first occurrence, else the latest change */
     const char *error; /* "" unless the status is an error */
+    bool is_only_shown; /* the error is that of a reload, and says nothing of the data: the process
+                           goes on as before, so that a restart would not help */
     struct health *children;
     size_t child_count;
 };

@@ -13,7 +13,7 @@ enum { SERVING = 1, NOT_SERVING = 2 };
 static bool is_healthy(const struct health *health,
                        const struct component_health_settings *settings, uint64_t now_ns)
 {
-    if (!settings->enabled)
+    if (!settings->enabled || health->is_only_shown)
         return true;
     assert(settings->recovery_duration >= 0);
     if (health->status == STATUS_PERMANENT_ERROR)

@@ -292,6 +292,8 @@ static void print_process(const struct page_source *source, struct document *doc
     const struct process *process = source->process;
     document_begin_fields(document, "service", NULL);
     document_status(document, "status", "Status", source->health->status);
+    if (source->health->error[0])
+        document_text(document, "error", "Error", source->health->error);
     document_text(document, "version", "Version", process->version);
     document_time(document, "start_time", "Started", process->started_ns);
     document_seconds(document, "uptime_seconds", "Uptime",

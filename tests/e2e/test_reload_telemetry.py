@@ -280,6 +280,55 @@ class Metrics(unittest.TestCase):
             target.wait(1, "metrics")
 
 
+class SharedAddresses(unittest.TestCase):
+    """One reload moves the metrics to where a component listens, or the other way round."""
+
+    def moved(self, metrics="@metrics@", zpages="@zpages@", host="127.0.0.1"):
+        extension = f"extensions: {{zpages: {{endpoint: \"127.0.0.1:{zpages}\"}}}}\n"
+        return config(HOST=host, PORT=metrics).replace("service:", extension + "service:\n  extensions: [zpages]")
+
+    def check(self, profcol, metrics, zpages):
+        profcol.ports["metrics"] = metrics
+        server.wait_until(lambda: profcol.count("applied") > 0, what="the reload")
+        self.assertIn("otelcol_process_uptime", profcol.page())
+        with urllib.request.urlopen(f"http://127.0.0.1:{zpages}/debug/servicez", timeout=30) as answer:
+            self.assertIn(b"Overview", answer.read())
+        profcol.send(1)
+
+    def reload_to(self, profcol, metrics, zpages, host="127.0.0.1"):
+        before = profcol.log().count(IN_USE)
+        profcol.send_reload(self.moved(metrics, zpages, host))
+        server.wait_until(lambda: profcol.log().count(IN_USE) > before, what="the reload")
+        self.check(profcol, metrics, zpages)
+
+    def test_metrics_take_over_the_port_of_a_component(self):
+        for host in ("127.0.0.1", "0.0.0.0"):
+            with self.subTest(host), Reloading(self.moved()) as profcol:
+                old = profcol.ports["metrics"]
+                self.reload_to(profcol, profcol.ports["zpages"], server.free_port(), host)
+                server.wait_until(lambda old=old: not server.accepts(old), what="the end of the old listener")
+
+    def test_a_component_takes_over_the_port_of_the_metrics(self):
+        with Reloading(self.moved()) as profcol:
+            old = profcol.ports["zpages"]
+            self.reload_to(profcol, server.free_port(), profcol.ports["metrics"])
+            server.wait_until(lambda: not server.accepts(old), what="the end of the old listener")
+
+    def test_both_change_places(self):
+        with Reloading(self.moved()) as profcol:
+            first, second = profcol.ports["metrics"], profcol.ports["zpages"]
+            self.reload_to(profcol, second, first)
+            self.reload_to(profcol, first, second)
+
+    def test_a_refused_take_over_changes_nothing(self):
+        with Reloading(self.moved()) as profcol:
+            metrics, zpages = profcol.ports["metrics"], profcol.ports["zpages"]
+            wrong = self.moved(zpages, server.free_port()).replace("@dir@/data", "/nowhere/data")
+            profcol.reload(wrong, "failed")
+            profcol.reload(self.moved(), "unchanged")
+            self.reload_to(profcol, zpages, metrics)
+
+
 class Pushes(unittest.TestCase):
     def test_added_changed_and_removed_while_data_flows(self):
         with backend.Backend() as one, backend.Backend() as other, Reloading(config()) as profcol:

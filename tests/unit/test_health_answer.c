@@ -47,6 +47,21 @@ static void statuses_are_the_collectors(void **state)
     }
 }
 
+/* A refused reload: with the old configuration all goes on. */
+static void an_error_that_is_only_shown_is_healthy(void **state)
+{
+    (void)state;
+    const struct health health = {.status = STATUS_RECOVERABLE_ERROR,
+                                  .since_ns = NOW_NS - 60 * SECOND_NS,
+                                  .error = "x",
+                                  .is_only_shown = true};
+    assert_int_equal(health_http_status(&health, &recoverable, NOW_NS), 200);
+    struct text json = {0};
+    health_print_json(&health, &recoverable, NOW_NS, NOW_NS, false, &json);
+    assert_non_null(strstr(text_string(&json), "\"healthy\":true,\"status\":\"StatusRecoverableError\",\"error\":\"x\""));
+    text_deinit(&json);
+}
+
 static void a_recoverable_error_may_last_a_while(void **state)
 {
     (void)state;
@@ -166,6 +181,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statuses_are_the_collectors),
+        cmocka_unit_test(an_error_that_is_only_shown_is_healthy),
         cmocka_unit_test(a_recoverable_error_may_last_a_while),
         cmocka_unit_test(json_has_the_collectors_members),
         cmocka_unit_test(requests_are_read),
