@@ -146,6 +146,23 @@ class HealthCheck(unittest.TestCase):
             self.assertEqual(check(profcol.address("hgrpc"), b""), b"\x08\x02")
             profcol.kill()
 
+    def test_a_refused_reload_is_shown_and_stays_healthy(self):
+        config = V2.replace("include_recoverable_errors: true", "include_recoverable_errors: true, recovery_duration: 1ns")
+        with server.Profcol(config, listen=V2_LISTEN) as profcol:
+            good = profcol.config_path.read_text()
+            strict = "http://" + profcol.address("strict") + "/status"
+            profcol.config_path.write_text(good + "bogus: 1\n")
+            profcol.signal(signal.SIGHUP)
+            server.wait_until(lambda: "the changed configuration is not used" in get(strict)[2], what="the error")
+            status, _, body = get(strict)
+            self.assertEqual(status, 200)
+            answer = json.loads(body)
+            self.assertEqual((answer["healthy"], answer["status"]), (True, "StatusRecoverableError"))
+            self.assertEqual(get("http://" + profcol.address("words") + "/")[0], 200)
+            profcol.config_path.write_text(good)
+            profcol.signal(signal.SIGHUP)
+            server.wait_until(lambda: json.loads(get(strict)[2])["status"] == "StatusOK", what="the end of the error")
+
     def test_the_configuration_is_shown_without_secrets(self):
         with server.Profcol(V2, listen=V2_LISTEN) as profcol:
             url = "http://" + profcol.address("health")

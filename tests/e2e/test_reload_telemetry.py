@@ -329,6 +329,21 @@ class SharedAddresses(unittest.TestCase):
             self.reload_to(profcol, zpages, metrics)
 
 
+class Gauges(unittest.TestCase):
+    def test_the_queue_of_a_replaced_exporter_is_seen(self):
+        """The new queue has room for one request, so the old exporter keeps the others."""
+        def queueing(size):
+            dead = DEAD.replace("retry_on", f"sending_queue: {{queue_size: {size}}}, retry_on")
+            return config(PROCESSORS="").replace("debug: {}", dead).replace("file, debug", "otlp_http")
+        with Reloading(queueing(50), expect_exit=None) as profcol:
+            profcol.send(1, 2, 3, 4, 5)
+            profcol.reload(queueing(1))
+            server.wait_until(lambda: profcol.metric("otelcol_exporter_queue_capacity") == 1, what="the new exporter")
+            self.assertEqual(profcol.metric("otelcol_exporter_queue_size"), 5)
+            self.assertGreater(profcol.metric("profcol_config_retired_components"), 0)
+            profcol.kill()
+
+
 class Pushes(unittest.TestCase):
     def test_added_changed_and_removed_while_data_flows(self):
         with backend.Backend() as one, backend.Backend() as other, Reloading(config()) as profcol:

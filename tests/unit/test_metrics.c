@@ -45,6 +45,22 @@ static void a_newer_gauge_replaces_an_older_one_until_it_goes(void **state)
     metrics_free(metrics); /* both */
 }
 
+/* During a reload: what the older one has still counts. */
+static void a_summed_gauge_is_that_of_all(void **state)
+{
+    (void)state;
+    struct metrics *metrics = metrics_new(1);
+    double numbers[] = {1, 2, 4};
+    for (int i = 0; i < 3; i++)
+        metrics_gauge_sum_from(metrics, "g", "", "", read_number, &numbers[i]);
+    assert_int_equal((int)metrics_value(metrics, "g", ""), 7);
+    metrics_forget(metrics, &numbers[1]);
+    assert_int_equal((int)metrics_value(metrics, "g", ""), 5);
+    metrics_forget(metrics, &numbers[2]);
+    assert_int_equal((int)metrics_value(metrics, "g", ""), 1);
+    metrics_free(metrics);
+}
+
 static void the_page_is_sorted_and_complete(void **state)
 {
     (void)state;
@@ -347,6 +363,7 @@ static void adding_and_printing_at_once_loses_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_summed_gauge_is_that_of_all),
         cmocka_unit_test(the_page_is_sorted_and_complete),
         cmocka_unit_test(a_newer_gauge_replaces_an_older_one_until_it_goes),
         cmocka_unit_test(counters_get_their_type_suffix_where_asked),
