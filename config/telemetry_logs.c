@@ -12,10 +12,23 @@
  * are above all messages of profcol. zap has two names for one level, takes an empty one for info,
  * and numbers its levels from -1. */
 enum { LEVEL_WARNING = 7, LEVEL_EMPTY, LEVEL_NUMBERS };
-static const char *const log_levels[] = {"debug",  "info",  "warn",  "error",
-                                         "dpanic", "panic", "fatal", [LEVEL_WARNING] = "warning",
-                                         [LEVEL_EMPTY] = "", [LEVEL_NUMBERS] = "-1", "0", "1",
-                                         "2", "3", "4", "5", NULL};
+static const char *const log_levels[] = {"debug",
+                                         "info",
+                                         "warn",
+                                         "error",
+                                         "dpanic",
+                                         "panic",
+                                         "fatal",
+                                         [LEVEL_WARNING] = "warning",
+                                         [LEVEL_EMPTY] = "",
+                                         [LEVEL_NUMBERS] = "-1",
+                                         "0",
+                                         "1",
+                                         "2",
+                                         "3",
+                                         "4",
+                                         "5",
+                                         NULL};
 /* in the order of enum log_encoding */
 static const char *const log_encodings[] = {"console", "json", NULL};
 

@@ -1,86 +1,11 @@
 #include "core/base/metrics.h"
 
 #include "core/base/memory.h"
+#include "core/base/metrics_private.h"
 
 #include <assert.h>
 #include <math.h>
-#include <pthread.h>
-#include <stdalign.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-
-enum { CACHE_LINE = 64 };
-
-enum metric_kind {
-    METRIC_COUNTER,
-    METRIC_GAUGE,
-    METRIC_GAUGE_FROM,
-    METRIC_COUNTER_FROM,
-    METRIC_HISTOGRAM
-};
-
-struct counter_cell {
-    alignas(CACHE_LINE) _Atomic uint64_t value;
-};
-
-struct counter {
-    struct counter_cell *cells;
-    unsigned workers;
-};
-
-struct gauge {
-    _Atomic int64_t value;
-};
-
-/* During a reload, an old and a new component have the same gauge or counter. The new one's counts,
- * or the sum of both. */
-struct value_from {
-    double (*read)(void *context);
-    void *context;
-    bool is_summed;
-    struct value_from *older; /* NULL: none */
-};
-
-/* Per worker: a count per bucket (the last is +Inf), then the sum, the least and the greatest value
- * (enum after_buckets), whose bits are stored in a uint64_t. */
-struct histogram {
-    const double *bounds;
-    size_t bound_count;
-    unsigned workers;
-    size_t stride; /* of a worker's cells, in uint64_t */
-    _Atomic uint64_t *cells;
-};
-
-enum after_buckets { CELL_SUM, CELL_LEAST, CELL_GREATEST, CELLS_AFTER_BUCKETS };
-
-struct series {
-    struct series *next;
-    char *labels;
-    size_t number; /* of a counter or histogram: see struct metric_series */
-    union {
-        struct counter counter;
-        struct gauge gauge;
-        struct value_from from;
-        struct histogram histogram;
-    };
-};
-
-struct family {
-    char *name;
-    char *help;
-    enum metric_kind kind;
-    struct series *first;
-};
-
-struct metrics {
-    pthread_mutex_t lock;
-    atomic_int level; /* enum metrics_level */
-    unsigned workers;
-    struct family **families; /* sorted by name */
-    size_t count;
-    size_t numbered; /* counters and histograms so far */
-};
 
 struct metrics *metrics_new(unsigned workers)
 {
@@ -438,66 +363,7 @@ void histogram_record(struct histogram *histogram, unsigned worker, double value
         store_double(&after[CELL_GREATEST], value);
 }
 
-static void append_number(struct text *out, double value)
-{
-    if (value == floor(value) && fabs(value) < 1e15)
-        text_printf(out, "%.0f\n", value);
-    else
-        text_printf(out, "%.17g\n", value);
-}
-
-/* Appends the labels in braces. `last`: one more, or "". */
-static void append_labels(struct text *out, const char *labels, const char *scope, const char *last)
-{
-    const char *const parts[] = {labels, scope, last};
-    const char *before = "{";
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        if (parts[i][0]) {
-            text_printf(out, "%s%s", before, parts[i]);
-            before = ",";
-        }
-    if (before[0] == ',')
-        text_append_char(out, '}');
-    text_append_char(out, ' ');
-}
-
-static void append_sample(struct text *out, const char *name, const char *suffix,
-                          const char *labels, const char *scope, double value)
-{
-    text_printf(out, "%s%s", name, suffix);
-    append_labels(out, labels, scope, "");
-    append_number(out, value);
-}
-
-/* As Go prints it (strconv.FormatFloat with 'g' and -1): the fewest digits that give the value
- * again, with an exponent from a million on, and below 1e-4. */
-static void print_bound(double value, char *out, size_t size)
-{
-    char text[32];
-    int digits = 0;
-    do
-        snprintf(text, sizeof text, "%.*e", digits++, value);
-    while (digits < 17 && strtod(text, NULL) != value);
-    int exponent = value != 0 ? (int)floor(log10(fabs(value))) : 0;
-    if (exponent >= -4 && exponent < 6)
-        snprintf(text, sizeof text, "%.*g", digits > 6 ? digits : 6, value);
-    snprintf(out, size, "le=\"%s\"", text);
-}
-
-static void append_bucket(struct text *out, const char *name, const struct series *series,
-                          const char *scope, size_t bucket, uint64_t count)
-{
-    const struct histogram *histogram = &series->histogram;
-    char bound[40] = "le=\"+Inf\"";
-    if (bucket < histogram->bound_count)
-        print_bound(histogram->bounds[bucket], bound, sizeof bound);
-    text_printf(out, "%s_bucket", name);
-    append_labels(out, series->labels, scope, bound);
-    append_number(out, (double)count);
-}
-
-/* Returns how many values are in this bucket alone. */
-static uint64_t read_bucket(const struct histogram *histogram, size_t bucket)
+uint64_t metrics_read_bucket(const struct histogram *histogram, size_t bucket)
 {
     uint64_t count = 0;
     for (unsigned w = 0; w < histogram->workers; w++)
@@ -506,7 +372,7 @@ static uint64_t read_bucket(const struct histogram *histogram, size_t bucket)
     return count;
 }
 
-static double read_sum(const struct histogram *histogram)
+double metrics_read_sum(const struct histogram *histogram)
 {
     double sum = 0;
     for (unsigned w = 0; w < histogram->workers; w++)
@@ -526,19 +392,6 @@ static void read_range(const struct histogram *histogram, double *least_out, dou
     }
 }
 
-static void append_histogram(struct text *out, const char *name, const struct series *series,
-                             const char *scope)
-{
-    const struct histogram *histogram = &series->histogram;
-    uint64_t running = 0;
-    for (size_t bucket = 0; bucket <= histogram->bound_count; bucket++) {
-        running += read_bucket(histogram, bucket);
-        append_bucket(out, name, series, scope, bucket, running);
-    }
-    append_sample(out, name, "_sum", series->labels, scope, read_sum(histogram));
-    append_sample(out, name, "_count", series->labels, scope, (double)running);
-}
-
 static double read_from(const struct value_from *from)
 {
     double value = from->read(from->context);
@@ -548,7 +401,7 @@ static double read_from(const struct value_from *from)
     return value;
 }
 
-static double series_value(const struct series *series, enum metric_kind kind)
+double metrics_series_value(const struct series *series, enum metric_kind kind)
 {
     switch (kind) {
     case METRIC_COUNTER:
@@ -564,63 +417,6 @@ static double series_value(const struct series *series, enum metric_kind kind)
     return 0;
 }
 
-static bool ends_in(const char *text, const char *end)
-{
-    size_t size = strlen(text), end_size = strlen(end);
-    return size >= end_size && strcmp(text + size - end_size, end) == 0;
-}
-
-/* Appends the name of a family with what its readers expect at the end. */
-static void append_name(struct text *out, const struct family *family, unsigned form)
-{
-    bool is_counter = family->kind == METRIC_COUNTER || family->kind == METRIC_COUNTER_FROM;
-    text_append(out, family->name);
-    if (!(form & METRICS_SUFFIXES))
-        return;
-    text_append(out, metric_unit_suffix(family->name));
-    if (is_counter && !ends_in(family->name, "_total"))
-        text_append(out, "_total");
-}
-
-static void append_scope(struct text *out, const struct family *family, unsigned form)
-{
-    const struct metric_scope *scope = metric_scope(family->name);
-    if (!(form & METRICS_SCOPES) || !scope)
-        return;
-    metrics_label(out, "otel_scope_name", scope->name);
-    metrics_label(out, "otel_scope_schema_url", scope->schema_url);
-    metrics_label(out, "otel_scope_version", scope->version);
-}
-
-static void append_family(struct text *out, const struct family *family, unsigned form)
-{
-    static const char *const types[] = {"counter", "gauge", "gauge", "counter", "histogram"};
-    struct text full_name = {0}, scope_labels = {0};
-    append_name(&full_name, family, form);
-    append_scope(&scope_labels, family, form);
-    const char *name = text_string(&full_name), *scope = text_string(&scope_labels);
-    text_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, family->help, name, types[family->kind]);
-    for (const struct series *series = family->first; series; series = series->next) {
-        if (family->kind == METRIC_HISTOGRAM)
-            append_histogram(out, name, series, scope);
-        else
-            append_sample(out, name, "", series->labels, scope, series_value(series, family->kind));
-    }
-    text_deinit(&full_name);
-    text_deinit(&scope_labels);
-}
-
-void metrics_write(struct metrics *metrics, unsigned form, struct text *out)
-{
-    pthread_mutex_lock(&metrics->lock);
-    for (size_t i = 0; i < metrics->count; i++) {
-        const struct family *family = metrics->families[i];
-        if (family->first && metric_level(family->name) <= metrics_get_level(metrics))
-            append_family(out, family, form);
-    }
-    pthread_mutex_unlock(&metrics->lock);
-}
-
 static void visit_histogram(struct metric_series *out, const struct histogram *histogram,
                             void (*visit)(void *context, const struct metric_series *series),
                             void *context)
@@ -629,10 +425,10 @@ static void visit_histogram(struct metric_series *out, const struct histogram *h
     uint64_t buckets[BUCKETS_MAX];
     assert(histogram->bound_count < BUCKETS_MAX);
     for (size_t i = 0; i <= histogram->bound_count; i++) {
-        buckets[i] = read_bucket(histogram, i);
+        buckets[i] = metrics_read_bucket(histogram, i);
         out->number += (int64_t)buckets[i];
     }
-    out->real = read_sum(histogram);
+    out->real = metrics_read_sum(histogram);
     read_range(histogram, &out->least, &out->greatest);
     out->bounds = histogram->bounds;
     out->bound_count = histogram->bound_count;
@@ -652,7 +448,7 @@ static void visit_value(struct metric_series *out, const struct series *series,
     else if (kind == METRIC_GAUGE)
         out->number = gauge_read(&series->gauge);
     else
-        out->real = series_value(series, kind);
+        out->real = metrics_series_value(series, kind);
     if (is_read_elsewhere(kind) && out->is_integer)
         out->number = (int64_t)out->real;
     visit(context, out);
@@ -711,7 +507,7 @@ double metrics_value(struct metrics *metrics, const char *name, const char *labe
     struct family *family = find_family(metrics, name, &position);
     for (struct series *series = family ? family->first : NULL; series; series = series->next)
         if (strcmp(series->labels, labels) == 0)
-            value = series_value(series, family->kind);
+            value = metrics_series_value(series, family->kind);
     pthread_mutex_unlock(&metrics->lock);
     return value;
 }
@@ -735,7 +531,7 @@ double metrics_sum(struct metrics *metrics, const char *name, const char *label)
     struct family *family = find_family(metrics, name, &position);
     for (struct series *series = family ? family->first : NULL; series; series = series->next)
         if (has_label(series->labels, label))
-            sum += series_value(series, family->kind);
+            sum += metrics_series_value(series, family->kind);
     pthread_mutex_unlock(&metrics->lock);
     return sum;
 }

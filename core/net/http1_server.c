@@ -112,9 +112,9 @@ static void put_status(struct connection *connection, struct outgoing *out, int 
 {
     struct http1 *http1 = connection->session;
     char line[128];
-    int size = snprintf(line, sizeof line, "%s%d %s\r\nDate: %s\r\n",
-                        http1->has_begun ? "" : PROTOCOL, status, reason_phrase(status),
-                        server_date(connection->part));
+    int size =
+        snprintf(line, sizeof line, "%s%d %s\r\nDate: %s\r\n", http1->has_begun ? "" : PROTOCOL,
+                 status, reason_phrase(status), server_date(connection->part));
     outgoing_add(out, line, (size_t)size);
     http1->has_begun = false;
 }

@@ -35,7 +35,7 @@ struct tls_context {
     bool is_server;
     struct tls_files files;
     const char *server_name_override;
-    const char *label; /* who logs; NULL: the process */
+    const char *label;                /* who logs; NULL: the process */
     uint8_t alpn[TLS_ALPN_MAX_BYTES]; /* in the wire format */
     unsigned alpn_size;
     uint64_t loaded_ns;

@@ -21,8 +21,8 @@ struct health {
     const char *name;            /* "" for the process */
     struct component *component; /* NULL unless it is one */
     enum status_kind status;
-    uint64_t since_ns; /* since 1970: of an error its first occurrence, else the latest change */
-    const char *error; /* "" unless the status is an error */
+    uint64_t since_ns;  /* since 1970: of an error its first occurrence, else the latest change */
+    const char *error;  /* "" unless the status is an error */
     bool is_only_shown; /* the error is that of a reload, and says nothing of the data: the process
                            goes on as before, so that a restart would not help */
     struct health *children;

@@ -3,7 +3,8 @@
  *
  * GET /debug/pprof/profile?seconds=N samples processor time for N seconds. Allocations are sampled
  * while the extension is configured (/debug/pprof/heap, /allocs), waits for mutexes with
- * mutex_profile_fraction (/debug/pprof/mutex); with seconds=N only those of N seconds. docs/profiling.md is for users.
+ * mutex_profile_fraction (/debug/pprof/mutex); with seconds=N only those of N seconds.
+ * docs/profiling.md is for users.
  *
  * Owner: the component owns its server and one request for each path; a second one is refused.
  *
@@ -71,24 +72,12 @@ static const struct {
     [PATH_MUTEX] = {SLICE("/debug/pprof/mutex"), &profile_kind_mutex},
 };
 
-static const char index_text[] =
-    "Profiles of profcol itself, for go tool pprof and Pyroscope:\n"
-    "\n"
-    "/debug/pprof/profile?seconds=30  processor time, by function\n"
-    "/debug/pprof/heap                allocations: in use now, and all since the start\n"
-    "/debug/pprof/allocs              the same, all since the start first\n"
-    "/debug/pprof/mutex               waits for mutexes, with mutex_profile_fraction\n"
-    "                                 ?seconds=30 of these three: only what changes meanwhile\n"
-    "/debug/pprof/cmdline             path of the program\n"
-    "\n"
-    "A C program has no goroutines, and no profile of what blocks.\n";
-
 /* ---- state ---- */
 
 /* A profile that somebody waits for. */
 struct profile_request {
     const struct own_profile_kind *kind;
-    bool is_empty; /* nothing is sampled for it */
+    bool is_empty;                   /* nothing is sampled for it */
     _Atomic(struct worker *) worker; /* of the exchange; NULL: nobody waits. Only the worker itself
                                         writes itself, and NULL afterwards */
     struct exchange *exchange;
@@ -385,7 +374,7 @@ static void on_request(void *context, struct exchange *exchange)
     struct slice path = exchange_path(exchange);
     buffer_unref(exchange_take_body(exchange));
     if (is_index(path))
-        respond_text(exchange, 200, slice_of_string(index_text));
+        respond_text(exchange, 200, slice_of_string(profile_kinds_page));
     else if (is_cmdline(path))
         respond_cmdline(exchange);
     else if (path_index(path) == PATH_CPU)

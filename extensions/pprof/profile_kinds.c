@@ -36,3 +36,15 @@ const struct own_profile_kind profile_kind_mutex = {
     .period_unit = "count",
     .period = 1,
 };
+
+const char profile_kinds_page[] =
+    "Profiles of profcol itself, for go tool pprof and Pyroscope:\n"
+    "\n"
+    "/debug/pprof/profile?seconds=30  processor time, by function\n"
+    "/debug/pprof/heap                allocations: in use now, and all since the start\n"
+    "/debug/pprof/allocs              the same, all since the start first\n"
+    "/debug/pprof/mutex               waits for mutexes, with mutex_profile_fraction\n"
+    "                                 ?seconds=30 of these three: only what changes meanwhile\n"
+    "/debug/pprof/cmdline             path of the program\n"
+    "\n"
+    "A C program has no goroutines, and no profile of what blocks.\n";

@@ -1,5 +1,6 @@
 /*
- * profile_kinds: the sample types of the profiles that the extension serves, as Go names them.
+ * profile_kinds: the sample types of the profiles that the extension serves, as Go names them, and
+ * the page that lists the profiles.
  *
  * Owner: nobody; constant tables.
  *
@@ -14,5 +15,7 @@ extern const struct own_profile_kind profile_kind_cpu;
 extern const struct own_profile_kind profile_kind_heap;
 extern const struct own_profile_kind profile_kind_allocs;
 extern const struct own_profile_kind profile_kind_mutex;
+
+extern const char profile_kinds_page[];
 
 #endif

@@ -620,9 +620,9 @@ static const char *const telemetry_errors[][2] = {
      "t.yaml:8:26: error: service::telemetry::traces::processors: profcol does not trace itself: "
      "remove the processors, or set traces::level to none; docs/metrics.md says what metrics show "
      "instead\n"},
-    {"{logs: {level: trace}}",
-     "t.yaml:8:19: error: service::telemetry::logs::level: \"trace\" is "
-     "not one of debug, info, warn, error, dpanic, panic, fatal, warning, \"\", -1, 0, 1, 2, 3, 4, 5\n"},
+    {"{logs: {level: trace}}", "t.yaml:8:19: error: service::telemetry::logs::level: \"trace\" is "
+                               "not one of debug, info, warn, error, dpanic, panic, fatal, "
+                               "warning, \"\", -1, 0, 1, 2, 3, 4, 5\n"},
     {"{logs: {output_paths: [stderr, 'http://x/y']}}",
      "t.yaml:8:26: error: service::telemetry::logs::output_paths: the log goes to stdout, stderr, "
      "paths of files and file:// URLs only\n"},

@@ -58,7 +58,9 @@ static void an_error_that_is_only_shown_is_healthy(void **state)
     assert_int_equal(health_http_status(&health, &recoverable, NOW_NS), 200);
     struct text json = {0};
     health_print_json(&health, &recoverable, NOW_NS, NOW_NS, false, &json);
-    assert_non_null(strstr(text_string(&json), "\"healthy\":true,\"status\":\"StatusRecoverableError\",\"error\":\"x\""));
+    assert_non_null(
+        strstr(text_string(&json),
+               "\"healthy\":true,\"status\":\"StatusRecoverableError\",\"error\":\"x\""));
     text_deinit(&json);
 }
 
