@@ -2,6 +2,7 @@
 
 #include "core/net/cors.h"
 #include "core/net/tls.h"
+#include "core/pipeline/attribute_actions.h"
 #include "core/pipeline/auth.h"
 #include "core/pipeline/component.h"
 #include "core/pipeline/delivery_settings.h"
@@ -88,5 +89,7 @@ const struct config_shared_block shared_blocks[] = {
      sending_queue_fields},
     {"Retry on failure", "When an exporter tries again what a backend did not accept.",
      retry_fields},
+    {"Actions on attributes", "What to do with an attribute of a resource, a span or a sample.",
+     attribute_action_fields},
     {0},
 };

@@ -28,6 +28,7 @@ static const struct {
      "{scrape: {targets: [{endpoint: 'http://127.0.0.1:1'}]}, push: {endpoint: '127.0.0.1:0'}, "
      "files: {directory: /nonexistent}}"},
     {CONFIG_RECEIVERS, "pyroscope", "{endpoint: '127.0.0.1:0'}"},
+    {CONFIG_PROCESSORS, "attributes", "{actions: [{key: a, value: b, action: upsert}]}"},
     {CONFIG_PROCESSORS, "batch", ""},
     {CONFIG_PROCESSORS, "memory_limiter", "{check_interval: 1s, limit_mib: 100}"},
     {CONFIG_PROCESSORS, "resource", "{attributes: [{key: a, value: b, action: upsert}]}"},
