@@ -48,6 +48,9 @@ struct ottl_evaluator {
 
 /* ---- items ---- */
 
+/* Those of struct ottl_item, by depth. */
+enum { SERIAL_RESOURCE, SERIAL_SCOPE, SERIAL_ITEM, SERIAL_PART };
+
 void ottl_item_begin(struct ottl_item *item)
 {
     static _Atomic uint64_t batches;
@@ -70,22 +73,22 @@ static struct message_iter enter(struct message_iter message, uint32_t number)
 void ottl_item_set_group(struct ottl_item *item, struct message_iter group)
 {
     assert(item->batch > 0);
-    item->serials[OTTL_RESOURCE]++;
-    item->serials[OTTL_SCOPE]++;
+    item->serials[SERIAL_RESOURCE]++;
+    item->serials[SERIAL_SCOPE]++;
     item->group = group;
     item->resource = enter(group, GROUP_RESOURCE);
 }
 
 void ottl_item_set_scope_group(struct ottl_item *item, struct message_iter scope_group)
 {
-    item->serials[OTTL_SCOPE]++;
+    item->serials[SERIAL_SCOPE]++;
     item->scope_group = scope_group;
     item->scope = enter(scope_group, SCOPE_SPANS_SCOPE);
 }
 
 void ottl_item_set_span(struct ottl_item *item, struct message_iter span)
 {
-    item->serials[OTTL_SPAN]++;
+    item->serials[SERIAL_ITEM]++;
     item->span = span;
 }
 
@@ -96,14 +99,27 @@ static bool is_same(const struct message_field *a, const struct message_field *b
 
 void ottl_item_set_span_event(struct ottl_item *item, struct message_iter span_event)
 {
-    item->serials[OTTL_SPAN_EVENT]++;
+    item->serials[SERIAL_PART]++;
     item->span_event = span_event;
+}
+
+void ottl_item_set_profile(struct ottl_item *item, struct message_iter profile)
+{
+    assert(item->tables);
+    item->serials[SERIAL_ITEM]++;
+    item->profile = profile;
+}
+
+void ottl_item_set_sample(struct ottl_item *item, struct message_iter sample)
+{
+    item->serials[SERIAL_PART]++;
+    item->sample = sample;
 }
 
 void ottl_item_set_fields(struct ottl_item *item, const struct message_field *fields,
                           struct arena *arena)
 {
-    bool same_group = item->serials[OTTL_RESOURCE] > 0 && is_same(&item->fields[0], &fields[0]);
+    bool same_group = item->serials[SERIAL_RESOURCE] > 0 && is_same(&item->fields[0], &fields[0]);
     if (!same_group)
         ottl_item_set_group(item, message_iter_into(&fields[0], arena));
     if (!same_group || !is_same(&item->fields[1], &fields[1]))
@@ -488,7 +504,7 @@ enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, const struct ot
 {
     struct ottl_evaluation *evaluation = &evaluator->evaluation;
     struct ottl_value value;
-    assert(item->batch > 0 && item->serials[evaluator->program->context] > 0);
+    assert(item->batch > 0 && item->serials[ottl_context_depth(evaluator->program->context)] > 0);
     begin_batch(evaluator, item);
     scratch_clear(&evaluation->scratch[OTTL_LEVEL_LOWEST]);
     evaluation->item = item;

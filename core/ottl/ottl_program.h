@@ -28,14 +28,14 @@ enum ottl_code {
     OTTL_TRUTH, /* operands[0] must be true or false */
 };
 
-/* What a node depends on, in the order of enum ottl_context. A node of a lower level than its
- * program is evaluated once for each resource, scope or span. */
+/* What a node depends on: a context of depth 0, 1 and so on (ottl_context_depth). A node of a lower
+ * level than its program is evaluated once for each resource, scope, span or profile. */
 enum ottl_level {
     OTTL_LEVEL_CONSTANT,
     OTTL_LEVEL_RESOURCE,
     OTTL_LEVEL_SCOPE,
-    OTTL_LEVEL_SPAN,
-    OTTL_LEVEL_SPAN_EVENT,
+    OTTL_LEVEL_ITEM, /* a span or profile */
+    OTTL_LEVEL_PART, /* an event or sample in it */
     OTTL_LEVEL_COUNT,
     OTTL_LEVEL_LOWEST = OTTL_LEVEL_COUNT - 1
 };

@@ -391,7 +391,7 @@ const struct ottl_function ottl_type_functions[] = {
     {.name = "IsRootSpan",
      .parameters = {{NULL, OTTL_PARAMETER_NONE, false}},
      .call = is_root_span,
-     .level = OTTL_LEVEL_SPAN,
+     .level = OTTL_LEVEL_ITEM,
      .is_of_spans = true},
     {.name = "IsString", .parameters = TARGET(ANY), .call = is_string},
     {.name = "Len", .parameters = TARGET(ANY), .call = length},
