@@ -84,10 +84,10 @@ bool ottl_infer_context(struct slice text, bool is_statement, enum ottl_context 
 
 /* What a condition is evaluated on. */
 struct ottl_item {
-    uint64_t batch;                       /* a number of its own for each batch */
+    uint64_t batch;                     /* a number of its own for each batch */
     uint64_t serials[OTTL_DEPTH_COUNT]; /* counts resources, scopes, spans or profiles, and events
                                            or samples */
-    struct message_iter group;            /* ResourceSpans, ResourceMetrics and so on */
+    struct message_iter group;          /* ResourceSpans, ResourceMetrics and so on */
     struct message_iter resource;
     struct message_iter scope_group; /* ScopeSpans */
     struct message_iter scope;
@@ -96,7 +96,7 @@ struct ottl_item {
     struct message_iter profile;
     struct message_iter sample;
     struct ottl_profile_tables *tables; /* of a profiles request; NULL: no dictionary was set */
-    struct message_field fields[2]; /* those of ottl_item_set_fields */
+    struct message_field fields[2];     /* those of ottl_item_set_fields */
 };
 
 /* Begins a batch. Nothing is known of data that was seen before. */

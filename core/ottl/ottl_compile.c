@@ -21,7 +21,7 @@ const char *const ottl_context_names[OTTL_CONTEXT_COUNT] = {
 unsigned ottl_context_depth(enum ottl_context context)
 {
     static const unsigned char depths[OTTL_CONTEXT_COUNT] = {
-        [OTTL_RESOURCE] = 0, [OTTL_SCOPE] = 1,   [OTTL_SPAN] = 2,
+        [OTTL_RESOURCE] = 0, [OTTL_SCOPE] = 1,      [OTTL_SPAN] = 2,
         [OTTL_PROFILE] = 2,  [OTTL_SPAN_EVENT] = 3, [OTTL_PROFILE_SAMPLE] = 3};
     assert(context < OTTL_CONTEXT_COUNT);
     return depths[context];
@@ -30,9 +30,12 @@ unsigned ottl_context_depth(enum ottl_context context)
 bool ottl_context_sees(enum ottl_context context, enum ottl_context other)
 {
     static const enum ottl_context above[OTTL_CONTEXT_COUNT] = {
-        [OTTL_RESOURCE] = OTTL_CONTEXT_COUNT, [OTTL_SCOPE] = OTTL_RESOURCE,
-        [OTTL_SPAN] = OTTL_SCOPE,             [OTTL_SPAN_EVENT] = OTTL_SPAN,
-        [OTTL_PROFILE] = OTTL_SCOPE,          [OTTL_PROFILE_SAMPLE] = OTTL_PROFILE};
+        [OTTL_RESOURCE] = OTTL_CONTEXT_COUNT,
+        [OTTL_SCOPE] = OTTL_RESOURCE,
+        [OTTL_SPAN] = OTTL_SCOPE,
+        [OTTL_SPAN_EVENT] = OTTL_SPAN,
+        [OTTL_PROFILE] = OTTL_SCOPE,
+        [OTTL_PROFILE_SAMPLE] = OTTL_PROFILE};
     while (context != other && context != OTTL_CONTEXT_COUNT)
         context = above[context];
     return context == other;
@@ -480,7 +483,8 @@ static const struct ottl_function *find_function(struct compiler *c, const struc
         return FAIL(c, call->position, "undefined function \"%s\"%s%s%s", name,
                     near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     }
-    if (function->is_of_spans && c->program->context != OTTL_SPAN)
+    if ((function->is_of_spans && c->program->context != OTTL_SPAN) ||
+        (function->searches_stacks && c->program->context != OTTL_PROFILE_SAMPLE))
         return FAIL(c, call->position, "the context %s has no function \"%s\"",
                     ottl_context_names[c->program->context], name);
     return function;
@@ -505,6 +509,8 @@ static struct ottl_node *compile_call(struct compiler *c, const struct ottl_ast 
     struct ottl_node *node = new_node(c, OTTL_CALL, count_parameters(function));
     node->function = function;
     depend_on(node, function->level);
+    if (function->searches_stacks)
+        node->search = c->program->search_count++;
     if (!compile_arguments(c, call, node) || !check_given(c, call, node) ||
         !check_literal(c, call, node) || !compile_keys(c, &call->keys, node))
         return NULL;
@@ -733,8 +739,8 @@ static void infer(const struct ottl_ast *ast, enum ottl_context *lowest, bool *f
 {
     enum ottl_context context = ast->kind == OTTL_AST_PATH ? context_of(ast) : OTTL_CONTEXT_COUNT;
     if (context < OTTL_CONTEXT_COUNT) {
-        *lowest = *found && ottl_context_depth(*lowest) > ottl_context_depth(context) ? *lowest
-                                                                                      : context;
+        *lowest =
+            *found && ottl_context_depth(*lowest) > ottl_context_depth(context) ? *lowest : context;
         *found = true;
     }
     for (uint32_t i = 0; i < ast->part_count; i++)

@@ -3,6 +3,7 @@
 #include "core/base/memory.h"
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_paths.h"
+#include "core/ottl/ottl_profile_tables.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -42,7 +43,8 @@ struct ottl_evaluator {
     uint64_t batch;
     struct {
         uint64_t batch, serial;
-    } kept[OTTL_LEVEL_COUNT]; /* whose results are in the scratch memory of the level */
+    } kept[OTTL_LEVEL_COUNT];           /* whose results are in the scratch memory of the level */
+    struct ottl_stack_search *searches; /* of the program's calls that look into stacks */
     struct slot slots[];
 };
 
@@ -107,13 +109,13 @@ void ottl_item_set_profile(struct ottl_item *item, struct message_iter profile)
 {
     assert(item->tables);
     item->serials[SERIAL_ITEM]++;
-    item->profile = profile;
+    item->profile = item->tables->profile = profile;
 }
 
 void ottl_item_set_sample(struct ottl_item *item, struct message_iter sample)
 {
     item->serials[SERIAL_PART]++;
-    item->sample = sample;
+    item->sample = item->tables->sample = sample;
 }
 
 void ottl_item_set_fields(struct ottl_item *item, const struct message_field *fields,
@@ -405,6 +407,14 @@ static struct ottl_evaluator *evaluator_of(struct ottl_evaluation *evaluation)
                                      offsetof(struct ottl_evaluator, evaluation));
 }
 
+struct ottl_stack_search *ottl_evaluation_search(struct ottl_evaluation *evaluation,
+                                                 const struct ottl_node *call)
+{
+    struct ottl_evaluator *evaluator = evaluator_of(evaluation);
+    assert(call->search < evaluator->program->search_count);
+    return &evaluator->searches[call->search];
+}
+
 static uint64_t serial_of(const struct ottl_item *item, enum ottl_level level)
 {
     assert(level >= OTTL_LEVEL_RESOURCE && level < OTTL_LEVEL_LOWEST);
@@ -423,13 +433,20 @@ static void renew(struct ottl_evaluator *evaluator, enum ottl_level level)
     evaluator->kept[level].serial = serial;
 }
 
+/* What was read of the dictionary is not all of it if there were no steps left. */
+static bool has_steps(struct ottl_evaluation *evaluation)
+{
+    const struct ottl_profile_tables *tables = evaluation->item->tables;
+    return !tables || !tables->ran_out || fail(evaluation, ottl_steps_error);
+}
+
 static void fill(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                  struct slot *slot)
 {
     enum ottl_level before = evaluation->level;
     renew(evaluator_of(evaluation), node->level);
     evaluation->level = node->level;
-    slot->ok = evaluate(evaluation, node, &slot->value);
+    slot->ok = evaluate(evaluation, node, &slot->value) && has_steps(evaluation);
     evaluation->level = before;
     slot->batch = evaluation->item->batch;
     slot->serial = serial_of(evaluation->item, node->level);
@@ -474,6 +491,7 @@ struct ottl_evaluator *ottl_evaluator_new(const struct ottl_program *program)
         memory_zalloc(sizeof *evaluator + program->slot_count * sizeof(struct slot));
     evaluator->program = program;
     evaluator->evaluation.level = OTTL_LEVEL_LOWEST;
+    evaluator->searches = memory_zalloc((program->search_count + 1) * sizeof *evaluator->searches);
     for (int i = 0; i < OTTL_LEVEL_COUNT; i++) {
         struct scratch *scratch = &evaluator->evaluation.scratch[i];
         scratch->arena = &scratch->own;
@@ -488,6 +506,7 @@ void ottl_evaluator_free(struct ottl_evaluator *evaluator)
     ottl_matcher_free(evaluator->evaluation.matcher);
     for (int i = 0; i < OTTL_LEVEL_COUNT; i++)
         arena_deinit(&evaluator->evaluation.scratch[i].own);
+    free(evaluator->searches);
     free(evaluator);
 }
 
@@ -508,7 +527,10 @@ enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, const struct ot
     begin_batch(evaluator, item);
     scratch_clear(&evaluation->scratch[OTTL_LEVEL_LOWEST]);
     evaluation->item = item;
-    bool ok = ottl_node_evaluate(evaluation, evaluator->program->root, &value);
+    if (item->tables)
+        item->tables->ran_out = false;
+    bool ok =
+        ottl_node_evaluate(evaluation, evaluator->program->root, &value) && has_steps(evaluation);
     evaluation->item = NULL;
     assert(!ok || value.kind == OTTL_BOOL);
     if (!ok)

@@ -50,6 +50,7 @@ struct ottl_node {
     const struct ottl_path_row *path;
     const struct ottl_function *function;
     struct ottl_regex *regex;    /* the pattern of a call */
+    uint32_t search;             /* number of a call that looks into stacks */
     struct ottl_node **operands; /* arguments: in the order of the parameters, NULL: not given */
     enum ottl_operator *operators;
     struct slice *names;
@@ -63,6 +64,7 @@ struct ottl_program {
     enum ottl_context context;
     struct ottl_node *root;
     uint32_t slot_count;
+    uint32_t search_count; /* calls that look into stacks */
     struct ottl_regex **regexes;
     uint32_t regex_count;
     uint32_t regex_capacity;
