@@ -127,7 +127,10 @@ static bool filter_init(struct component *component, struct error *err)
 
 static uint64_t filter_batch(struct node *node, struct batch *batch)
 {
-    filter_walk_batch(&node_of(node)->walk, batch);
+    struct filter_walk *walk = &node_of(node)->walk;
+    filter_walk_batch(walk, batch);
+    if (walk->changed && walk->has_groups)
+        batch_prune(batch); /* what was dropped must not leave in the dictionary */
     return 0; /* the walk says it all */
 }
 
