@@ -446,7 +446,8 @@ static void fill(struct ottl_evaluation *evaluation, const struct ottl_node *nod
     enum ottl_level before = evaluation->level;
     renew(evaluator_of(evaluation), node->level);
     evaluation->level = node->level;
-    slot->ok = evaluate(evaluation, node, &slot->value) && has_steps(evaluation);
+    slot->ok = evaluate(evaluation, node, &slot->value);
+    slot->ok &= has_steps(evaluation);
     evaluation->level = before;
     slot->batch = evaluation->item->batch;
     slot->serial = serial_of(evaluation->item, node->level);
@@ -529,8 +530,8 @@ enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, const struct ot
     evaluation->item = item;
     if (item->tables)
         item->tables->ran_out = false;
-    bool ok =
-        ottl_node_evaluate(evaluation, evaluator->program->root, &value) && has_steps(evaluation);
+    bool ok = ottl_node_evaluate(evaluation, evaluator->program->root, &value);
+    ok &= has_steps(evaluation); /* whatever else came of it */
     evaluation->item = NULL;
     assert(!ok || value.kind == OTTL_BOOL);
     if (!ok)

@@ -225,6 +225,18 @@ bool ottl_map_get(const struct ottl_value *map, struct slice key, struct ottl_va
     return false;
 }
 
+/* Reads no names but the one that is wanted. */
+static bool frame_get(const struct ottl_value *list, int64_t index, struct ottl_value *out)
+{
+    struct ottl_frames frames = ottl_frames(list->tables, list->index);
+    for (uint32_t name; ottl_frames_next(list->tables, &frames, &name);)
+        if (index-- == 0) {
+            *out = ottl_string(ottl_table_string(list->tables, name));
+            return true;
+        }
+    return false;
+}
+
 bool ottl_list_get(const struct ottl_value *list, int64_t index, struct ottl_value *out)
 {
     struct ottl_cursor cursor = ottl_cursor(list);
@@ -232,6 +244,8 @@ bool ottl_list_get(const struct ottl_value *list, int64_t index, struct ottl_val
     assert(list->kind == OTTL_LIST);
     if (index < 0)
         return false;
+    if (list->form == OTTL_FORM_FRAMES)
+        return frame_get(list, index, out);
     if (has_entries(list)) {
         if (index >= list->count)
             return false;
