@@ -31,9 +31,12 @@ void ottl_errors_report(struct ottl_errors *errors, enum ottl_error_mode mode,
     if (mode != OTTL_PROPAGATE || errors->failed)
         return;
     errors->failed = true;
-    errors->failure = verdict_try_later(
-        GRPC_UNAVAILABLE, -1, "failed to %s: %.100s, %.100s",
-        source == OTTL_OF_CONDITION ? "eval condition" : "execute statement", text, error);
+    errors->failure =
+        source == OTTL_OF_CONDITION
+            ? verdict_try_later(GRPC_UNAVAILABLE, -1, "failed to eval condition: %.100s, %.100s",
+                                text, error)
+            : verdict_try_later(GRPC_UNAVAILABLE, -1, "failed to execute statement: %.100s, %.100s",
+                                text, error);
 }
 
 struct verdict ottl_errors_verdict(const struct ottl_errors *errors, bool is_acknowledged)
