@@ -30,13 +30,11 @@ unsigned ottl_context_depth(enum ottl_context context)
 bool ottl_context_sees(enum ottl_context context, enum ottl_context other)
 {
     static const enum ottl_context above[OTTL_CONTEXT_COUNT] = {
-        [OTTL_RESOURCE] = OTTL_CONTEXT_COUNT,
-        [OTTL_SCOPE] = OTTL_RESOURCE,
-        [OTTL_SPAN] = OTTL_SCOPE,
-        [OTTL_SPAN_EVENT] = OTTL_SPAN,
-        [OTTL_PROFILE] = OTTL_SCOPE,
-        [OTTL_PROFILE_SAMPLE] = OTTL_PROFILE};
-    while (context != other && context != OTTL_CONTEXT_COUNT)
+        [OTTL_RESOURCE] = OTTL_RESOURCE, [OTTL_SCOPE] = OTTL_RESOURCE,
+        [OTTL_SPAN] = OTTL_SCOPE,        [OTTL_SPAN_EVENT] = OTTL_SPAN,
+        [OTTL_PROFILE] = OTTL_SCOPE,     [OTTL_PROFILE_SAMPLE] = OTTL_PROFILE};
+    assert(context < OTTL_CONTEXT_COUNT && other < OTTL_CONTEXT_COUNT);
+    while (context != other && context != OTTL_RESOURCE)
         context = above[context];
     return context == other;
 }

@@ -53,7 +53,7 @@ static void put_dictionary(struct text *out)
                   {"locationTable", ",{\"lines\":[{\"functionIndex\":%d}]}"},
                   {"stackTable", ",{\"locationIndices\":[%d]}"}};
     text_append(out, ",\"dictionary\":{\"stringTable\":[\"\"");
-    for (char c = 'a'; c <= 'z'; c++)
+    for (int c = 'a'; c <= 'z'; c++)
         text_printf(out, ",\"%c\"", c);
     text_append(out, "],\"mappingTable\":[{}],\"linkTable\":[{}],\"attributeTable\":[{}]");
     for (size_t i = 0; i < 3; i++) {
@@ -71,7 +71,7 @@ static void put_dictionary(struct text *out)
 /* What closes an opened bracket. */
 static void put_json(enum signal signal, const char *at, struct text *out)
 {
-    char depth = 'r'; /* resource, scope, item, part */
+    int depth = 'r'; /* resource, scope, item, part */
     bool first = true, is_open = false;
     text_printf(out, "{\"resource%s\":[", group_keys[signal]);
     for (; *at; at++) {
