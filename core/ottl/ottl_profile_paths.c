@@ -244,30 +244,14 @@ READER(read_functions)
     return true;
 }
 
-static struct ottl_leaf leaf_of(struct ottl_evaluation *evaluation)
+/* The row's number says which. */
+READER(read_leaf)
 {
-    return ottl_stack_leaf(tables_of(evaluation), stack_of(evaluation));
-}
-
-READER(read_leaf_function)
-{
-    (void)row;
+    struct ottl_profile_tables *tables = tables_of(evaluation);
     (void)message;
-    return give_string(evaluation, leaf_of(evaluation).function, out);
-}
-
-READER(read_leaf_file)
-{
-    (void)row;
-    (void)message;
-    return give_string(evaluation, leaf_of(evaluation).file, out);
-}
-
-READER(read_leaf_mapping)
-{
-    (void)row;
-    (void)message;
-    return give_string(evaluation, leaf_of(evaluation).mapping, out);
+    uint32_t name = ottl_stack_leaf(tables, ottl_sample_stack(tables), (enum ottl_leaf)row->number);
+    *out = ottl_string(ottl_table_string(tables, name));
+    return true;
 }
 
 /* ---- the table ---- */
@@ -315,9 +299,9 @@ const struct ottl_path_row ottl_profile_paths[] = {
     SAMPLE("attribute_indices", read_ints, SAMPLE_ATTRIBUTE_INDICES),
     SAMPLE("link_index", read_int, SAMPLE_LINK_INDEX),
     /* Ours: */
-    SAMPLE("leaf.file", read_leaf_file, 0),
-    SAMPLE("leaf.function", read_leaf_function, 0),
-    SAMPLE("leaf.mapping", read_leaf_mapping, 0),
+    SAMPLE("leaf.file", read_leaf, OTTL_LEAF_FILE),
+    SAMPLE("leaf.function", read_leaf, OTTL_LEAF_FUNCTION),
+    SAMPLE("leaf.mapping", read_leaf, OTTL_LEAF_MAPPING),
     SAMPLE("link.span_id", read_link_span, 0),
     SAMPLE("link.span_id.string", read_link_span_text, 0),
     SAMPLE("link.trace_id", read_link_trace, 0),

@@ -95,15 +95,86 @@ static bool next_index(struct wire_cursor *entry, struct wire_cursor *packed, ui
     return true;
 }
 
+/* ---- reading what was scanned, quickly ---- */
+
+/* Reads a number. Returns false at the end. */
+static bool take_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {
+        uint8_t byte = *(*at)++;
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            *out = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Reads a field whose tag has one byte: a number, or the payload. Returns false at the end, and for
+ * any other field. */
+static inline bool take_field(const uint8_t **at, const uint8_t *end, uint8_t *tag_out,
+                              uint64_t *value_out, struct slice *payload_out)
+{
+    if (*at >= end || **at >= 0x80)
+        return false;
+    *tag_out = *(*at)++;
+    uint64_t size = 8;
+    switch (*tag_out & 7) {
+    case WIRE_VARINT:
+        return take_varint(at, end, value_out);
+    case WIRE_BYTES:
+        if (!take_varint(at, end, &size))
+            return false;
+        break;
+    case WIRE_FIXED64:
+        break;
+    default:
+        return false;
+    }
+    if (size > (size_t)(end - *at))
+        return false;
+    *payload_out = slice_of(*at, size);
+    *at += size;
+    return true;
+}
+
 static uint32_t last_number(struct slice entry, uint32_t number)
 {
-    struct wire_cursor cursor = wire_cursor(entry);
-    struct wire_field field;
+    const uint8_t *at = entry.data, *end = at + entry.size;
+    struct slice payload;
+    uint64_t value = 0;
     uint32_t last = 0;
-    while (wire_next(&cursor, &field))
+    uint8_t tag;
+    while (take_field(&at, end, &tag, &value, &payload))
+        if (tag == (number << 3 | WIRE_VARINT))
+            last = (uint32_t)value;
+    if (at == end)
+        return last;
+    struct wire_cursor cursor = wire_cursor(entry); /* there is an unusual field */
+    struct wire_field field;
+    for (last = 0; wire_next(&cursor, &field);)
         if (field.number == number && field.type == WIRE_VARINT)
             last = (uint32_t)field.value;
     return last;
+}
+
+/* Finds the first line of a location. */
+static bool first_line(struct slice location, struct slice *out)
+{
+    const uint8_t *at = location.data, *end = at + location.size;
+    uint64_t value = 0;
+    uint8_t tag;
+    while (take_field(&at, end, &tag, &value, out))
+        if (tag == (LOCATION_LINES << 3 | WIRE_BYTES))
+            return true;
+    struct wire_cursor cursor = wire_cursor(location);
+    struct wire_field field;
+    if (at == end || !wire_next_bytes(&cursor, LOCATION_LINES, &field))
+        return false;
+    *out = field.bytes;
+    return true;
 }
 
 uint32_t ottl_sample_stack(const struct ottl_profile_tables *tables)
@@ -111,6 +182,10 @@ uint32_t ottl_sample_stack(const struct ottl_profile_tables *tables)
     struct message_iter sample = tables->sample;
     struct message_field field;
     uint32_t stack = 0;
+    if (!sample.message)
+        return last_number(
+            slice_of(sample.cursor.next, (size_t)(sample.cursor.end - sample.cursor.next)),
+            SAMPLE_STACK_INDEX);
     while (message_next(&sample, &field))
         if (field.wire.number == SAMPLE_STACK_INDEX && field.wire.type == WIRE_VARINT)
             stack = (uint32_t)field.wire.value;
@@ -255,41 +330,38 @@ uint32_t ottl_stack_depth(struct ottl_profile_tables *tables, uint32_t stack)
     return tables->depths[stack] - 1;
 }
 
-static struct ottl_leaf find_leaf(struct ottl_profile_tables *tables, uint32_t stack)
+static uint32_t find_leaf(struct ottl_profile_tables *tables, uint32_t stack, enum ottl_leaf leaf)
 {
     struct ottl_frames frames = ottl_frames(tables, stack);
-    struct ottl_leaf leaf = {.is_known = true};
-    struct wire_field line;
     uint32_t location;
     if (!next_index(&frames.stack, &frames.packed, STACK_LOCATION_INDICES, &location))
-        return leaf;
-    struct slice entry = entry_of(tables, DICTIONARY_LOCATION_TABLE, location);
-    uint32_t mapping = last_number(entry, LOCATION_MAPPING_INDEX);
-    leaf.mapping =
-        last_number(entry_of(tables, DICTIONARY_MAPPING_TABLE, mapping), MAPPING_FILENAME_STRINDEX);
-    struct wire_cursor lines = wire_cursor(entry);
-    if (!wire_next_bytes(&lines, LOCATION_LINES, &line))
-        return leaf;
+        return 0;
+    struct slice entry = entry_of(tables, DICTIONARY_LOCATION_TABLE, location), line;
+    if (leaf == OTTL_LEAF_MAPPING)
+        return last_number(
+            entry_of(tables, DICTIONARY_MAPPING_TABLE, last_number(entry, LOCATION_MAPPING_INDEX)),
+            MAPPING_FILENAME_STRINDEX);
+    if (!first_line(entry, &line))
+        return 0;
     struct slice function =
-        entry_of(tables, DICTIONARY_FUNCTION_TABLE, last_number(line.bytes, LINE_FUNCTION_INDEX));
-    leaf.function = last_number(function, FUNCTION_NAME_STRINDEX);
-    leaf.file = last_number(function, FUNCTION_FILENAME_STRINDEX);
-    return leaf;
+        entry_of(tables, DICTIONARY_FUNCTION_TABLE, last_number(line, LINE_FUNCTION_INDEX));
+    return last_number(function, leaf == OTTL_LEAF_FUNCTION ? (uint32_t)FUNCTION_NAME_STRINDEX
+                                                            : (uint32_t)FUNCTION_FILENAME_STRINDEX);
 }
 
-struct ottl_leaf ottl_stack_leaf(struct ottl_profile_tables *tables, uint32_t stack)
+uint32_t ottl_stack_leaf(struct ottl_profile_tables *tables, uint32_t stack, enum ottl_leaf leaf)
 {
-    if (!tables->leaves)
-        tables->leaves = numbers_for(tables, DICTIONARY_STACK_TABLE, sizeof *tables->leaves,
-                                     &tables->leaf_count);
+    uint32_t **known = &tables->leaves[leaf];
+    if (!*known)
+        *known = numbers_for(tables, DICTIONARY_STACK_TABLE, sizeof **known, &tables->leaf_count);
     if (stack >= tables->leaf_count)
-        return find_leaf(tables, stack);
-    if (tables->leaves[stack].is_known)
-        return tables->leaves[stack];
-    struct ottl_leaf leaf = find_leaf(tables, stack);
+        return find_leaf(tables, stack, leaf);
+    if ((*known)[stack] != 0)
+        return (*known)[stack] - 1;
+    uint32_t string = find_leaf(tables, stack, leaf);
     if (!tables->ran_out)
-        tables->leaves[stack] = leaf;
-    return leaf;
+        (*known)[stack] = string + 1;
+    return string;
 }
 
 /* ---- patterns ---- */

@@ -20,24 +20,19 @@
 struct ottl_matcher;
 struct ottl_regex;
 
-/* The first frame of a stack: indices in the string_table. */
-struct ottl_leaf {
-    uint32_t function;
-    uint32_t file;
-    uint32_t mapping;
-    bool is_known;
-};
+/* What the first frame of a stack has. */
+enum ottl_leaf { OTTL_LEAF_FUNCTION, OTTL_LEAF_FILE, OTTL_LEAF_MAPPING, OTTL_LEAF_COUNT };
 
 struct ottl_profile_tables {
     struct dictionary *dictionary;
     struct arena *arena;
     struct message_iter profile; /* the current ones, at their start */
     struct message_iter sample;
-    size_t steps;             /* that are left */
-    bool ran_out;             /* since it was set to false: something was not read to its end */
-    uint32_t *depths;         /* of each stack, plus 1; 0: not known */
-    uint32_t *lines;          /* frames of each location, plus 1 */
-    struct ottl_leaf *leaves; /* of each stack */
+    size_t steps;     /* that are left */
+    bool ran_out;     /* since it was set to false: something was not read to its end */
+    uint32_t *depths; /* of each stack, plus 1; 0: not known */
+    uint32_t *lines;  /* frames of each location, plus 1 */
+    uint32_t *leaves[OTTL_LEAF_COUNT]; /* of each stack, plus 1 */
     uint32_t stack_count, leaf_count, location_count;
 };
 
@@ -49,8 +44,9 @@ uint32_t ottl_sample_stack(const struct ottl_profile_tables *tables);
 /* Returns the number of frames of a stack. A location with several lines has a frame for each,
  * because functions were inlined there; one without lines is one frame. */
 uint32_t ottl_stack_depth(struct ottl_profile_tables *tables, uint32_t stack);
-/* Returns the first frame, all zero for an empty stack. */
-struct ottl_leaf ottl_stack_leaf(struct ottl_profile_tables *tables, uint32_t stack);
+/* Returns the index in the string_table of a name that the first frame has, 0 for an empty stack.
+ */
+uint32_t ottl_stack_leaf(struct ottl_profile_tables *tables, uint32_t stack, enum ottl_leaf leaf);
 /* Returns a string of the dictionary, and counts the steps of reading it. */
 struct slice ottl_table_string(struct ottl_profile_tables *tables, uint32_t index);
 
