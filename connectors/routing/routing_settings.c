@@ -64,11 +64,12 @@ static bool find_context(const struct routing_entry *entry, struct slice text,
         *context_out = OTTL_RESOURCE;
         *prefix_out = OTTL_PREFIX_OPTIONAL;
     }
-    return (*context_out != OTTL_SCOPE && *context_out != OTTL_SPAN_EVENT) ||
+    return *context_out == OTTL_RESOURCE || *context_out == OTTL_SPAN ||
            error_set(err,
                      "context \"%s\" inferred from the condition is not a supported context; write "
-                     "context: span",
-                     ottl_context_names[*context_out]);
+                     "context: %s",
+                     ottl_context_names[*context_out],
+                     ottl_context_sees(*context_out, OTTL_PROFILE) ? "resource" : "span");
 }
 
 bool route_condition_init(struct route_condition *condition, const struct routing_entry *entry,

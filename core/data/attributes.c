@@ -8,13 +8,32 @@ bool attribute_next(struct attribute *attribute)
     return true;
 }
 
+/* Whether a KeyValue is a short key and a short value, as most are, and has another key. */
+static bool has_other_key(struct slice pair, struct slice key)
+{
+    const uint8_t *at = pair.data;
+    if (pair.size < 4 || at[0] != (KEY_VALUE_KEY << 3 | WIRE_BYTES) || at[1] >= 0x80)
+        return false;
+    size_t value = 2 + (size_t)at[1]; /* where its field begins */
+    if (value + 2 > pair.size || at[value] != (KEY_VALUE_VALUE << 3 | WIRE_BYTES) ||
+        at[value + 1] >= 0x80 || value + 2 + at[value + 1] != pair.size)
+        return false;
+    return !slice_equal(slice_of(at + 2, at[1]), key);
+}
+
 bool attributes_find(struct message_iter message, uint32_t number, struct slice key,
                      struct attribute *attribute_out)
 {
-    *attribute_out = attribute_first(message, number);
-    while (attribute_next(attribute_out))
-        if (slice_equal(attribute_out->pair.key, key))
+    struct attribute *attribute = attribute_out;
+    *attribute = attribute_first(message, number);
+    while (message_next_bytes(&attribute->it, number, &attribute->field)) {
+        struct slice pair = attribute->field.wire.bytes;
+        if (has_other_key(pair, key))
+            continue;
+        attribute->pair = key_value_read(pair);
+        if (slice_equal(attribute->pair.key, key))
             return true;
+    }
     return false;
 }
 

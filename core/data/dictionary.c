@@ -140,6 +140,11 @@ static struct table *open_table(struct dictionary *dictionary, int number)
     return table;
 }
 
+size_t dictionary_request_size(const struct dictionary *dictionary)
+{
+    return dictionary->root->raw.size;
+}
+
 uint32_t dictionary_count(struct dictionary *dictionary, int table)
 {
     assert(table > 0 && table < DICTIONARY_TABLE_COUNT);

@@ -25,6 +25,8 @@ struct dictionary;
  * the first addition appends one. Until then, the tree is not changed. */
 struct dictionary *dictionary_new(struct message *root, struct arena *arena);
 
+/* Returns the size of the request as it was received, for limits. */
+size_t dictionary_request_size(const struct dictionary *dictionary);
 /* Returns the number of entries in the table, including appended ones. */
 uint32_t dictionary_count(struct dictionary *dictionary, int table);
 /* Returns the payload of an entry (in the string table: the string itself); empty for index 0 of an

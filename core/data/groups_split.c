@@ -49,7 +49,7 @@ static uint32_t count_points(struct slice metric)
     return count;
 }
 
-static uint32_t count_in_scope(enum signal signal, struct slice scope)
+uint32_t groups_count_scope_items(enum signal signal, struct slice scope)
 {
     if (signal == SIGNAL_LOGS || signal == SIGNAL_TRACES)
         return count_fields(scope, SCOPE_ITEMS);
@@ -68,7 +68,7 @@ uint32_t groups_count_items(enum signal signal, struct slice group)
     struct wire_field scope;
     uint32_t count = 0;
     while (wire_next_bytes(&cursor, GROUP_SCOPES, &scope))
-        count += count_in_scope(signal, scope.bytes);
+        count += groups_count_scope_items(signal, scope.bytes);
     return count;
 }
 

@@ -21,6 +21,8 @@ struct groups_source;
 /* Returns the number of items in a ResourceSpans, ResourceProfiles (samples), ResourceMetrics (data
  * points) or ResourceLogs. */
 uint32_t groups_count_items(enum signal signal, struct slice group);
+/* Returns the number of items in a ScopeSpans and so on. */
+uint32_t groups_count_scope_items(enum signal signal, struct slice scope);
 
 /* Creates a source from a scanned request of a relayed signal (signals.h), given as consecutive
  * slices. */

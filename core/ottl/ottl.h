@@ -1,6 +1,6 @@
 /*
  * ottl: conditions of the OpenTelemetry Transformation Language, compiled at start and evaluated
- * for resources, scopes, spans and their events.
+ * for resources, scopes, spans and their events, profiles and their samples.
  *
  * At start, on main:
  *     program = ottl_compile_condition(OTTL_SPAN, text, OTTL_PREFIX_OPTIONAL, &err);
@@ -16,9 +16,12 @@
  *             ...
  *     }
  *
- * What does not depend on the span is computed once for each resource or scope, and what does not
- * depend on the event once for each span. A condition on the
- * fields and attributes of the data allocates nothing, and nothing of the data is opened.
+ * For profiles, ottl_item_set_profile and ottl_item_set_sample take the place of the spans, and
+ * ottl_item_set_dictionary comes before them.
+ *
+ * What does not depend on the span or profile is computed once for each resource or scope, and what
+ * does not depend on the event or sample once for each span or profile. A condition on the fields
+ * and attributes of the data allocates nothing, and nothing of the data is opened.
  *
  * Owner: the caller owns programs and evaluators; a program must outlive its evaluators. An item
  * borrows the data of the batch.
@@ -32,16 +35,33 @@
 #include "core/base/error.h"
 #include "core/data/message.h"
 
-/* Each contains the next one. */
-enum ottl_context { OTTL_RESOURCE, OTTL_SCOPE, OTTL_SPAN, OTTL_SPAN_EVENT, OTTL_CONTEXT_COUNT };
-/* "resource", "scope", "span", "spanevent" */
+/* A resource contains scopes, a scope spans or profiles, a span its events, a profile its samples.
+ */
+enum ottl_context {
+    OTTL_RESOURCE,
+    OTTL_SCOPE,
+    OTTL_SPAN,
+    OTTL_SPAN_EVENT,
+    OTTL_PROFILE,
+    OTTL_PROFILE_SAMPLE,
+    OTTL_CONTEXT_COUNT
+};
+enum { OTTL_DEPTH_COUNT = 4 }; /* as many contexts contain each other */
+/* "resource", "scope", "span", "spanevent", "profile", "profilesample" */
 extern const char *const ottl_context_names[OTTL_CONTEXT_COUNT];
+/* Returns how many contexts contain it: 0 to OTTL_DEPTH_COUNT - 1. */
+unsigned ottl_context_depth(enum ottl_context context);
+/* Whether what is evaluated in a context sees the paths of another one: its own, and those that
+ * contain it. */
+bool ottl_context_sees(enum ottl_context context, enum ottl_context other);
 
 /* Whether paths must name their context (`span.name`), or may leave out that of the program. */
 enum ottl_prefix { OTTL_PREFIX_REQUIRED, OTTL_PREFIX_OPTIONAL };
 
-struct ottl_program;
+struct dictionary;
 struct ottl_evaluator;
+struct ottl_profile_tables;
+struct ottl_program;
 
 /* ---- at start ---- */
 
@@ -64,15 +84,19 @@ bool ottl_infer_context(struct slice text, bool is_statement, enum ottl_context 
 
 /* What a condition is evaluated on. */
 struct ottl_item {
-    uint64_t batch;                       /* a number of its own for each batch */
-    uint64_t serials[OTTL_CONTEXT_COUNT]; /* counts resources, scopes, spans, events */
-    struct message_iter group;            /* ResourceSpans, ResourceMetrics and so on */
+    uint64_t batch;                     /* a number of its own for each batch */
+    uint64_t serials[OTTL_DEPTH_COUNT]; /* counts resources, scopes, spans or profiles, and events
+                                           or samples */
+    struct message_iter group;          /* ResourceSpans, ResourceMetrics and so on */
     struct message_iter resource;
     struct message_iter scope_group; /* ScopeSpans */
     struct message_iter scope;
     struct message_iter span;
     struct message_iter span_event;
-    struct message_field fields[2]; /* those of ottl_item_set_fields */
+    struct message_iter profile;
+    struct message_iter sample;
+    struct ottl_profile_tables *tables; /* of a profiles request; NULL: no dictionary was set */
+    struct message_field fields[2];     /* those of ottl_item_set_fields */
 };
 
 /* Begins a batch. Nothing is known of data that was seen before. */
@@ -84,6 +108,13 @@ void ottl_item_set_group(struct ottl_item *item, struct message_iter group);
 void ottl_item_set_scope_group(struct ottl_item *item, struct message_iter scope_group);
 void ottl_item_set_span(struct ottl_item *item, struct message_iter span);
 void ottl_item_set_span_event(struct ottl_item *item, struct message_iter span_event);
+/* Sets the dictionary of a profiles batch, in whose arena is what is remembered of its tables. Call
+ * it once, before the first profile. */
+void ottl_item_set_dictionary(struct ottl_item *item, struct dictionary *dictionary,
+                              struct arena *arena);
+/* Enter a Profile in a ScopeProfiles, a Sample in that. */
+void ottl_item_set_profile(struct ottl_item *item, struct message_iter profile);
+void ottl_item_set_sample(struct ottl_item *item, struct message_iter sample);
 /* Does the first three, as far as they are others than before, from the fields of a ResourceSpans,
  * a ScopeSpans and a Span. */
 void ottl_item_set_fields(struct ottl_item *item, const struct message_field *fields,

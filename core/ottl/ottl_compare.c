@@ -163,7 +163,7 @@ static bool compare_equality(bool equal, enum ottl_operator operator)
 static bool are_ids_equal(const struct ottl_value *a, const struct ottl_value *b)
 {
     static const uint8_t zeros[TRACE_ID_SIZE];
-    size_t size = a->kind == OTTL_TRACE_ID ? TRACE_ID_SIZE : SPAN_ID_SIZE;
+    size_t size = a->kind == OTTL_SPAN_ID ? SPAN_ID_SIZE : TRACE_ID_SIZE; /* a profile's, too */
     assert((a->bytes.size == 0 || a->bytes.size == size) &&
            (b->bytes.size == 0 || b->bytes.size == size));
     return memcmp(a->bytes.size ? a->bytes.data : zeros, b->bytes.size ? b->bytes.data : zeros,
@@ -191,6 +191,7 @@ static bool compare_same_kind(const struct ottl_value *a, enum ottl_operator ope
         return decide(order_of_bytes(a->bytes, b->bytes), operator);
     case OTTL_TRACE_ID:
     case OTTL_SPAN_ID:
+    case OTTL_PROFILE_ID:
         return compare_equality(are_ids_equal(a, b), operator);
     case OTTL_MAP:
         return compare_equality(are_maps_equal(a, b), operator);

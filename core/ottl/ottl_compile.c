@@ -15,8 +15,34 @@ struct compiler {
 
 static struct ottl_node *compile(struct compiler *c, const struct ottl_ast *ast);
 
-const char *const ottl_context_names[OTTL_CONTEXT_COUNT] = {"resource", "scope", "span",
-                                                            "spanevent"};
+const char *const ottl_context_names[OTTL_CONTEXT_COUNT] = {
+    "resource", "scope", "span", "spanevent", "profile", "profilesample"};
+
+unsigned ottl_context_depth(enum ottl_context context)
+{
+    static const unsigned char depths[OTTL_CONTEXT_COUNT] = {
+        [OTTL_RESOURCE] = 0, [OTTL_SCOPE] = 1,      [OTTL_SPAN] = 2,
+        [OTTL_PROFILE] = 2,  [OTTL_SPAN_EVENT] = 3, [OTTL_PROFILE_SAMPLE] = 3};
+    assert(context < OTTL_CONTEXT_COUNT);
+    return depths[context];
+}
+
+bool ottl_context_sees(enum ottl_context context, enum ottl_context other)
+{
+    static const enum ottl_context above[OTTL_CONTEXT_COUNT] = {
+        [OTTL_RESOURCE] = OTTL_RESOURCE, [OTTL_SCOPE] = OTTL_RESOURCE,
+        [OTTL_SPAN] = OTTL_SCOPE,        [OTTL_SPAN_EVENT] = OTTL_SPAN,
+        [OTTL_PROFILE] = OTTL_SCOPE,     [OTTL_PROFILE_SAMPLE] = OTTL_PROFILE};
+    assert(context < OTTL_CONTEXT_COUNT && other < OTTL_CONTEXT_COUNT);
+    while (context != other && context != OTTL_RESOURCE)
+        context = above[context];
+    return context == other;
+}
+
+static enum ottl_level level_of(enum ottl_context context)
+{
+    return (enum ottl_level)(OTTL_LEVEL_RESOURCE + ottl_context_depth(context));
+}
 
 /* ---- nodes ---- */
 
@@ -162,7 +188,7 @@ static bool find_context(struct compiler *c, const struct ottl_ast *path,
     struct path_text text = text_of(path, 0);
     *context_out = context_of(path);
     *first_out = *context_out < OTTL_CONTEXT_COUNT;
-    if (*first_out && *context_out <= c->program->context)
+    if (*first_out && ottl_context_sees(c->program->context, *context_out))
         return true;
     if (*first_out)
         return REFUSE(
@@ -255,7 +281,7 @@ static struct ottl_node *compile_path(struct compiler *c, const struct ottl_ast 
     if (!node->path || !check_keys(c, path, node->path) ||
         !compile_keys(c, &path->segments[path->segment_count - 1].keys, node))
         return NULL;
-    depend_on(node, (enum ottl_level)(context + OTTL_LEVEL_RESOURCE));
+    depend_on(node, level_of(context));
     depend_on_all(node);
     return node;
 }
@@ -263,7 +289,7 @@ static struct ottl_node *compile_path(struct compiler *c, const struct ottl_ast 
 static struct ottl_node *compile_enum(struct compiler *c, const struct ottl_ast *ast)
 {
     int64_t value;
-    if (c->program->context < OTTL_SPAN)
+    if (!ottl_context_sees(c->program->context, OTTL_SPAN))
         return FAIL(c, ast->position, "the context %s has no enum symbols, but got \"%.*s\"",
                     ottl_context_names[c->program->context], SLICE_ARG(ast->text));
     if (!ottl_enum_find(ast->text, &value))
@@ -455,7 +481,8 @@ static const struct ottl_function *find_function(struct compiler *c, const struc
         return FAIL(c, call->position, "undefined function \"%s\"%s%s%s", name,
                     near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     }
-    if (function->is_of_spans && c->program->context != OTTL_SPAN)
+    if ((function->is_of_spans && c->program->context != OTTL_SPAN) ||
+        (function->searches_stacks && c->program->context != OTTL_PROFILE_SAMPLE))
         return FAIL(c, call->position, "the context %s has no function \"%s\"",
                     ottl_context_names[c->program->context], name);
     return function;
@@ -480,6 +507,8 @@ static struct ottl_node *compile_call(struct compiler *c, const struct ottl_ast 
     struct ottl_node *node = new_node(c, OTTL_CALL, count_parameters(function));
     node->function = function;
     depend_on(node, function->level);
+    if (function->searches_stacks)
+        node->search = c->program->search_count++;
     if (!compile_arguments(c, call, node) || !check_given(c, call, node) ||
         !check_literal(c, call, node) || !compile_keys(c, &call->keys, node))
         return NULL;
@@ -657,8 +686,8 @@ static bool compile_program(struct compiler *c, const char *editor)
     if (!ok || !c->program->root)
         return false;
     /* A condition on resources or scopes may be asked for each item in them. */
-    enum ottl_level level = (enum ottl_level)(c->program->context + OTTL_LEVEL_RESOURCE);
-    assign_slots(c->program, c->program->root, level < OTTL_LEVEL_SPAN ? OTTL_LEVEL_SPAN : level);
+    enum ottl_level level = level_of(c->program->context);
+    assign_slots(c->program, c->program->root, level < OTTL_LEVEL_ITEM ? OTTL_LEVEL_ITEM : level);
     return true;
 }
 
@@ -708,7 +737,8 @@ static void infer(const struct ottl_ast *ast, enum ottl_context *lowest, bool *f
 {
     enum ottl_context context = ast->kind == OTTL_AST_PATH ? context_of(ast) : OTTL_CONTEXT_COUNT;
     if (context < OTTL_CONTEXT_COUNT) {
-        *lowest = *found && *lowest > context ? *lowest : context;
+        *lowest =
+            *found && ottl_context_depth(*lowest) > ottl_context_depth(context) ? *lowest : context;
         *found = true;
     }
     for (uint32_t i = 0; i < ast->part_count; i++)
@@ -733,7 +763,7 @@ bool ottl_infer_context(struct slice text, bool is_statement, enum ottl_context 
         infer(statement.condition, out, &found);
     if (ok && !found)
         error_set(err, "unable to infer context from the paths: none begins with \"resource\", "
-                       "\"scope\", \"span\" or \"spanevent\"");
+                       "\"scope\", \"span\", \"spanevent\", \"profile\" or \"profilesample\"");
     arena_deinit(&arena);
     return ok && found;
 }

@@ -3,6 +3,7 @@
 #include "core/base/memory.h"
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_paths.h"
+#include "core/ottl/ottl_profile_tables.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -42,11 +43,15 @@ struct ottl_evaluator {
     uint64_t batch;
     struct {
         uint64_t batch, serial;
-    } kept[OTTL_LEVEL_COUNT]; /* whose results are in the scratch memory of the level */
+    } kept[OTTL_LEVEL_COUNT];           /* whose results are in the scratch memory of the level */
+    struct ottl_stack_search *searches; /* of the program's calls that look into stacks */
     struct slot slots[];
 };
 
 /* ---- items ---- */
+
+/* Those of struct ottl_item, by depth. */
+enum { SERIAL_RESOURCE, SERIAL_SCOPE, SERIAL_ITEM, SERIAL_PART };
 
 void ottl_item_begin(struct ottl_item *item)
 {
@@ -70,22 +75,22 @@ static struct message_iter enter(struct message_iter message, uint32_t number)
 void ottl_item_set_group(struct ottl_item *item, struct message_iter group)
 {
     assert(item->batch > 0);
-    item->serials[OTTL_RESOURCE]++;
-    item->serials[OTTL_SCOPE]++;
+    item->serials[SERIAL_RESOURCE]++;
+    item->serials[SERIAL_SCOPE]++;
     item->group = group;
     item->resource = enter(group, GROUP_RESOURCE);
 }
 
 void ottl_item_set_scope_group(struct ottl_item *item, struct message_iter scope_group)
 {
-    item->serials[OTTL_SCOPE]++;
+    item->serials[SERIAL_SCOPE]++;
     item->scope_group = scope_group;
     item->scope = enter(scope_group, SCOPE_SPANS_SCOPE);
 }
 
 void ottl_item_set_span(struct ottl_item *item, struct message_iter span)
 {
-    item->serials[OTTL_SPAN]++;
+    item->serials[SERIAL_ITEM]++;
     item->span = span;
 }
 
@@ -96,14 +101,27 @@ static bool is_same(const struct message_field *a, const struct message_field *b
 
 void ottl_item_set_span_event(struct ottl_item *item, struct message_iter span_event)
 {
-    item->serials[OTTL_SPAN_EVENT]++;
+    item->serials[SERIAL_PART]++;
     item->span_event = span_event;
+}
+
+void ottl_item_set_profile(struct ottl_item *item, struct message_iter profile)
+{
+    assert(item->tables);
+    item->serials[SERIAL_ITEM]++;
+    item->profile = item->tables->profile = profile;
+}
+
+void ottl_item_set_sample(struct ottl_item *item, struct message_iter sample)
+{
+    item->serials[SERIAL_PART]++;
+    item->sample = item->tables->sample = sample;
 }
 
 void ottl_item_set_fields(struct ottl_item *item, const struct message_field *fields,
                           struct arena *arena)
 {
-    bool same_group = item->serials[OTTL_RESOURCE] > 0 && is_same(&item->fields[0], &fields[0]);
+    bool same_group = item->serials[SERIAL_RESOURCE] > 0 && is_same(&item->fields[0], &fields[0]);
     if (!same_group)
         ottl_item_set_group(item, message_iter_into(&fields[0], arena));
     if (!same_group || !is_same(&item->fields[1], &fields[1]))
@@ -389,6 +407,14 @@ static struct ottl_evaluator *evaluator_of(struct ottl_evaluation *evaluation)
                                      offsetof(struct ottl_evaluator, evaluation));
 }
 
+struct ottl_stack_search *ottl_evaluation_search(struct ottl_evaluation *evaluation,
+                                                 const struct ottl_node *call)
+{
+    struct ottl_evaluator *evaluator = evaluator_of(evaluation);
+    assert(call->search < evaluator->program->search_count);
+    return &evaluator->searches[call->search];
+}
+
 static uint64_t serial_of(const struct ottl_item *item, enum ottl_level level)
 {
     assert(level >= OTTL_LEVEL_RESOURCE && level < OTTL_LEVEL_LOWEST);
@@ -407,6 +433,13 @@ static void renew(struct ottl_evaluator *evaluator, enum ottl_level level)
     evaluator->kept[level].serial = serial;
 }
 
+/* What was read of the dictionary is not all of it if there were no steps left. */
+static bool has_steps(struct ottl_evaluation *evaluation)
+{
+    const struct ottl_profile_tables *tables = evaluation->item->tables;
+    return !tables || !tables->ran_out || fail(evaluation, ottl_steps_error);
+}
+
 static void fill(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                  struct slot *slot)
 {
@@ -414,6 +447,7 @@ static void fill(struct ottl_evaluation *evaluation, const struct ottl_node *nod
     renew(evaluator_of(evaluation), node->level);
     evaluation->level = node->level;
     slot->ok = evaluate(evaluation, node, &slot->value);
+    slot->ok &= has_steps(evaluation);
     evaluation->level = before;
     slot->batch = evaluation->item->batch;
     slot->serial = serial_of(evaluation->item, node->level);
@@ -458,6 +492,7 @@ struct ottl_evaluator *ottl_evaluator_new(const struct ottl_program *program)
         memory_zalloc(sizeof *evaluator + program->slot_count * sizeof(struct slot));
     evaluator->program = program;
     evaluator->evaluation.level = OTTL_LEVEL_LOWEST;
+    evaluator->searches = memory_zalloc((program->search_count + 1) * sizeof *evaluator->searches);
     for (int i = 0; i < OTTL_LEVEL_COUNT; i++) {
         struct scratch *scratch = &evaluator->evaluation.scratch[i];
         scratch->arena = &scratch->own;
@@ -472,6 +507,7 @@ void ottl_evaluator_free(struct ottl_evaluator *evaluator)
     ottl_matcher_free(evaluator->evaluation.matcher);
     for (int i = 0; i < OTTL_LEVEL_COUNT; i++)
         arena_deinit(&evaluator->evaluation.scratch[i].own);
+    free(evaluator->searches);
     free(evaluator);
 }
 
@@ -488,11 +524,14 @@ enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, const struct ot
 {
     struct ottl_evaluation *evaluation = &evaluator->evaluation;
     struct ottl_value value;
-    assert(item->batch > 0 && item->serials[evaluator->program->context] > 0);
+    assert(item->batch > 0 && item->serials[ottl_context_depth(evaluator->program->context)] > 0);
     begin_batch(evaluator, item);
     scratch_clear(&evaluation->scratch[OTTL_LEVEL_LOWEST]);
     evaluation->item = item;
+    if (item->tables)
+        item->tables->ran_out = false;
     bool ok = ottl_node_evaluate(evaluation, evaluator->program->root, &value);
+    ok &= has_steps(evaluation); /* whatever else came of it */
     evaluation->item = NULL;
     assert(!ok || value.kind == OTTL_BOOL);
     if (!ok)

@@ -25,6 +25,10 @@ bool ottl_node_fold(const struct ottl_node *node, struct arena *arena, struct ot
 const struct ottl_item *ottl_evaluation_item(const struct ottl_evaluation *evaluation);
 struct error *ottl_evaluation_error(struct ottl_evaluation *evaluation);
 struct ottl_matcher *ottl_evaluation_matcher(struct ottl_evaluation *evaluation);
+/* Returns what a call that looks into stacks (ottl_function.searches_stacks) remembers of the
+ * batch. */
+struct ottl_stack_search *ottl_evaluation_search(struct ottl_evaluation *evaluation,
+                                                 const struct ottl_node *call);
 /* Returns memory that lives as long as the result. */
 void *ottl_evaluation_alloc(struct ottl_evaluation *evaluation, size_t size);
 /* Returns a copy of the text, and frees the text. */

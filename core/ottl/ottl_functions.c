@@ -4,7 +4,8 @@
 
 #include <assert.h>
 
-static const struct ottl_function *const tables[] = {ottl_type_functions, ottl_text_functions};
+static const struct ottl_function *const tables[] = {ottl_type_functions, ottl_text_functions,
+                                                     ottl_profile_functions};
 
 enum { TABLES = sizeof tables / sizeof(const struct ottl_function *), NAMES_MAX = 100 };
 

@@ -39,6 +39,8 @@ struct ottl_function {
                  struct ottl_value *out);
     enum ottl_level level; /* that it has even with constant arguments */
     bool is_of_spans;      /* only the context span has it */
+    bool searches_stacks;  /* only the context profilesample has it; it uses
+                              ottl_evaluation_search */
     /* A literal argument that cannot be converted is an error at start. */
     bool checks_literals;
 };
@@ -67,5 +69,6 @@ bool ottl_node_text(struct ottl_evaluation *evaluation, const struct ottl_node *
 /* The tables of the files that implement functions, ended by a row without a name. */
 extern const struct ottl_function ottl_type_functions[];
 extern const struct ottl_function ottl_text_functions[];
+extern const struct ottl_function ottl_profile_functions[];
 
 #endif

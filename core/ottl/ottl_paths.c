@@ -248,15 +248,18 @@ static const struct ottl_path_row rows[] = {
     {"dropped_attributes_count", OTTL_SPAN_EVENT, OTTL_NOT_INDEXED, read_count, IN(span_event),
      EVENT_DROPPED_ATTRIBUTES_COUNT},
     {"event_index", OTTL_SPAN_EVENT, OTTL_NOT_INDEXED, read_event_index, IN(span_event), 0},
+    {.name = NULL},
 };
 
-enum { ROW_COUNT = sizeof rows / sizeof *rows };
+static const struct ottl_path_row *const tables[] = {rows, ottl_profile_paths};
+enum { TABLE_COUNT = sizeof tables / sizeof(const struct ottl_path_row *), NAMES_MAX = 100 };
 
 const struct ottl_path_row *ottl_path_find(enum ottl_context context, struct slice name)
 {
-    for (size_t i = 0; i < ROW_COUNT; i++)
-        if (rows[i].context == context && slice_is(name, rows[i].name))
-            return &rows[i];
+    for (size_t i = 0; i < TABLE_COUNT; i++)
+        for (const struct ottl_path_row *row = tables[i]; row->name; row++)
+            if (row->context == context && slice_is(name, row->name))
+                return row;
     return NULL;
 }
 
@@ -270,11 +273,12 @@ bool ottl_path_read(struct ottl_evaluation *evaluation, const struct ottl_path_r
 
 const char *ottl_path_suggest(enum ottl_context context, const char *name)
 {
-    const char *names[ROW_COUNT];
+    const char *names[NAMES_MAX];
     size_t count = 0;
-    for (size_t i = 0; i < ROW_COUNT; i++)
-        if (rows[i].context == context)
-            names[count++] = rows[i].name;
+    for (size_t i = 0; i < TABLE_COUNT; i++)
+        for (const struct ottl_path_row *row = tables[i]; row->name; row++)
+            if (row->context == context && count < NAMES_MAX)
+                names[count++] = row->name;
     return config_suggest(name, names, count);
 }
 

@@ -1,5 +1,7 @@
 /*
- * ottl_paths: the paths of resources, scopes, spans and their events, one row each, and the enums.
+ * ottl_paths: the paths of each context, one row each, and the enums.
+ *
+ * ottl_profile_paths.c has those of profiles and samples, ottl_paths.c the others.
  *
  * Owner: constant tables.
  *
@@ -29,6 +31,9 @@ struct ottl_path_row {
 /* Reads the value of a path, before any key. */
 bool ottl_path_read(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
                     struct ottl_value *out);
+
+/* The paths of profiles and samples, ended by a row without a name. */
+extern const struct ottl_path_row ottl_profile_paths[];
 
 /* Returns the row of a path in a context; NULL: there is none. */
 const struct ottl_path_row *ottl_path_find(enum ottl_context context, struct slice name);

@@ -103,7 +103,7 @@ static void print_time(int64_t ns, struct text *out)
 /* A list of the bytes, as Go writes an array. */
 static void print_id(const struct ottl_value *id, struct text *out)
 {
-    size_t size = id->kind == OTTL_TRACE_ID ? TRACE_ID_SIZE : SPAN_ID_SIZE;
+    size_t size = id->kind == OTTL_SPAN_ID ? SPAN_ID_SIZE : TRACE_ID_SIZE; /* a profile's, too */
     for (size_t i = 0; i < size; i++)
         text_printf(out, "%c%u", i == 0 ? '[' : ',',
                     id->bytes.size > 0 ? (unsigned)id->bytes.data[i] : 0);
@@ -190,6 +190,7 @@ static bool print_json(const struct ottl_value *value, struct text *out, struct 
         return true;
     case OTTL_TRACE_ID:
     case OTTL_SPAN_ID:
+    case OTTL_PROFILE_ID:
         print_id(value, out);
         return true;
     case OTTL_INT:

@@ -28,14 +28,14 @@ enum ottl_code {
     OTTL_TRUTH, /* operands[0] must be true or false */
 };
 
-/* What a node depends on, in the order of enum ottl_context. A node of a lower level than its
- * program is evaluated once for each resource, scope or span. */
+/* What a node depends on: a context of depth 0, 1 and so on (ottl_context_depth). A node of a lower
+ * level than its program is evaluated once for each resource, scope, span or profile. */
 enum ottl_level {
     OTTL_LEVEL_CONSTANT,
     OTTL_LEVEL_RESOURCE,
     OTTL_LEVEL_SCOPE,
-    OTTL_LEVEL_SPAN,
-    OTTL_LEVEL_SPAN_EVENT,
+    OTTL_LEVEL_ITEM, /* a span or profile */
+    OTTL_LEVEL_PART, /* an event or sample in it */
     OTTL_LEVEL_COUNT,
     OTTL_LEVEL_LOWEST = OTTL_LEVEL_COUNT - 1
 };
@@ -50,6 +50,7 @@ struct ottl_node {
     const struct ottl_path_row *path;
     const struct ottl_function *function;
     struct ottl_regex *regex;    /* the pattern of a call */
+    uint32_t search;             /* number of a call that looks into stacks */
     struct ottl_node **operands; /* arguments: in the order of the parameters, NULL: not given */
     enum ottl_operator *operators;
     struct slice *names;
@@ -63,6 +64,7 @@ struct ottl_program {
     enum ottl_context context;
     struct ottl_node *root;
     uint32_t slot_count;
+    uint32_t search_count; /* calls that look into stacks */
     struct ottl_regex **regexes;
     uint32_t regex_count;
     uint32_t regex_capacity;

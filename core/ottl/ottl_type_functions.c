@@ -86,7 +86,8 @@ FUNCTION(is_empty)
     struct ottl_value value;
     if (!ottl_argument(evaluation, node, 0, &value))
         return false;
-    bool is_id = value.kind == OTTL_TRACE_ID || value.kind == OTTL_SPAN_ID;
+    bool is_id =
+        value.kind == OTTL_TRACE_ID || value.kind == OTTL_SPAN_ID || value.kind == OTTL_PROFILE_ID;
     struct ottl_value zeros = {.kind = value.kind};
     *out = ottl_bool(is_id ? ottl_compare(&value, OTTL_EQUAL, &zeros) : is_zero(&value));
     return true;
@@ -391,7 +392,7 @@ const struct ottl_function ottl_type_functions[] = {
     {.name = "IsRootSpan",
      .parameters = {{NULL, OTTL_PARAMETER_NONE, false}},
      .call = is_root_span,
-     .level = OTTL_LEVEL_SPAN,
+     .level = OTTL_LEVEL_ITEM,
      .is_of_spans = true},
     {.name = "IsString", .parameters = TARGET(ANY), .call = is_string},
     {.name = "Len", .parameters = TARGET(ANY), .call = length},

@@ -38,13 +38,18 @@ const char *ottl_type_name(const struct ottl_value *value)
         [OTTL_DURATION] = "time.Duration",
         [OTTL_TRACE_ID] = "pcommon.TraceID",
         [OTTL_SPAN_ID] = "pcommon.SpanID",
+        [OTTL_PROFILE_ID] = "pprofile.ProfileID",
         [OTTL_MAP] = "pcommon.Map",
         [OTTL_LIST] = "pcommon.Slice",
         [OTTL_STATUS] = "ptrace.Status",
         [OTTL_MESSAGES] = "ptrace.SpanEventSlice",
+        [OTTL_OPAQUE] = "a message of a profile",
     };
     if (value->kind == OTTL_LIST && value->form != OTTL_FORM_BYTES)
-        return value->form == OTTL_FORM_SPLIT ? "[]string" : "[]interface {}";
+        return value->form == OTTL_FORM_SPLIT || value->form == OTTL_FORM_FRAMES ? "[]string"
+               : value->form == OTTL_FORM_ENTRIES                                ? "[]interface {}"
+               : value->form == OTTL_FORM_TIMES                                  ? "[]time.Time"
+                                                                                 : "[]int64";
     return names[value->kind];
 }
 
@@ -100,11 +105,24 @@ static bool split_next(struct ottl_cursor *cursor, struct ottl_entry *out)
     return true;
 }
 
+static bool is_of_numbers(const struct ottl_value *value)
+{
+    return value->form == OTTL_FORM_INTS || value->form == OTTL_FORM_FIXED_INTS ||
+           value->form == OTTL_FORM_TIMES;
+}
+
 struct ottl_cursor ottl_cursor(const struct ottl_value *of)
 {
     struct ottl_cursor cursor = {.of = *of};
     assert(of->kind == OTTL_MAP || of->kind == OTTL_LIST || of->kind == OTTL_MESSAGES);
-    if (of->form == OTTL_FORM_ATTRIBUTES)
+    if (is_of_numbers(of))
+        cursor.numbers = (struct ottl_numbers){
+            .message = *of->message, .number = of->number, .is_fixed = of->form != OTTL_FORM_INTS};
+    else if (of->form == OTTL_FORM_INDICES)
+        cursor.numbers = ottl_attribute_indices(of->tables, of->index);
+    else if (of->form == OTTL_FORM_FRAMES)
+        cursor.frames = ottl_frames(of->tables, of->index);
+    else if (of->form == OTTL_FORM_ATTRIBUTES)
         cursor.attribute = attribute_first(*of->message, of->number);
     else if (of->form == OTTL_FORM_BYTES)
         cursor.attribute = attribute_first(message_iter_bytes(of->bytes),
@@ -113,12 +131,40 @@ struct ottl_cursor ottl_cursor(const struct ottl_value *of)
     return cursor;
 }
 
+/* Of the forms that only profiles have. */
+static bool profile_next(struct ottl_cursor *cursor, struct ottl_entry *out)
+{
+    struct ottl_profile_tables *tables = cursor->of.tables;
+    uint64_t number;
+    uint32_t name;
+    struct slice value;
+    if (is_of_numbers(&cursor->of)) {
+        if (!ottl_numbers_next(&cursor->numbers, &number))
+            return false;
+        out->value = ottl_int((int64_t)number);
+        out->value.kind = cursor->of.form == OTTL_FORM_TIMES ? OTTL_TIME : OTTL_INT;
+        return true;
+    }
+    if (cursor->of.form == OTTL_FORM_INDICES) {
+        if (!ottl_table_attribute_next(tables, &cursor->numbers, &out->key, &value))
+            return false;
+        out->value = ottl_value_of_any(value);
+        return true;
+    }
+    if (!ottl_frames_next(tables, &cursor->frames, &name))
+        return false;
+    out->value = ottl_string(ottl_table_string(tables, name));
+    return true;
+}
+
 bool ottl_cursor_next(struct ottl_cursor *cursor, struct ottl_entry *out)
 {
     struct attribute *attribute = &cursor->attribute;
     *out = (struct ottl_entry){0};
     if (cursor->of.form == OTTL_FORM_SPLIT)
         return split_next(cursor, out);
+    if (cursor->of.form >= OTTL_FORM_INTS)
+        return profile_next(cursor, out);
     if (has_entries(&cursor->of)) {
         if (cursor->next == cursor->of.count)
             return false;
@@ -145,6 +191,8 @@ uint32_t ottl_value_count(const struct ottl_value *value)
     uint32_t count = 0;
     if (has_entries(value))
         return value->count;
+    if (value->form == OTTL_FORM_FRAMES)
+        return ottl_stack_depth(value->tables, value->index);
     while (ottl_cursor_next(&cursor, &entry))
         count++;
     return count;
@@ -155,6 +203,7 @@ bool ottl_map_get(const struct ottl_value *map, struct slice key, struct ottl_va
     struct ottl_cursor cursor = ottl_cursor(map);
     struct ottl_entry entry;
     struct attribute attribute;
+    struct slice value;
     assert(map->kind == OTTL_MAP);
     if (map->form == OTTL_FORM_ATTRIBUTES) {
         if (!attributes_find(*map->message, map->number, key, &attribute))
@@ -162,9 +211,27 @@ bool ottl_map_get(const struct ottl_value *map, struct slice key, struct ottl_va
         *out = ottl_value_of_any(attribute.pair.value);
         return true;
     }
+    if (map->form == OTTL_FORM_INDICES) {
+        if (!ottl_table_attribute_get(map->tables, map->index, key, &value))
+            return false;
+        *out = ottl_value_of_any(value);
+        return true;
+    }
     while (ottl_cursor_next(&cursor, &entry))
         if (slice_equal(entry.key, key)) {
             *out = entry.value;
+            return true;
+        }
+    return false;
+}
+
+/* Reads no names but the one that is wanted. */
+static bool frame_get(const struct ottl_value *list, int64_t index, struct ottl_value *out)
+{
+    struct ottl_frames frames = ottl_frames(list->tables, list->index);
+    for (uint32_t name; ottl_frames_next(list->tables, &frames, &name);)
+        if (index-- == 0) {
+            *out = ottl_string(ottl_table_string(list->tables, name));
             return true;
         }
     return false;
@@ -177,6 +244,8 @@ bool ottl_list_get(const struct ottl_value *list, int64_t index, struct ottl_val
     assert(list->kind == OTTL_LIST);
     if (index < 0)
         return false;
+    if (list->form == OTTL_FORM_FRAMES)
+        return frame_get(list, index, out);
     if (has_entries(list)) {
         if (index >= list->count)
             return false;

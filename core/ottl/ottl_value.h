@@ -15,6 +15,7 @@
 #include "core/base/text.h"
 #include "core/data/attributes.h"
 #include "core/ottl/ottl_ast.h"
+#include "core/ottl/ottl_profile_tables.h"
 
 enum ottl_kind {
     OTTL_NIL,
@@ -27,10 +28,12 @@ enum ottl_kind {
     OTTL_DURATION, /* integer: nanoseconds */
     OTTL_TRACE_ID, /* bytes; none: all zeros */
     OTTL_SPAN_ID,
+    OTTL_PROFILE_ID,
     OTTL_MAP,
     OTTL_LIST,
     OTTL_STATUS,   /* of a span: no operand of a comparison but itself */
     OTTL_MESSAGES, /* events, links: Len only */
+    OTTL_OPAQUE,   /* a message of a profile that nothing but comparisons takes */
 };
 
 enum ottl_form {
@@ -38,6 +41,11 @@ enum ottl_form {
     OTTL_FORM_ATTRIBUTES, /* MAP: the attributes of a message; MESSAGES */
     OTTL_FORM_ENTRIES,    /* MAP, LIST */
     OTTL_FORM_SPLIT,      /* LIST: the strings between separators in a text */
+    OTTL_FORM_INTS,       /* LIST: a repeated varint of a message */
+    OTTL_FORM_FIXED_INTS, /* LIST: a repeated fixed64 */
+    OTTL_FORM_TIMES,      /* LIST: a repeated fixed64, nanoseconds since 1970 */
+    OTTL_FORM_INDICES,    /* MAP: the attributes of the current profile or sample */
+    OTTL_FORM_FRAMES,     /* LIST: the names of the functions of a stack */
 };
 
 struct ottl_entry;
@@ -65,6 +73,10 @@ struct ottl_value {
             uint32_t count;
         };
         const struct ottl_split *split;
+        struct {
+            struct ottl_profile_tables *tables;
+            uint32_t index; /* of a stack, or the number of the field with the indices */
+        };
     };
 };
 
@@ -108,7 +120,11 @@ struct ottl_cursor {
     struct ottl_value of;
     size_t next;   /* index of an entry, or offset in a split text */
     bool is_ended; /* of a split text */
-    struct attribute attribute;
+    union {
+        struct attribute attribute;
+        struct ottl_numbers numbers;
+        struct ottl_frames frames;
+    };
 };
 struct ottl_cursor ottl_cursor(const struct ottl_value *of);
 /* Moves to the next entry; returns false at the end. */

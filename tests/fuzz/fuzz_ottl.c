@@ -1,7 +1,8 @@
 /*
- * Any bytes as a condition and as a statement of OTTL, which are evaluated on a span and an event;
- * and as a regular expression.
+ * Any bytes as a condition and as a statement of OTTL, which are evaluated on a span and an event,
+ * a profile and a sample; and as a regular expression.
  */
+#include "core/data/dictionary.h"
 #include "core/data/otlp.h"
 #include "core/data/wire_writer.h"
 #include "core/ottl/ottl.h"
@@ -33,8 +34,38 @@ static const uint8_t event[] = {0x12, 1, 'e', 0x1a, 8, 0x0a, 1, 'a', 0x12, 3, 0x
 static const uint8_t resource[] = {0x0a, 10, 0x0a, 8, 0x0a, 1, 'a', 0x12, 3, 0x0a, 1, 'r'};
 static const uint8_t scope_spans[] = {0x0a, 3, 0x0a, 1, 's'};
 
+/* A profile {type: "a", attributes: {a: "x"}} with a sample {stack: [a, a], link, attributes: {a:
+ * "x"}, values: [1, 2], timestamps: [1]}, and its dictionary, in a request. */
+static const uint8_t sample[] = {0x08, 1, 0x12, 1, 1, 0x18, 1, 0x22, 2, 1, 2,
+                                 0x2a, 8, 1,    0, 0, 0,    0, 0,    0, 0};
+static const uint8_t profile[] = {0x0a, 4, 0x08, 1, 0x10, 1, 0x5a, 1, 1};
+static const uint8_t profiles[] = {
+    0x12, 58,                                                        /* the dictionary */
+    0x0a, 0,  0x0a, 2,  0x20, 1,                                     /* mappings */
+    0x12, 0,  0x12, 10, 0x08, 1, 0x1a, 2, 0x08, 1, 0x1a, 2, 0x08, 1, /* locations */
+    0x1a, 0,  0x1a, 4,  0x08, 1, 0x18, 1,                            /* functions */
+    0x22, 0,  0x22, 2,  0x12, 0,                                     /* links */
+    0x2a, 0,  0x2a, 1,  'a',                                         /* strings */
+    0x32, 0,  0x32, 7,  0x08, 1, 0x12, 3, 0x0a, 1, 'x',              /* attributes */
+    0x3a, 0,  0x3a, 4,  0x0a, 2, 1,    1,                            /* stacks */
+};
+
+static void set_data(struct ottl_item *item, struct message *root, struct arena *arena)
+{
+    message_init(root, slice_of(profiles, sizeof profiles));
+    ottl_item_set_dictionary(item, dictionary_new(root, arena), arena);
+    ottl_item_set_group(item, message_iter_bytes(slice_of(resource, sizeof resource)));
+    ottl_item_set_scope_group(item, message_iter_bytes(slice_of(scope_spans, sizeof scope_spans)));
+    ottl_item_set_span(item, message_iter_bytes(slice_of(span, sizeof span)));
+    ottl_item_set_span_event(item, message_iter_bytes(slice_of(event, sizeof event)));
+    ottl_item_set_profile(item, message_iter_bytes(slice_of(profile, sizeof profile)));
+    ottl_item_set_sample(item, message_iter_bytes(slice_of(sample, sizeof sample)));
+}
+
 static void evaluate(enum ottl_context context, struct slice text)
 {
+    struct arena arena;
+    struct message root;
     struct error err;
     struct ottl_item item;
     struct ottl_program *program =
@@ -43,15 +74,14 @@ static void evaluate(enum ottl_context context, struct slice text)
         return;
     struct ottl_evaluator *evaluator = ottl_evaluator_new(program);
     ottl_item_begin(&item);
-    ottl_item_set_group(&item, message_iter_bytes(slice_of(resource, sizeof resource)));
-    ottl_item_set_scope_group(&item, message_iter_bytes(slice_of(scope_spans, sizeof scope_spans)));
-    ottl_item_set_span(&item, message_iter_bytes(slice_of(span, sizeof span)));
-    ottl_item_set_span_event(&item, message_iter_bytes(slice_of(event, sizeof event)));
+    arena_init(&arena, NULL);
+    set_data(&item, &root, &arena);
     enum ottl_result result = ottl_evaluate(evaluator, &item);
     if (ottl_evaluate(evaluator, &item) != result)
         abort();
     ottl_evaluator_free(evaluator);
     ottl_program_free(program);
+    arena_deinit(&arena);
 }
 
 /* A translated pattern must be one that PCRE2 takes, unless it is too large. */
@@ -68,6 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     evaluate(OTTL_SPAN, text);
     evaluate(OTTL_SPAN_EVENT, text);
     evaluate(OTTL_RESOURCE, text);
+    evaluate(OTTL_PROFILE, text);
+    evaluate(OTTL_PROFILE_SAMPLE, text);
     if (size <= 4096)
         compile_pattern(text);
     return 0;

@@ -17,7 +17,8 @@
 #include <assert.h>
 
 extern const struct component_type spanjoin_processor_type, resource_processor_type,
-    resource_detection_processor_type, attributes_processor_type, count_connector_type;
+    resource_detection_processor_type, attributes_processor_type, count_connector_type,
+    filter_processor_type;
 
 enum { PEAK_MORE = 2 << 20 };
 /* Memory for nodes: one for each changed resource, of which a request has at most 100,000, and one
@@ -33,7 +34,7 @@ enum { DESCRIPTION_BYTES = 48 << 20 };
 static struct fixture fixture;
 static struct fixture_place *joining[SIGNAL_OPENED_COUNT], *editing[SIGNAL_OPENED_COUNT],
     *editing_items[SIGNAL_OPENED_COUNT], *detecting[SIGNAL_OPENED_COUNT],
-    *counting[SIGNAL_OPENED_COUNT];
+    *counting[SIGNAL_OPENED_COUNT], *filtering[SIGNAL_OPENED_COUNT];
 static struct span_index *sources; /* for the numbers of sources */
 
 /* Two routes, and a destination for the rest. */
@@ -134,6 +135,11 @@ static void stage_resource_detection(enum signal signal, struct buffer *request,
 static void stage_count(enum signal signal, struct buffer *request, uint32_t items)
 {
     pass(counting[signal], request, items);
+}
+
+static void stage_filter(enum signal signal, struct buffer *request, uint32_t items)
+{
+    pass(filtering[signal], request, items);
 }
 
 /* Conditions that read what a sender can make large, for each span. */
@@ -298,6 +304,7 @@ const struct cost_stage cost_stages[] = {
     {"resource_detection", stage_resource_detection, false, NODES_BYTES},
     {"count", stage_count, false, COUNTS_BYTES},
     {"routing", stage_routing, false, NODES_BYTES},
+    {"filter", stage_filter, false, NODES_BYTES},
     {"items", stage_items, false, NODES_BYTES},
     {"attributes", stage_attributes, false, NODES_BYTES},
     {"cut_1", stage_cut_1, false, PEAK_MORE},
@@ -334,6 +341,20 @@ void cost_stages_start(void)
         "spanevents: {e: {attributes: [{key: k}]}}, "
         "profiles: {p: {attributes: [{key: plain}, {key: k, default_value: x}]}}, "
         "samples: {s: {attributes: [{key: plain}, {key: service.name, default_value: x}]}}}}";
+    /* The last ones of each drop most items. */
+    static const char filter[] =
+        "processors: {filter: {error_mode: silent, trace_conditions: ["
+        "'IsMatch(span.attributes[\"k\"], \"a.*b$\")', 'spanevent.attributes[\"k\"] == "
+        "resource.attributes[\"k\"] and spanevent.name == \"x\"', 'span.name != \"x\"'], "
+        "profile_conditions: ['IsMatch(profile.sample_type.type, \"a.*b$\")', "
+        "'IsMatch(profile.attributes[\"plain\"], \"a.*b$\")', "
+        "'IsMatch(profilesample.attributes[\"plain\"], \"a.*b$\")', "
+        "'profilesample.attributes == {\"k\": \"v\"} or StackContains(\"a.*b$\")', "
+        "'profilesample.stack.functions == [\"x\"] or profilesample.leaf.mapping == \"x\"', "
+        "'profilesample.stack.functions == profilesample.stack.functions and "
+        "profilesample.leaf.function == \"x\"', "
+        "'profilesample.link.trace_id != profilesample.link.span_id and "
+        "profilesample.stack.depth >= 0']}}";
     fixture_init(&fixture, 1);
     sources = span_index_new(&(struct span_index_options){.max_spans = 1, .window_ns = 1});
     start_routing(&routings[SIGNAL_TRACES],
@@ -350,6 +371,8 @@ void cost_stages_start(void)
                                               edit_items, name, (enum signal)signal);
         detecting[signal] = fixture_place(&fixture, &resource_detection_processor_type,
                                           "resource_detection", detect, name, (enum signal)signal);
+        filtering[signal] = fixture_place(&fixture, &filter_processor_type, "filter", filter, name,
+                                          (enum signal)signal);
         counting[signal] = fixture_place(&fixture, &count_connector_type, "count", count, name,
                                          (enum signal)signal);
     }

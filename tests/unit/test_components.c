@@ -30,6 +30,9 @@ static const struct {
     {CONFIG_RECEIVERS, "pyroscope", "{endpoint: '127.0.0.1:0'}"},
     {CONFIG_PROCESSORS, "attributes", "{actions: [{key: a, value: b, action: upsert}]}"},
     {CONFIG_PROCESSORS, "batch", ""},
+    {CONFIG_PROCESSORS, "filter",
+     "{trace_conditions: ['span.name == \"none\"'], profile_conditions: ['profile.period == 77'], "
+     "metric_conditions: ['scope.name == \"none\"'], log_conditions: ['scope.name == \"none\"']}"},
     {CONFIG_PROCESSORS, "memory_limiter", "{check_interval: 1s, limit_mib: 100}"},
     {CONFIG_PROCESSORS, "resource", "{attributes: [{key: a, value: b, action: upsert}]}"},
     {CONFIG_PROCESSORS, "resource_detection", "{refresh_interval: 1ms}"},

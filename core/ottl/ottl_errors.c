@@ -1,0 +1,49 @@
+#include "core/ottl/ottl_errors.h"
+
+#include "core/base/log.h"
+
+#include <assert.h>
+
+const char *const ottl_error_modes[] = {"ignore", "silent", "propagate", NULL};
+
+void ottl_errors_begin(struct ottl_errors *errors, const char *label)
+{
+    *errors = (struct ottl_errors){.label = label};
+}
+
+static void warn(const struct ottl_errors *errors, enum ottl_source source, const char *text,
+                 const char *error)
+{
+    if (source == OTTL_OF_CONDITION)
+        log_warn(log_component(errors->label), "failed to eval condition",
+                 LOG_TEXT("condition", text), LOG_TEXT("error", error));
+    else
+        log_warn(log_component(errors->label), "failed to execute statement",
+                 LOG_TEXT("statement", text), LOG_TEXT("error", error));
+}
+
+void ottl_errors_report(struct ottl_errors *errors, enum ottl_error_mode mode,
+                        enum ottl_source source, const char *text, const char *error)
+{
+    errors->count++;
+    if (mode == OTTL_IGNORE)
+        warn(errors, source, text, error);
+    if (mode != OTTL_PROPAGATE || errors->failed)
+        return;
+    errors->failed = true;
+    errors->failure =
+        source == OTTL_OF_CONDITION
+            ? verdict_try_later(GRPC_UNAVAILABLE, -1, "failed to eval condition: %.100s, %.100s",
+                                text, error)
+            : verdict_try_later(GRPC_UNAVAILABLE, -1, "failed to execute statement: %.100s, %.100s",
+                                text, error);
+}
+
+struct verdict ottl_errors_verdict(const struct ottl_errors *errors, bool is_acknowledged)
+{
+    struct verdict verdict = errors->failure;
+    assert(errors->failed);
+    if (is_acknowledged)
+        verdict.code = GRPC_INTERNAL;
+    return verdict;
+}

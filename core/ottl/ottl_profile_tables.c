@@ -1,0 +1,459 @@
+#include "core/ottl/ottl_profile_tables.h"
+
+#include "core/base/arena.h"
+#include "core/ottl/ottl.h"
+#include "core/ottl/ottl_regex.h"
+
+#include <assert.h>
+
+/* A frame costs about as much as so many bytes of a text; shorter texts count nothing. */
+enum { STEPS_OF_FRAME = 16, SHORT_TEXT_MAX = 128 };
+const char *const ottl_steps_error =
+    "reading the stacks and texts that samples of this request share "
+    "takes too many steps";
+
+/* Each batch has so many steps, and some more for each of its bytes. */
+enum { STEPS_MIN = 64 << 20, STEPS_PER_BYTE = 40 };
+
+void ottl_item_set_dictionary(struct ottl_item *item, struct dictionary *dictionary,
+                              struct arena *arena)
+{
+    struct ottl_profile_tables *tables = arena_zalloc(arena, sizeof *tables);
+    tables->dictionary = dictionary;
+    tables->arena = arena;
+    tables->steps = STEPS_MIN + STEPS_PER_BYTE * dictionary_request_size(dictionary);
+    item->tables = tables;
+}
+
+static bool take_steps(struct ottl_profile_tables *tables, size_t steps)
+{
+    if (steps > tables->steps) {
+        tables->ran_out = true;
+        return false;
+    }
+    tables->steps -= steps;
+    return true;
+}
+
+static struct slice charge(struct ottl_profile_tables *tables, struct slice text)
+{
+    if (text.size > SHORT_TEXT_MAX && !take_steps(tables, text.size))
+        return (struct slice){0};
+    return text;
+}
+
+struct slice ottl_table_string(struct ottl_profile_tables *tables, uint32_t index)
+{
+    return charge(tables, dictionary_string(tables->dictionary, index));
+}
+
+/* Returns a number for each entry of a table, made at the first use. */
+static void *numbers_for(struct ottl_profile_tables *tables, int table, size_t size,
+                         uint32_t *count_out)
+{
+    *count_out = dictionary_count(tables->dictionary, table);
+    return arena_array(tables->arena, (size_t)*count_out + 1, size);
+}
+
+/* ---- numbers ---- */
+
+bool ottl_numbers_next(struct ottl_numbers *numbers, uint64_t *out)
+{
+    struct message_field field;
+    while (!(numbers->is_fixed ? wire_packed_fixed64(&numbers->packed, out)
+                               : wire_packed_varint(&numbers->packed, out))) {
+        do {
+            if (!message_next(&numbers->message, &field))
+                return false;
+        } while (field.wire.number != numbers->number);
+        *out = field.wire.value;
+        if (field.wire.type != WIRE_BYTES)
+            return true;
+        numbers->packed = wire_cursor(field.wire.bytes);
+    }
+    return true;
+}
+
+/* The same for the indices of a dictionary entry, which is bytes. */
+static bool next_index(struct wire_cursor *entry, struct wire_cursor *packed, uint32_t number,
+                       uint32_t *out)
+{
+    struct wire_field field;
+    uint64_t value;
+    while (!wire_packed_varint(packed, &value)) {
+        do {
+            if (!wire_next(entry, &field))
+                return false;
+        } while (field.number != number);
+        if (field.type != WIRE_BYTES) {
+            *out = (uint32_t)field.value;
+            return true;
+        }
+        *packed = wire_cursor(field.bytes);
+    }
+    *out = (uint32_t)value;
+    return true;
+}
+
+/* ---- reading what was scanned, quickly ---- */
+
+/* Reads a number. Returns false at the end. */
+static bool take_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {
+        uint8_t byte = *(*at)++;
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            *out = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Reads a field whose tag has one byte: a number, or the payload. Returns false at the end, and for
+ * any other field. */
+static inline bool take_field(const uint8_t **at, const uint8_t *end, uint8_t *tag_out,
+                              uint64_t *value_out, struct slice *payload_out)
+{
+    if (*at >= end || **at >= 0x80)
+        return false;
+    *tag_out = *(*at)++;
+    uint64_t size = 8;
+    switch (*tag_out & 7) {
+    case WIRE_VARINT:
+        return take_varint(at, end, value_out);
+    case WIRE_BYTES:
+        if (!take_varint(at, end, &size))
+            return false;
+        break;
+    case WIRE_FIXED64:
+        break;
+    default:
+        return false;
+    }
+    if (size > (size_t)(end - *at))
+        return false;
+    *payload_out = slice_of(*at, size);
+    *at += size;
+    return true;
+}
+
+static uint32_t last_number(struct slice entry, uint32_t number)
+{
+    const uint8_t *at = entry.data, *end = at + entry.size;
+    struct slice payload;
+    uint64_t value = 0;
+    uint32_t last = 0;
+    uint8_t tag;
+    while (take_field(&at, end, &tag, &value, &payload))
+        if (tag == (number << 3 | WIRE_VARINT))
+            last = (uint32_t)value;
+    if (at == end)
+        return last;
+    struct wire_cursor cursor = wire_cursor(entry); /* there is an unusual field */
+    struct wire_field field;
+    for (last = 0; wire_next(&cursor, &field);)
+        if (field.number == number && field.type == WIRE_VARINT)
+            last = (uint32_t)field.value;
+    return last;
+}
+
+/* Finds the first line of a location. */
+static bool first_line(struct slice location, struct slice *out)
+{
+    const uint8_t *at = location.data, *end = at + location.size;
+    uint64_t value = 0;
+    uint8_t tag;
+    while (take_field(&at, end, &tag, &value, out))
+        if (tag == (LOCATION_LINES << 3 | WIRE_BYTES))
+            return true;
+    struct wire_cursor cursor = wire_cursor(location);
+    struct wire_field field;
+    if (at == end || !wire_next_bytes(&cursor, LOCATION_LINES, &field))
+        return false;
+    *out = field.bytes;
+    return true;
+}
+
+uint32_t ottl_sample_stack(const struct ottl_profile_tables *tables)
+{
+    struct message_iter sample = tables->sample;
+    struct message_field field;
+    uint32_t stack = 0;
+    if (!sample.message)
+        return last_number(
+            slice_of(sample.cursor.next, (size_t)(sample.cursor.end - sample.cursor.next)),
+            SAMPLE_STACK_INDEX);
+    while (message_next(&sample, &field))
+        if (field.wire.number == SAMPLE_STACK_INDEX && field.wire.type == WIRE_VARINT)
+            stack = (uint32_t)field.wire.value;
+    return stack;
+}
+
+/* ---- attributes ---- */
+
+struct ottl_numbers ottl_attribute_indices(const struct ottl_profile_tables *tables,
+                                           uint32_t number)
+{
+    bool is_profile = number == PROFILE_ATTRIBUTE_INDICES;
+    assert(is_profile || number == SAMPLE_ATTRIBUTE_INDICES);
+    return (struct ottl_numbers){.message = is_profile ? tables->profile : tables->sample,
+                                 .number = number};
+}
+
+/* Returns false at the end. Index 0 stands for no attribute. */
+static bool next_entry(struct ottl_profile_tables *tables, struct ottl_numbers *indices,
+                       struct key_value_and_unit *entry_out)
+{
+    uint64_t index;
+    do {
+        if (!ottl_numbers_next(indices, &index))
+            return false;
+    } while (index == 0);
+    *entry_out = dictionary_attribute(tables->dictionary, (uint32_t)index);
+    return true;
+}
+
+bool ottl_table_attribute_next(struct ottl_profile_tables *tables, struct ottl_numbers *indices,
+                               struct slice *key_out, struct slice *value_out)
+{
+    struct key_value_and_unit entry;
+    if (!next_entry(tables, indices, &entry))
+        return false;
+    *key_out = ottl_table_string(tables, entry.key);
+    *value_out = charge(tables, entry.value);
+    return true;
+}
+
+bool ottl_table_attribute_get(struct ottl_profile_tables *tables, uint32_t number, struct slice key,
+                              struct slice *value_out)
+{
+    struct ottl_numbers indices = ottl_attribute_indices(tables, number);
+    struct key_value_and_unit entry;
+    while (next_entry(tables, &indices, &entry)) {
+        struct slice text = dictionary_string(tables->dictionary, entry.key);
+        if (text.size != key.size || !slice_equal(charge(tables, text), key))
+            continue;
+        *value_out = charge(tables, entry.value);
+        return true;
+    }
+    return false;
+}
+
+/* ---- frames ---- */
+
+static struct slice entry_of(struct ottl_profile_tables *tables, int table, uint32_t index)
+{
+    return charge(tables, dictionary_entry(tables->dictionary, table, index));
+}
+
+struct ottl_frames ottl_frames(struct ottl_profile_tables *tables, uint32_t stack)
+{
+    return (struct ottl_frames){
+        .stack = wire_cursor(dictionary_entry(tables->dictionary, DICTIONARY_STACK_TABLE, stack)),
+        .packed = wire_cursor((struct slice){0})};
+}
+
+static uint32_t name_of_line(struct ottl_profile_tables *tables, struct slice line)
+{
+    uint32_t function = last_number(line, LINE_FUNCTION_INDEX);
+    return last_number(entry_of(tables, DICTIONARY_FUNCTION_TABLE, function),
+                       FUNCTION_NAME_STRINDEX);
+}
+
+bool ottl_frames_next(struct ottl_profile_tables *tables, struct ottl_frames *frames,
+                      uint32_t *name_out)
+{
+    struct wire_field line;
+    uint32_t location;
+    *name_out = 0;
+    if (!take_steps(tables, STEPS_OF_FRAME))
+        return false;
+    if (frames->in_location && wire_next_bytes(&frames->lines, LOCATION_LINES, &line)) {
+        *name_out = name_of_line(tables, line.bytes);
+        return true;
+    }
+    const uint8_t *before = frames->stack.next;
+    if (!next_index(&frames->stack, &frames->packed, STACK_LOCATION_INDICES, &location) ||
+        !take_steps(tables, (size_t)(frames->stack.next - before)))
+        return false;
+    frames->in_location = true;
+    frames->lines = wire_cursor(entry_of(tables, DICTIONARY_LOCATION_TABLE, location));
+    if (wire_next_bytes(&frames->lines, LOCATION_LINES, &line))
+        *name_out = name_of_line(tables, line.bytes);
+    return true;
+}
+
+static uint32_t count_lines(struct slice location)
+{
+    struct wire_cursor cursor = wire_cursor(location);
+    struct wire_field line;
+    uint32_t count = 0;
+    while (wire_next_bytes(&cursor, LOCATION_LINES, &line))
+        count++;
+    return count > 0 ? count : 1;
+}
+
+static uint32_t frames_of_location(struct ottl_profile_tables *tables, uint32_t location)
+{
+    if (!tables->lines)
+        tables->lines = numbers_for(tables, DICTIONARY_LOCATION_TABLE, sizeof *tables->lines,
+                                    &tables->location_count);
+    struct slice entry = dictionary_entry(tables->dictionary, DICTIONARY_LOCATION_TABLE, location);
+    if (location >= tables->location_count) /* it was added since */
+        return count_lines(entry);
+    if (tables->lines[location] == 0)
+        tables->lines[location] = 1 + count_lines(entry);
+    return tables->lines[location] - 1;
+}
+
+static uint32_t count_frames(struct ottl_profile_tables *tables, uint32_t stack)
+{
+    struct ottl_frames frames = ottl_frames(tables, stack);
+    uint64_t depth = 0;
+    for (uint32_t at; next_index(&frames.stack, &frames.packed, STACK_LOCATION_INDICES, &at);)
+        depth += frames_of_location(tables, at);
+    return depth < UINT32_MAX ? (uint32_t)depth : UINT32_MAX - 1;
+}
+
+uint32_t ottl_stack_depth(struct ottl_profile_tables *tables, uint32_t stack)
+{
+    if (!tables->depths)
+        tables->depths = numbers_for(tables, DICTIONARY_STACK_TABLE, sizeof *tables->depths,
+                                     &tables->stack_count);
+    if (stack >= tables->stack_count)
+        return count_frames(tables, stack);
+    if (tables->depths[stack] == 0)
+        tables->depths[stack] = 1 + count_frames(tables, stack);
+    return tables->depths[stack] - 1;
+}
+
+static uint32_t find_leaf(struct ottl_profile_tables *tables, uint32_t stack, enum ottl_leaf leaf)
+{
+    struct ottl_frames frames = ottl_frames(tables, stack);
+    uint32_t location;
+    if (!next_index(&frames.stack, &frames.packed, STACK_LOCATION_INDICES, &location))
+        return 0;
+    struct slice entry = entry_of(tables, DICTIONARY_LOCATION_TABLE, location), line;
+    if (leaf == OTTL_LEAF_MAPPING)
+        return last_number(
+            entry_of(tables, DICTIONARY_MAPPING_TABLE, last_number(entry, LOCATION_MAPPING_INDEX)),
+            MAPPING_FILENAME_STRINDEX);
+    if (!first_line(entry, &line))
+        return 0;
+    struct slice function =
+        entry_of(tables, DICTIONARY_FUNCTION_TABLE, last_number(line, LINE_FUNCTION_INDEX));
+    return last_number(function, leaf == OTTL_LEAF_FUNCTION ? (uint32_t)FUNCTION_NAME_STRINDEX
+                                                            : (uint32_t)FUNCTION_FILENAME_STRINDEX);
+}
+
+uint32_t ottl_stack_leaf(struct ottl_profile_tables *tables, uint32_t stack, enum ottl_leaf leaf)
+{
+    uint32_t **known = &tables->leaves[leaf];
+    if (!*known)
+        *known = numbers_for(tables, DICTIONARY_STACK_TABLE, sizeof **known, &tables->leaf_count);
+    if (stack >= tables->leaf_count)
+        return find_leaf(tables, stack, leaf);
+    if ((*known)[stack] != 0)
+        return (*known)[stack] - 1;
+    uint32_t string = find_leaf(tables, stack, leaf);
+    if (!tables->ran_out)
+        (*known)[stack] = string + 1;
+    return string;
+}
+
+/* ---- patterns ---- */
+
+enum found { UNKNOWN, NOT_FOUND, FOUND, FAILED };
+
+struct searching {
+    struct ottl_profile_tables *tables;
+    struct ottl_stack_search *search;
+    const struct ottl_regex *regex;
+    struct ottl_matcher *matcher;
+    struct error *err;
+};
+
+static void begin_search(struct ottl_profile_tables *tables, struct ottl_stack_search *search,
+                         uint64_t batch)
+{
+    if (search->batch == batch)
+        return;
+    *search = (struct ottl_stack_search){.batch = batch};
+    search->stacks = numbers_for(tables, DICTIONARY_STACK_TABLE, 1, &search->stack_count);
+    search->locations = numbers_for(tables, DICTIONARY_LOCATION_TABLE, 1, &search->location_count);
+    search->strings = numbers_for(tables, DICTIONARY_STRING_TABLE, 1, &search->string_count);
+}
+
+/* Returns where a result is kept; *unkept for an entry that was added since. */
+static uint8_t *result_of(uint8_t *results, uint32_t count, uint32_t index, uint8_t *unkept)
+{
+    *unkept = UNKNOWN;
+    return index < count ? &results[index] : unkept;
+}
+
+/* Keeps a result. Returns whether there is one. */
+static bool keep(const struct searching *s, uint8_t *result, bool ok, bool found)
+{
+    bool is_certain = ok && (found || !s->tables->ran_out);
+    *result = !is_certain ? FAILED : found ? FOUND : NOT_FOUND;
+    return is_certain;
+}
+
+/* What was too much once would be too much for each sample. */
+static bool is_kept(const struct searching *s, const uint8_t *result, bool *ok_out, bool *found_out)
+{
+    *found_out = *result == FOUND;
+    *ok_out = *result != FAILED || error_set(s->err, "%s", ottl_steps_error);
+    return *result != UNKNOWN;
+}
+
+static bool search_name(const struct searching *s, uint32_t name, bool *found_out)
+{
+    uint8_t unkept, *result = result_of(s->search->strings, s->search->string_count, name, &unkept);
+    bool ok;
+    if (is_kept(s, result, &ok, found_out))
+        return ok;
+    ok = ottl_regex_find(s->regex, s->matcher, dictionary_string(s->tables->dictionary, name),
+                         found_out, s->err);
+    return keep(s, result, ok, ok && *found_out);
+}
+
+static bool search_location(const struct searching *s, uint32_t location, bool *found_out)
+{
+    uint8_t unkept,
+        *result = result_of(s->search->locations, s->search->location_count, location, &unkept);
+    struct wire_cursor lines =
+        wire_cursor(dictionary_entry(s->tables->dictionary, DICTIONARY_LOCATION_TABLE, location));
+    struct wire_field line;
+    bool ok;
+    if (is_kept(s, result, &ok, found_out))
+        return ok;
+    while (ok && !*found_out && wire_next_bytes(&lines, LOCATION_LINES, &line))
+        ok = search_name(s, name_of_line(s->tables, line.bytes), found_out);
+    return keep(s, result, ok, *found_out);
+}
+
+static bool search_stack(const struct searching *s, uint32_t stack, bool *found_out)
+{
+    uint8_t unkept, *result = result_of(s->search->stacks, s->search->stack_count, stack, &unkept);
+    struct ottl_frames frames = ottl_frames(s->tables, stack);
+    bool ok;
+    if (is_kept(s, result, &ok, found_out))
+        return ok;
+    for (uint32_t at; ok && !*found_out &&
+                      next_index(&frames.stack, &frames.packed, STACK_LOCATION_INDICES, &at);)
+        ok = search_location(s, at, found_out);
+    return keep(s, result, ok, *found_out);
+}
+
+bool ottl_stack_contains(struct ottl_profile_tables *tables, struct ottl_stack_search *search,
+                         uint64_t batch, uint32_t stack, const struct ottl_regex *regex,
+                         struct ottl_matcher *matcher, bool *found_out, struct error *err)
+{
+    struct searching searching = {tables, search, regex, matcher, err};
+    begin_search(tables, search, batch);
+    return search_stack(&searching, stack, found_out);
+}

@@ -1,0 +1,40 @@
+/*
+ * filter_walk: removes from a batch what the conditions of a filter are true for.
+ *
+ * From the resources down: what is dropped takes all that is in it along. Afterwards, scopes and
+ * resources that are empty go, also those that came empty, as far down as the conditions look. A
+ * span stays when all its events went; a profile goes with its last sample.
+ *
+ * Owner: the node owns the walk. It borrows the plan.
+ *
+ * Thread: that of the node, or the job that works on its batch.
+ */
+#ifndef PROFCOL_PROCESSORS_FILTER_FILTER_WALK_H
+#define PROFCOL_PROCESSORS_FILTER_FILTER_WALK_H
+
+#include "processors/filter/filter_settings.h"
+
+struct filter_walk {
+    const struct filter_plan *plan;
+    const char *label;                  /* of the component, for the log */
+    struct ottl_evaluator **evaluators; /* of each condition */
+    /* Of the last batch: */
+    uint32_t *dropped; /* items (events, for conditions on those) that each condition dropped */
+    uint32_t dropped_items; /* all together, without events */
+    bool changed;           /* something was removed, even if it had no items */
+    bool has_groups;        /* a resource is left */
+    struct ottl_errors errors;
+    /* While it walks: */
+    const struct filter_pass *pass;
+    struct batch *batch;
+    struct ottl_item item;
+};
+
+/* programs: of each condition. */
+void filter_walk_init(struct filter_walk *walk, const struct filter_plan *plan, const char *label,
+                      struct ottl_program *const *programs);
+void filter_walk_deinit(struct filter_walk *walk);
+/* Filters the batch. Subtracts what it removes from batch->items. */
+void filter_walk_batch(struct filter_walk *walk, struct batch *batch);
+
+#endif
