@@ -5,8 +5,6 @@
 
 #include <assert.h>
 
-#define BIT(table) (1u << DICTIONARY_##table##_TABLE)
-
 /* The index of an entry in the merged table, valid in this round. */
 struct mapped {
     uint32_t round;
@@ -24,90 +22,6 @@ struct merge_source_table {
     uint32_t mapped_count; /* index 0 does not count */
     bool moved;            /* an entry has got another index */
     struct budget *budget;
-};
-
-/* The tables to which entries of a table refer. */
-static const uint32_t tables_of[DICTIONARY_TABLE_COUNT] = {
-    [DICTIONARY_MAPPING_TABLE] = BIT(STRING) | BIT(ATTRIBUTE),
-    [DICTIONARY_LOCATION_TABLE] = BIT(MAPPING) | BIT(FUNCTION) | BIT(ATTRIBUTE),
-    [DICTIONARY_FUNCTION_TABLE] = BIT(STRING),
-    [DICTIONARY_ATTRIBUTE_TABLE] = BIT(STRING),
-    [DICTIONARY_STACK_TABLE] = BIT(LOCATION),
-};
-
-/* All tables, each after those that it refers to. */
-static const int bottom_up[] = {
-    DICTIONARY_LINK_TABLE,    DICTIONARY_STRING_TABLE,   DICTIONARY_ATTRIBUTE_TABLE,
-    DICTIONARY_MAPPING_TABLE, DICTIONARY_FUNCTION_TABLE, DICTIONARY_LOCATION_TABLE,
-    DICTIONARY_STACK_TABLE,
-};
-enum { TABLES = sizeof bottom_up / sizeof bottom_up[0] };
-
-/* ---- rules ---- */
-
-#define INDEX(name)                                                                                \
-    {                                                                                              \
-        .tables = BIT(name), .table = DICTIONARY_##name##_TABLE                                    \
-    }
-
-static const struct merge_rule line_rules[MERGE_RULES] = {
-    [LINE_FUNCTION_INDEX] = INDEX(FUNCTION),
-};
-static const struct merge_rule value_type_rules[MERGE_RULES] = {
-    [VALUE_TYPE_TYPE_STRINDEX] = INDEX(STRING),
-    [VALUE_TYPE_UNIT_STRINDEX] = INDEX(STRING),
-};
-
-#define SAMPLE_TABLES (BIT(STACK) | BIT(ATTRIBUTE) | BIT(LINK))
-#define PROFILE_TABLES (SAMPLE_TABLES | BIT(STRING))
-
-static const struct merge_rule sample_rules[MERGE_RULES] = {
-    [SAMPLE_STACK_INDEX] = INDEX(STACK),
-    [SAMPLE_ATTRIBUTE_INDICES] = INDEX(ATTRIBUTE),
-    [SAMPLE_LINK_INDEX] = INDEX(LINK),
-};
-const struct merge_rule merge_profile_rules[MERGE_RULES] = {
-    [PROFILE_SAMPLE_TYPE] = {.tables = BIT(STRING), .rules = value_type_rules},
-    [PROFILE_SAMPLES] = {.tables = SAMPLE_TABLES, .rules = sample_rules},
-    [PROFILE_PERIOD_TYPE] = {.tables = BIT(STRING), .rules = value_type_rules},
-    [PROFILE_ATTRIBUTE_INDICES] = INDEX(ATTRIBUTE),
-};
-static const struct merge_rule scope_rules[MERGE_RULES] = {
-    [SCOPE_PROFILES_PROFILES] = {.tables = PROFILE_TABLES, .rules = merge_profile_rules},
-};
-static const struct merge_rule group_rules[MERGE_RULES] = {
-    [RESOURCE_PROFILES_SCOPE_PROFILES] = {.tables = PROFILE_TABLES, .rules = scope_rules},
-};
-
-const struct merge_rule merge_request_rules[MERGE_RULES] = {
-    [PROFILES_RESOURCE_PROFILES] = {.tables = PROFILE_TABLES, .rules = group_rules},
-};
-
-/* The rules for entries. Links and strings refer to nothing. */
-static const struct merge_rule entry_rules[DICTIONARY_TABLE_COUNT][MERGE_RULES] = {
-    [DICTIONARY_MAPPING_TABLE] =
-        {
-            [MAPPING_FILENAME_STRINDEX] = INDEX(STRING),
-            [MAPPING_ATTRIBUTE_INDICES] = INDEX(ATTRIBUTE),
-        },
-    [DICTIONARY_LOCATION_TABLE] =
-        {
-            [LOCATION_MAPPING_INDEX] = INDEX(MAPPING),
-            [LOCATION_LINES] = {.tables = BIT(FUNCTION), .rules = line_rules},
-            [LOCATION_ATTRIBUTE_INDICES] = INDEX(ATTRIBUTE),
-        },
-    [DICTIONARY_FUNCTION_TABLE] =
-        {
-            [FUNCTION_NAME_STRINDEX] = INDEX(STRING),
-            [FUNCTION_SYSTEM_NAME_STRINDEX] = INDEX(STRING),
-            [FUNCTION_FILENAME_STRINDEX] = INDEX(STRING),
-        },
-    [DICTIONARY_ATTRIBUTE_TABLE] =
-        {
-            [KEY_VALUE_AND_UNIT_KEY_STRINDEX] = INDEX(STRING),
-            [KEY_VALUE_AND_UNIT_UNIT_STRINDEX] = INDEX(STRING),
-        },
-    [DICTIONARY_STACK_TABLE] = {[STACK_LOCATION_INDICES] = INDEX(LOCATION)},
 };
 
 /* ---- looking through a dictionary ---- */
@@ -274,9 +188,9 @@ void merge_source_init(struct merge_source *source, struct merge_target *target,
             reading.same |= 1u << table;
     }
     read_dictionary(&reading, dictionary, unknown);
-    for (int i = 0; i < TABLES; i++) {
-        unsigned table = (unsigned)bottom_up[i];
-        bool keeps_mapped = reading.same >> table & 1 && (tables_of[table] & ~kept) == 0;
+    for (int i = 0; i < TABLES_BOTTOM_UP; i++) {
+        unsigned table = (unsigned)tables_bottom_up[i];
+        bool keeps_mapped = reading.same >> table & 1 && (entry_tables[table] & ~kept) == 0;
         source->tables[table] = finish_table(&reading, table, keeps_mapped);
         kept |= (uint32_t)keeps_mapped << table;
     }
@@ -339,7 +253,7 @@ static void make_entries(struct merge_source *source, int number, uint32_t first
 {
     const struct merge_entry *received = &source->tables[number]->entries[first];
     struct wire_out *made = &source->target->made[number];
-    if ((tables_of[number] & ~source->fixed) == 0) {
+    if ((entry_tables[number] & ~source->fixed) == 0) {
         memcpy(entries_out, received, count * sizeof *received);
         return;
     }
@@ -347,7 +261,7 @@ static void make_entries(struct merge_source *source, int number, uint32_t first
     wire_out_room(made, 1); /* so that there is an address even if nothing is written */
     for (uint32_t i = 0; i < count; i++) {
         size_t start = made->size;
-        merge_source_rewrite(source, entry_rules[number], received[i].payload, made);
+        merge_source_rewrite(source, entry_references[number], received[i].payload, made);
         entries_out[i] = (struct merge_entry){.payload.size = made->size - start};
     }
     const uint8_t *data = made->data;
@@ -421,8 +335,8 @@ static void map_table(struct merge_source *source, int number)
 
 void merge_source_map_all(struct merge_source *source)
 {
-    for (int i = 0; i < TABLES; i++)
-        map_table(source, bottom_up[i]);
+    for (int i = 0; i < TABLES_BOTTOM_UP; i++)
+        map_table(source, tables_bottom_up[i]);
 }
 
 /* ---- rewriting ---- */
@@ -481,19 +395,13 @@ static void rewrite_list(struct merge_source *source, int number, struct slice l
     }
 }
 
-/* Whether an index is repeated, and so keeps zeros. A single index that becomes zero is left
- * out. */
-static bool is_repeated(int table)
-{
-    return table == DICTIONARY_ATTRIBUTE_TABLE || table == DICTIONARY_LOCATION_TABLE;
-}
-
-static void rewrite_field(struct merge_source *source, const struct merge_rule *rule,
+/* A repeated index keeps its zeros; a single one that becomes zero is left out. */
+static void rewrite_field(struct merge_source *source, const struct reference_rule *rule,
                           const struct wire_field *field, struct wire_out *out)
 {
     if (rule->table != 0 && field->type == WIRE_VARINT) {
         uint32_t index = map_index(source, rule->table, field->value);
-        if (index != 0 || field->value == 0 || is_repeated(rule->table))
+        if (index != 0 || field->value == 0 || reference_is_repeated(rule->table))
             wire_out_varint(out, field->number, index);
         return;
     }
@@ -506,14 +414,14 @@ static void rewrite_field(struct merge_source *source, const struct merge_rule *
     wire_out_close(out, opened, field->number);
 }
 
-void merge_source_rewrite(struct merge_source *source, const struct merge_rule *rules,
+void merge_source_rewrite(struct merge_source *source, const struct reference_rule *rules,
                           struct slice payload, struct wire_out *out)
 {
     struct wire_cursor cursor = wire_cursor(payload);
     struct wire_field field;
     const uint8_t *copied = cursor.next;
     while (wire_next(&cursor, &field)) {
-        if (field.number >= MERGE_RULES || (rules[field.number].tables & ~source->fixed) == 0)
+        if (field.number >= REFERENCE_RULES || (rules[field.number].tables & ~source->fixed) == 0)
             continue;
         wire_out_put(out, slice_of(copied, (size_t)(field.start - copied)));
         copied = field.end;

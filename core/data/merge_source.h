@@ -16,6 +16,7 @@
 #define PROFCOL_CORE_DATA_MERGE_SOURCE_H
 
 #include "core/data/merge_tables.h"
+#include "core/data/reference_rules.h"
 #include "core/data/wire_out.h"
 
 enum { MERGE_ENTRY_BYTES = 16 };
@@ -58,20 +59,8 @@ void merge_source_map_all(struct merge_source *source);
 /* Returns the number of entries in a table of the request. */
 uint32_t merge_source_count(const struct merge_source *source, int table);
 
-/* What a field of a message contains: indices into a table, or a message with rules of its own.
- * Fields without a rule are copied. */
-struct merge_rule {
-    uint32_t tables; /* bit for each table that it refers to, directly or in nested messages; 0: no
-                        rule */
-    int table;       /* DICTIONARY_ number of the table; 0: the field is a message */
-    const struct merge_rule *rules; /* of that message */
-};
-enum { MERGE_RULES = 16 }; /* by field number */
-extern const struct merge_rule merge_request_rules[MERGE_RULES];
-extern const struct merge_rule merge_profile_rules[MERGE_RULES];
-
 /* Appends the message with its indices mapped; consecutive other fields are copied together. */
-void merge_source_rewrite(struct merge_source *source, const struct merge_rule *rules,
+void merge_source_rewrite(struct merge_source *source, const struct reference_rule *rules,
                           struct slice payload, struct wire_out *out);
 
 #endif

@@ -147,7 +147,7 @@ void profiles_merge_add(struct profiles_merge *merge, struct buffer *buffer)
         merge_source_map_all(&source);
     while (wire_next(&cursor, &field))
         if (field.number == PROFILES_RESOURCE_PROFILES)
-            merge_source_rewrite(&source, merge_request_rules, whole_field(&field),
+            merge_source_rewrite(&source, request_references, whole_field(&field),
                                  &merge->resources);
         else if (field.number != PROFILES_DICTIONARY)
             wire_out_put(&merge->resources, whole_field(&field));
@@ -370,8 +370,7 @@ static void put_later_header(struct profiles_source *source, struct slice header
     while (wire_next(&cursor, &field))
         if (field.number != PROFILE_PROFILE_ID && field.number != PROFILE_ORIGINAL_PAYLOAD &&
             field.number != PROFILE_ORIGINAL_PAYLOAD_FORMAT)
-            merge_source_rewrite(&source->dictionary, merge_profile_rules, whole_field(&field),
-                                 out);
+            merge_source_rewrite(&source->dictionary, profile_references, whole_field(&field), out);
 }
 
 static void add_header(struct profiles_source *source, int level,
@@ -381,7 +380,7 @@ static void add_header(struct profiles_source *source, int level,
     if (level != LEVEL_PROFILE)
         wire_out_put(out, message->header);
     else if (is_first)
-        merge_source_rewrite(&source->dictionary, merge_profile_rules, message->header, out);
+        merge_source_rewrite(&source->dictionary, profile_references, message->header, out);
     else
         put_later_header(source, message->header, out);
 }
@@ -399,7 +398,7 @@ static void add_message(struct profiles_source *source, int level, uint32_t inde
         if (level + 1 < LEVELS)
             add_message(source, level + 1, i, range);
         else
-            merge_source_rewrite(&source->dictionary, merge_profile_rules, source->samples[i], out);
+            merge_source_rewrite(&source->dictionary, profile_references, source->samples[i], out);
     wire_out_close(out, opened, level_fields[level]);
 }
 

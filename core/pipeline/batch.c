@@ -3,6 +3,8 @@
 #include "core/base/budget.h"
 #include "core/base/memory.h"
 #include "core/base/worker.h"
+#include "core/data/profiles_merge.h"
+#include "core/data/prune.h"
 #include "core/data/signals.h"
 #include "core/pipeline/identity.h"
 #include "core/pipeline/queue.h"
@@ -234,6 +236,36 @@ struct dictionary *batch_dictionary(struct batch *batch)
     if (!batch->dictionary)
         batch->dictionary = dictionary_new(&batch->parts[0].root, &batch->arena);
     return batch->dictionary;
+}
+
+/* Writes a profiles batch anew, with a dictionary that has only what samples and profiles refer to.
+ */
+static void write_anew(struct batch *batch)
+{
+    batch_flatten(batch);
+    struct batch_part *part = &batch->parts[0];
+    struct profiles_merge *merge = profiles_merge_new(part->buffer->budget);
+    struct profiles_source *source = profiles_source_new(merge, part->buffer);
+    assert(profiles_source_items(source) == batch->items);
+    profiles_source_add(source, 0, batch->items);
+    struct buffer *result = profiles_merge_finish(merge);
+    profiles_source_free(source);
+    profiles_merge_free(merge);
+    buffer_unref(part->buffer);
+    set_part(part, result);
+}
+
+void batch_prune(struct batch *batch)
+{
+    assert_owned(batch);
+    if (batch->signal != SIGNAL_PROFILES)
+        return;
+    assert(batch->part_count == 1);
+    enum prune_result result = dictionary_prune(&batch->parts[0].root, &batch->arena);
+    if (result != PRUNE_NOTHING)
+        batch->dictionary = NULL;
+    if (result == PRUNE_SPARSE)
+        write_anew(batch);
 }
 
 void batch_gather(struct batch *batch, struct slice_list *out)

@@ -116,6 +116,12 @@ void batch_drop(struct batch *batch, const struct verdict *verdict);
 
 /* Returns the dictionary of a profiles batch, which the batch owns. Made at the first call. */
 struct dictionary *batch_dictionary(struct batch *batch);
+/* Takes out of a profiles batch what nothing refers to any more (core/data/prune.h), and the
+ * original payloads of its profiles. Call it once before passing a batch on from which the
+ * component removed or replaced something, so that the removed text does not leave. Nothing taken
+ * from the batch, its arena or its dictionary is valid afterwards. Batches of other signals stay as
+ * they are. */
+void batch_prune(struct batch *batch);
 
 /* The encoded request as slices (valid as long as the batch is). */
 void batch_gather(struct batch *batch, struct slice_list *out);

@@ -155,9 +155,15 @@ static void print_header(struct text *out, const Dictionary *d, const Profile *p
     text_append_hex(out, slice_of(p->original_payload.data, p->original_payload.len));
 }
 
-static void print_hash(struct text *out, const char *what, const struct text *of)
+static void print_line(struct text *out, const char *what, struct slice line,
+                       enum canonical_detail detail)
 {
-    text_printf(out, "%s %016" PRIx64 "\n", what, hash_bytes(slice_of(of->data, of->size)));
+    text_append(out, what);
+    if (detail == CANONICAL_TEXT)
+        text_append_slice(out, line);
+    else
+        text_printf(out, "%016" PRIx64, hash_bytes(line));
+    text_append_char(out, '\n');
 }
 
 static void print_profile(struct text *out, const Dictionary *d, const Profile *p,
@@ -165,13 +171,14 @@ static void print_profile(struct text *out, const Dictionary *d, const Profile *
 {
     size_t outer = line->size;
     print_header(line, d, p, detail);
-    if (detail == CANONICAL_PROFILES)
-        print_hash(out, "profile", line);
-    size_t header = line->size;
+    if (detail != CANONICAL_SAMPLES)
+        print_line(out, "profile ", slice_of(line->data, line->size), detail);
+    size_t from = detail == CANONICAL_TEXT ? line->size : 0; /* a hash includes the profile */
     for (size_t i = 0; i < p->n_samples; i++) {
+        size_t start = line->size;
         print_sample(line, d, p->samples[i]);
-        print_hash(out, "sample", line);
-        line->size = header;
+        print_line(out, "sample ", slice_of(line->data + from, line->size - from), detail);
+        line->size = start;
     }
     line->size = outer;
 }

@@ -19,6 +19,7 @@ enum canonical_detail {
     CANONICAL_SAMPLES,  /* without profile_id and original_payload, because a profile may have been
                            split */
     CANONICAL_PROFILES, /* everything */
+    CANONICAL_TEXT,     /* everything, in full: the other two print a hash of each line */
 };
 
 /* Appends the content of a request. */

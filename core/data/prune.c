@@ -1,0 +1,287 @@
+#include "core/data/prune.h"
+
+#include "core/base/arena.h"
+#include "core/data/reference_rules.h"
+
+struct pruned_table {
+    uint8_t *marks;       /* a byte for each entry; 1: something refers to it */
+    uint32_t count;       /* entries */
+    uint32_t kept;        /* entries up to the last marked one */
+    const uint8_t *start; /* of the first entry's field */
+    const uint8_t *end;   /* of the last one's; other tables may lie between */
+};
+
+struct pruning {
+    struct pruned_table tables[DICTIONARY_TABLE_COUNT];
+    bool has_original; /* a profile has an original_payload */
+};
+
+/* ---- reading the tables ---- */
+
+static bool is_entry(const struct wire_field *field)
+{
+    return field->number < DICTIONARY_TABLE_COUNT && field->type == WIRE_BYTES;
+}
+
+static void find_tables(struct pruning *pruning, struct slice dictionary, struct arena *scratch)
+{
+    struct wire_cursor cursor = wire_cursor(dictionary);
+    struct wire_field field;
+    while (wire_next(&cursor, &field)) {
+        if (!is_entry(&field))
+            continue;
+        struct pruned_table *table = &pruning->tables[field.number];
+        if (table->count++ == 0)
+            table->start = field.start;
+        table->end = field.end;
+    }
+    assert(!cursor.broken); /* scanned */
+    for (int number = 1; number < DICTIONARY_TABLE_COUNT; number++) {
+        struct pruned_table *table = &pruning->tables[number];
+        table->marks = arena_array(scratch, table->count, sizeof *table->marks);
+        if (table->count > 0)
+            table->marks[0] = 1; /* the zero value */
+    }
+}
+
+/* ---- marking ---- */
+
+static void mark(struct pruning *pruning, int number, uint64_t index)
+{
+    const struct pruned_table *table = &pruning->tables[number];
+    assert(index < table->count || index == 0); /* scanned */
+    if (index > 0)
+        table->marks[index] = 1;
+}
+
+static void mark_list(struct pruning *pruning, int number, struct slice list)
+{
+    struct wire_cursor packed = wire_cursor(list);
+    for (uint64_t index; wire_packed_varint(&packed, &index);)
+        mark(pruning, number, index);
+    assert(!packed.broken);
+}
+
+/* Indices of a message that are not repeated: the last one counts, so that one that was replaced by
+ * appending another marks nothing. */
+struct single_indices {
+    uint32_t given; /* bit per field number */
+    uint64_t values[REFERENCE_RULES];
+};
+
+static void mark_singles(struct pruning *pruning, const struct reference_rule *rules,
+                         const struct single_indices *singles)
+{
+    for (uint32_t left = singles->given; left != 0; left &= left - 1) {
+        int number = __builtin_ctz(left);
+        mark(pruning, rules[number].table, singles->values[number]);
+    }
+}
+
+/* Marks what the message refers to, and the messages in it, which are of few levels. */
+static void mark_message(struct pruning *pruning, const struct reference_rule *rules,
+                         struct message_iter it)
+{
+    struct single_indices singles;
+    struct message_field field;
+    singles.given = 0;
+    while (message_next(&it, &field)) {
+        uint32_t number = field.wire.number;
+        if (number >= REFERENCE_RULES)
+            continue;
+        const struct reference_rule *rule = &rules[number];
+        if (rule->tables == 0) {
+            pruning->has_original |=
+                rules == profile_references && number == PROFILE_ORIGINAL_PAYLOAD;
+        } else if (rule->table == 0) {
+            mark_message(pruning, rule->rules, message_iter_into(&field, NULL));
+        } else if (field.wire.type == WIRE_BYTES) {
+            mark_list(pruning, rule->table, field.wire.bytes);
+        } else if (reference_is_repeated(rule->table)) {
+            mark(pruning, rule->table, field.wire.value);
+        } else {
+            singles.given |= 1u << number;
+            singles.values[number] = field.wire.value;
+        }
+    }
+    mark_singles(pruning, rules, &singles);
+}
+
+/* Marks what the marked entries of a table refer to, in tables below it. */
+static void mark_from_table(struct pruning *pruning, int number)
+{
+    const struct pruned_table *table = &pruning->tables[number];
+    struct wire_cursor cursor = {.next = table->start, .end = table->end};
+    struct wire_field field;
+    if (table->count == 0 || entry_tables[number] == 0)
+        return;
+    for (uint32_t i = 0; wire_next(&cursor, &field);)
+        if (field.number == (uint32_t)number && table->marks[i++])
+            mark_message(pruning, entry_references[number], message_iter_bytes(field.bytes));
+    assert(!cursor.broken);
+}
+
+static void mark_all(struct pruning *pruning, struct message *root)
+{
+    mark_message(pruning, request_references, message_iter(root, NULL));
+    for (int i = TABLES_BOTTOM_UP - 1; i >= 0; i--) /* an entry is marked before it is read */
+        mark_from_table(pruning, tables_bottom_up[i]);
+}
+
+/* ---- writing ---- */
+
+enum { EMPTY_FIELD_BYTES = 2 }; /* of an entry without payload: the zero value */
+
+/* Returns whether an entry is not written as it is. */
+static bool goes(const struct pruned_table *table, uint32_t index)
+{
+    return index >= table->kept || !table->marks[index];
+}
+
+struct pruned_sizes {
+    size_t size;       /* of the new dictionary */
+    size_t kept_bytes; /* of entries that something refers to */
+    size_t zero_bytes; /* of those that stay as zero values */
+    bool changes;
+};
+
+static struct pruned_sizes measure(struct pruning *pruning, struct slice dictionary)
+{
+    struct pruned_sizes sizes = {0};
+    uint32_t indices[DICTIONARY_TABLE_COUNT] = {0};
+    struct wire_cursor cursor = wire_cursor(dictionary);
+    struct wire_field field;
+    for (int number = 1; number < DICTIONARY_TABLE_COUNT; number++) {
+        struct pruned_table *table = &pruning->tables[number];
+        for (table->kept = table->count; table->kept > 0 && !table->marks[table->kept - 1];)
+            table->kept--;
+    }
+    while (wire_next(&cursor, &field)) {
+        size_t size = (size_t)(field.end - field.start);
+        if (!is_entry(&field) || !goes(&pruning->tables[field.number], indices[field.number]++)) {
+            sizes.kept_bytes += size;
+            continue;
+        }
+        bool stays = indices[field.number] <= pruning->tables[field.number].kept;
+        sizes.zero_bytes += stays ? EMPTY_FIELD_BYTES : 0;
+        sizes.changes |= !stays || size != EMPTY_FIELD_BYTES;
+    }
+    sizes.size = sizes.kept_bytes + sizes.zero_bytes;
+    return sizes;
+}
+
+static uint8_t *copy_run(uint8_t *to, const uint8_t *from, const uint8_t *end)
+{
+    size_t size = (size_t)(end - from);
+    if (size > 0)
+        memcpy(to, from, size);
+    return to + size;
+}
+
+static struct slice write_dictionary(const struct pruning *pruning, struct slice dictionary,
+                                     size_t size, struct arena *arena)
+{
+    uint32_t indices[DICTIONARY_TABLE_COUNT] = {0};
+    uint8_t *data = arena_alloc(arena, size), *to = data;
+    struct wire_cursor cursor = wire_cursor(dictionary);
+    const uint8_t *unwritten = cursor.next;
+    struct wire_field field;
+    while (wire_next(&cursor, &field)) {
+        if (!is_entry(&field))
+            continue;
+        const struct pruned_table *table = &pruning->tables[field.number];
+        uint32_t index = indices[field.number]++;
+        if (!goes(table, index))
+            continue;
+        to = copy_run(to, unwritten, field.start);
+        if (index < table->kept)
+            to = wire_write_header(to, field.number, 0);
+        unwritten = field.end;
+    }
+    to = copy_run(to, unwritten, cursor.end);
+    assert(to == data + size);
+    return slice_of(data, size);
+}
+
+/* ---- originals ---- */
+
+static void remove_original(struct message *profile, struct arena *arena)
+{
+    struct message_iter it = message_iter(profile, arena);
+    struct message_field field;
+    while (message_next(&it, &field))
+        if (field.wire.number == PROFILE_ORIGINAL_PAYLOAD ||
+            field.wire.number == PROFILE_ORIGINAL_PAYLOAD_FORMAT)
+            message_remove(&it, &field);
+}
+
+static bool has_original(const struct message_field *profile)
+{
+    struct message_iter it = message_iter_into(profile, NULL);
+    struct message_field field;
+    return message_next_bytes(&it, PROFILE_ORIGINAL_PAYLOAD, &field);
+}
+
+static void remove_originals_of_scope(struct message *scope, struct arena *arena)
+{
+    struct message_iter it = message_iter(scope, arena);
+    struct message_field field;
+    while (message_next_bytes(&it, SCOPE_PROFILES_PROFILES, &field))
+        if (has_original(&field))
+            remove_original(message_open(&it, &field), arena);
+}
+
+static void remove_originals(struct message *root, struct arena *arena)
+{
+    struct message_iter groups = message_iter(root, arena);
+    struct message_field group, scope;
+    while (message_next_bytes(&groups, PROFILES_RESOURCE_PROFILES, &group)) {
+        struct message_iter scopes = message_iter(message_open(&groups, &group), arena);
+        while (message_next_bytes(&scopes, RESOURCE_PROFILES_SCOPE_PROFILES, &scope))
+            remove_originals_of_scope(message_open(&scopes, &scope), arena);
+    }
+}
+
+/* ---- pruning ---- */
+
+/* Returns the dictionary as plain bytes, written out to scratch memory if it was changed. */
+static struct slice plain_dictionary(const struct message_field *field, struct arena *scratch)
+{
+    if (!field->node || !field->node->changed)
+        return field->wire.bytes;
+    size_t size = message_measure(field->node);
+    uint8_t *data = arena_alloc(scratch, size);
+    message_write(field->node, data);
+    return slice_of(data, size);
+}
+
+static enum prune_result prune(struct pruning *pruning, struct message *root, struct arena *arena,
+                               struct arena *scratch)
+{
+    struct message_iter it = message_iter(root, arena);
+    struct message_field field;
+    struct slice dictionary = {0};
+    bool exists = message_next_bytes(&it, PROFILES_DICTIONARY, &field);
+    if (exists)
+        dictionary = plain_dictionary(&field, scratch);
+    find_tables(pruning, dictionary, scratch);
+    mark_all(pruning, root);
+    struct pruned_sizes sizes = measure(pruning, dictionary);
+    if (sizes.changes)
+        message_replace(&it, &field, write_dictionary(pruning, dictionary, sizes.size, arena));
+    if (pruning->has_original)
+        remove_originals(root, arena);
+    if (sizes.changes && sizes.zero_bytes > sizes.kept_bytes)
+        return PRUNE_SPARSE;
+    return sizes.changes || pruning->has_original ? PRUNE_DONE : PRUNE_NOTHING;
+}
+
+enum prune_result dictionary_prune(struct message *root, struct arena *arena)
+{
+    struct pruning pruning = {0};
+    struct arena scratch;
+    arena_init(&scratch, arena->budget);
+    enum prune_result result = prune(&pruning, root, arena, &scratch);
+    arena_deinit(&scratch);
+    return result;
+}
