@@ -201,12 +201,17 @@ static void weigh_one(struct folding *folding, struct slice sample, struct sampl
     struct slice timestamps = sample_list(sample, SAMPLE_TIMESTAMPS_UNIX_NANO, scratch);
     struct wire_cursor attributes =
         wire_cursor(sample_list(sample, SAMPLE_ATTRIBUTE_INDICES, scratch));
+    struct slice others = sample_other_fields(sample, scratch);
+    int64_t value;
     fold_groups_begin_key(&folding->groups, head.stack, SHAPE_APART);
     for (uint64_t index; wire_packed_varint(&attributes, &index);)
         fold_groups_add_attribute(&folding->groups, (uint32_t)index);
-    fold_groups_keep_apart(&folding->groups, head.link,
-                           weigh_values(folding, values, timestamps.size / sizeof(uint64_t)),
-                           timestamps, sample_other_fields(sample, scratch));
+    if (timestamps.size == 0 && is_single(values, &value)) {
+        fold_groups_keep_value(&folding->groups, head.link, weighed(folding, value), others);
+        return;
+    }
+    values = weigh_values(folding, values, timestamps.size / sizeof(uint64_t));
+    fold_groups_keep_apart(&folding->groups, head.link, values, timestamps, others);
 }
 
 /* ---- a profile ---- */

@@ -57,8 +57,13 @@ static int compare_numbers(const void *a, const void *b)
 
 void fold_groups_sort_key(struct fold_groups *groups)
 {
-    qsort(groups->key + KEY_ATTRIBUTES, groups->key_count - KEY_ATTRIBUTES, sizeof *groups->key,
-          compare_numbers);
+    const uint32_t *key = groups->key;
+    uint32_t sorted = KEY_ATTRIBUTES + 1; /* most lists are, or are short */
+    while (sorted < groups->key_count && key[sorted - 1] <= key[sorted])
+        sorted++;
+    if (sorted < groups->key_count)
+        qsort(groups->key + KEY_ATTRIBUTES, groups->key_count - KEY_ATTRIBUTES, sizeof *groups->key,
+              compare_numbers);
 }
 
 static struct slice key_bytes(const struct fold_groups *groups)
@@ -71,10 +76,12 @@ static struct slice key_bytes(const struct fold_groups *groups)
 static uint32_t new_group(struct fold_groups *groups)
 {
     uint32_t number = groups->count;
+    struct fold_group *group = arena_alloc(groups->arena, sizeof *group);
+    *group =
+        (struct fold_group){.key = arena_copy(groups->arena, key_bytes(groups)), .latest = number};
     groups->items =
         arena_grow(groups->arena, groups->items, number, &groups->capacity, sizeof *groups->items);
-    groups->items[number] =
-        (struct fold_group){.key = arena_copy(groups->arena, key_bytes(groups)), .latest = number};
+    groups->items[number] = group;
     groups->count++;
     return number;
 }
@@ -87,7 +94,7 @@ static uint32_t find_group(struct fold_groups *groups, bool *is_new_out)
     struct index_probe probe = index_table_probe(&groups->by_key, (uint32_t)hash_bytes(key));
     *is_new_out = false;
     for (uint32_t i; index_table_next(&groups->by_key, &probe, &i);)
-        if (slice_equal(groups->items[i].key, key))
+        if (slice_equal(groups->items[i]->key, key))
             return i;
     *is_new_out = true;
     uint32_t number = new_group(groups);
@@ -101,23 +108,23 @@ bool fold_groups_sum(struct fold_groups *groups, int64_t value)
 {
     bool is_new;
     uint32_t first = find_group(groups, &is_new);
-    struct fold_group *latest = &groups->items[groups->items[first].latest];
+    struct fold_group *latest = groups->items[groups->items[first]->latest];
     int64_t sum;
     if (!is_new && !__builtin_add_overflow(latest->sum, value, &sum)) {
         latest->sum = sum;
         return false;
     }
     uint32_t number = is_new ? first : new_group(groups);
-    groups->items[first].latest = number;
-    groups->items[number].is_sum = true;
-    groups->items[number].sum = value;
+    groups->items[first]->latest = number;
+    groups->items[number]->is_sum = true;
+    groups->items[number]->sum = value;
     return true;
 }
 
 static void add_member(struct fold_groups *groups, uint32_t number, struct slice values,
                        struct slice timestamps)
 {
-    struct fold_group *group = &groups->items[number];
+    struct fold_group *group = groups->items[number];
     struct fold_member *member = arena_alloc(groups->arena, sizeof *member);
     *member = (struct fold_member){.values = values, .timestamps = timestamps};
     if (group->last_member)
@@ -141,8 +148,19 @@ void fold_groups_keep_apart(struct fold_groups *groups, uint32_t link, struct sl
 {
     uint32_t number = new_group(groups);
     add_member(groups, number, values, timestamps);
-    groups->items[number].link = link;
-    groups->items[number].others = others;
+    groups->items[number]->link = link;
+    groups->items[number]->others = others;
+}
+
+void fold_groups_keep_value(struct fold_groups *groups, uint32_t link, int64_t value,
+                            struct slice others)
+{
+    uint32_t number = new_group(groups); /* moves the items */
+    struct fold_group *group = groups->items[number];
+    group->link = link;
+    group->is_sum = true;
+    group->sum = value;
+    group->others = others;
 }
 
 /* ---- writing ---- */
@@ -190,7 +208,7 @@ static void measure_group(struct fold_group *group)
 
 size_t fold_groups_measure(struct fold_groups *groups, uint32_t number)
 {
-    struct fold_group *group = &groups->items[number];
+    struct fold_group *group = groups->items[number];
     assert(number < groups->count);
     measure_group(group);
     return wire_size_bytes(PROFILE_SAMPLES, group->size);
@@ -232,7 +250,7 @@ static uint8_t *write_timestamps(uint8_t *to, const struct fold_group *group)
 
 uint8_t *fold_groups_write(const struct fold_groups *groups, uint32_t number, uint8_t *to)
 {
-    const struct fold_group *group = &groups->items[number];
+    const struct fold_group *group = groups->items[number];
     size_t count, attributes = attributes_size(group);
     const uint32_t *indices = attributes_of(group, &count);
     to = wire_write_header(to, PROFILE_SAMPLES, group->size);

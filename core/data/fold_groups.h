@@ -19,7 +19,7 @@ enum fold_shape { SHAPE_SUM, SHAPE_TIMESTAMPS, SHAPE_PAIRS, SHAPE_APART };
 
 struct fold_groups {
     struct arena *arena;
-    struct fold_group *items;
+    struct fold_group **items;
     uint32_t count, capacity;
     struct index_table by_key;
     uint32_t *key; /* of the sample that is being read */
@@ -40,6 +40,9 @@ bool fold_groups_append(struct fold_groups *groups, struct slice values, struct 
 /* The same, but the sample stays apart, with a Link and other fields. */
 void fold_groups_keep_apart(struct fold_groups *groups, uint32_t link, struct slice values,
                             struct slice timestamps, struct slice others);
+/* The same with one value and no timestamps. */
+void fold_groups_keep_value(struct fold_groups *groups, uint32_t link, int64_t value,
+                            struct slice others);
 
 /* Returns the size of a group as a field of the profile. Nothing may be added afterwards. */
 size_t fold_groups_measure(struct fold_groups *groups, uint32_t number);
