@@ -79,8 +79,8 @@ static uint32_t new_group(struct fold_groups *groups)
     struct fold_group *group = arena_alloc(groups->arena, sizeof *group);
     *group =
         (struct fold_group){.key = arena_copy(groups->arena, key_bytes(groups)), .latest = number};
-    groups->items =
-        arena_grow(groups->arena, groups->items, number, &groups->capacity, sizeof *groups->items);
+    groups->items = arena_grow(groups->arena, groups->items, number, &groups->capacity,
+                               sizeof(struct fold_group *));
     groups->items[number] = group;
     groups->count++;
     return number;

@@ -148,7 +148,8 @@ static struct slice long_value(size_t size)
 {
     static char text[2048];
     memset(text, 'x', sizeof text);
-    memcpy(text, "a=", 2);
+    text[0] = 'a';
+    text[1] = '=';
     return slice_of(text, size);
 }
 
