@@ -17,10 +17,27 @@ struct span_sampling {
 
 /* ---- a span ---- */
 
+#define PRIORITY "sampling.priority"
+
+/* Whether the attribute certainly has another key: a short one of another length, a short value,
+ * and nothing else, as most have. */
+static bool has_other_key(struct slice payload)
+{
+    const uint8_t *at = payload.data;
+    if (payload.size < 4 || at[0] != (KEY_VALUE_KEY << 3 | WIRE_BYTES) ||
+        at[1] == sizeof PRIORITY - 1 || at[1] >= 0x80 || at[1] > payload.size - 4)
+        return false;
+    size_t value = 2 + (size_t)at[1];
+    return at[value] == (KEY_VALUE_VALUE << 3 | WIRE_BYTES) && at[value + 1] < 0x80 &&
+           value + 2 + at[value + 1] == payload.size;
+}
+
 static void read_attribute(struct sampled_span *span, struct slice payload)
 {
+    if (span->has_priority || has_other_key(payload))
+        return;
     struct key_value pair = key_value_read(payload);
-    if (span->has_priority || !slice_is(pair.key, "sampling.priority"))
+    if (!slice_is(pair.key, PRIORITY))
         return;
     span->has_priority = true;
     span->priority = pair.value;
