@@ -15,6 +15,7 @@ extern const struct component_type attributes_processor_type;
 extern const struct component_type batch_processor_type;
 extern const struct component_type filter_processor_type;
 extern const struct component_type memory_limiter_processor_type;
+extern const struct component_type probabilistic_sampler_processor_type;
 extern const struct component_type resource_detection_processor_type;
 extern const struct component_type resource_processor_type;
 extern const struct component_type spanjoin_processor_type;
@@ -43,6 +44,7 @@ const struct config_type *const component_types[] = {
     &batch_processor_type.config,
     &filter_processor_type.config,
     &memory_limiter_processor_type.config,
+    &probabilistic_sampler_processor_type.config,
     &resource_detection_processor_type.config,
     &resource_processor_type.config,
     &spanjoin_processor_type.config,

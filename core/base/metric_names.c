@@ -26,6 +26,11 @@ static const struct {
     {"otelcol_processor_memory_limiter_",
      {"go.opentelemetry.io/collector/processor/memorylimiterprocessor", "", ""},
      METRICS_BASIC},
+    {"otelcol_processor_probabilistic_sampler_",
+     {"github.com/open-telemetry/opentelemetry-collector-contrib/processor/"
+      "probabilisticsamplerprocessor",
+      "", ""},
+     METRICS_BASIC},
     {"otelcol_processor_",
      {"go.opentelemetry.io/collector/processor/processorhelper", "", ""},
      METRICS_BASIC},

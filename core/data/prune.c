@@ -115,8 +115,8 @@ static void mark_from_table(struct pruning *pruning, int number)
     struct wire_field field;
     if (table->count == 0 || entry_tables[number] == 0)
         return;
-    for (uint32_t i = 0; wire_next(&cursor, &field);)
-        if (field.number == (uint32_t)number && table->marks[i++])
+    for (uint32_t i = 0; wire_next_bytes(&cursor, (uint32_t)number, &field);)
+        if (table->marks[i++])
             mark_message(pruning, entry_references[number], message_iter_bytes(field.bytes));
     assert(!cursor.broken);
 }

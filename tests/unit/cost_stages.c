@@ -3,6 +3,7 @@
 #include "connectors/routing/routing_plan.h"
 #include "core/data/any_value.h"
 #include "core/data/describe.h"
+#include "core/data/fold.h"
 #include "core/data/json.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/batch_cut.h"
@@ -18,7 +19,7 @@
 
 extern const struct component_type spanjoin_processor_type, resource_processor_type,
     resource_detection_processor_type, attributes_processor_type, count_connector_type,
-    filter_processor_type;
+    filter_processor_type, probabilistic_sampler_processor_type;
 
 enum { PEAK_MORE = 2 << 20 };
 /* Memory for nodes: one for each changed resource, of which a request has at most 100,000, and one
@@ -34,7 +35,8 @@ enum { DESCRIPTION_BYTES = 48 << 20 };
 static struct fixture fixture;
 static struct fixture_place *joining[SIGNAL_OPENED_COUNT], *editing[SIGNAL_OPENED_COUNT],
     *editing_items[SIGNAL_OPENED_COUNT], *detecting[SIGNAL_OPENED_COUNT],
-    *counting[SIGNAL_OPENED_COUNT], *filtering[SIGNAL_OPENED_COUNT];
+    *counting[SIGNAL_OPENED_COUNT], *filtering[SIGNAL_OPENED_COUNT],
+    *sampling[SIGNAL_OPENED_COUNT];
 static struct span_index *sources; /* for the numbers of sources */
 
 /* Two routes, and a destination for the rest. */
@@ -140,6 +142,41 @@ static void stage_count(enum signal signal, struct buffer *request, uint32_t ite
 static void stage_filter(enum signal signal, struct buffer *request, uint32_t items)
 {
     pass(filtering[signal], request, items);
+}
+
+static void stage_sampler(enum signal signal, struct buffer *request, uint32_t items)
+{
+    pass(sampling[signal], request, items);
+}
+
+/* A component that removes every second sample. */
+static void stage_prune(enum signal signal, struct buffer *request, uint32_t count)
+{
+    struct batch *batch = batch_of(signal, request, count);
+    uint32_t i = 0;
+    for (struct items items = items_of(batch); items_next(&items);)
+        if (i++ % 2 == 0)
+            item_remove(&items);
+    batch_prune(batch);
+    end_batch(batch);
+}
+
+static enum fold_decision fold_all(void *context, const struct fold_sample *sample)
+{
+    (void)context;
+    (void)sample;
+    return FOLD_FOLD;
+}
+
+static void stage_fold(enum signal signal, struct buffer *request, uint32_t items)
+{
+    struct batch *batch = batch_of(signal, request, items);
+    struct fold_rule rule = {.decide = fold_all};
+    struct fold_result result =
+        profiles_fold(&batch->parts[0].root, batch_dictionary(batch), &batch->arena, &rule);
+    batch->items = result.combined;
+    batch_prune(batch);
+    end_batch(batch);
 }
 
 /* Conditions that read what a sender can make large, for each span. */
@@ -305,6 +342,9 @@ const struct cost_stage cost_stages[] = {
     {"count", stage_count, false, COUNTS_BYTES},
     {"routing", stage_routing, false, NODES_BYTES},
     {"filter", stage_filter, false, NODES_BYTES},
+    {"probabilistic_sampler", stage_sampler, false, NODES_BYTES},
+    {"prune", stage_prune, true, NODES_BYTES},
+    {"fold", stage_fold, true, NODES_BYTES},
     {"items", stage_items, false, NODES_BYTES},
     {"attributes", stage_attributes, false, NODES_BYTES},
     {"cut_1", stage_cut_1, false, PEAK_MORE},
@@ -355,6 +395,9 @@ void cost_stages_start(void)
         "profilesample.leaf.function == \"x\"', "
         "'profilesample.link.trace_id != profilesample.link.span_id and "
         "profilesample.stack.depth >= 0']}}";
+    static const char sample[] =
+        "processors: {probabilistic_sampler: {sampling_percentage: 50, profiles: {without_trace: "
+        "sample}}}";
     fixture_init(&fixture, 1);
     sources = span_index_new(&(struct span_index_options){.max_spans = 1, .window_ns = 1});
     start_routing(&routings[SIGNAL_TRACES],
@@ -373,6 +416,9 @@ void cost_stages_start(void)
                                           "resource_detection", detect, name, (enum signal)signal);
         filtering[signal] = fixture_place(&fixture, &filter_processor_type, "filter", filter, name,
                                           (enum signal)signal);
+        sampling[signal] =
+            fixture_place(&fixture, &probabilistic_sampler_processor_type, "probabilistic_sampler",
+                          sample, name, (enum signal)signal);
         counting[signal] = fixture_place(&fixture, &count_connector_type, "count", count, name,
                                          (enum signal)signal);
     }

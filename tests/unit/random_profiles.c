@@ -246,6 +246,10 @@ static void put_shape(struct wire_out *out)
 
 static void put_sample(struct wire_out *out, const struct random_client *client)
 {
+    struct random_client few = *client;
+    for (int table = 1; client->samples_are_alike && table < DICTIONARY_TABLE_COUNT; table++)
+        few.counts[table] = client->counts[table] < 3 ? client->counts[table] : 3;
+    client = &few;
     struct wire_out_field sample = wire_out_open(out, PROFILE_SAMPLES, 10);
     put_number(out, SAMPLE_STACK_INDEX, any_index(client, DICTIONARY_STACK_TABLE));
     put_indices(out, SAMPLE_ATTRIBUTE_INDICES, client, DICTIONARY_ATTRIBUTE_TABLE, random_below(3));

@@ -16,10 +16,11 @@
 #include "core/data/otlp.h"
 #include "core/data/wire_out.h"
 
-/* A client without tables is all zero but for the first two members. */
+/* A client without tables is all zero but for the first three members. */
 struct random_client {
-    bool texts_are_unique; /* each string and value of an attribute is "s17s", "v18v", ... */
-    bool shapes_differ;    /* samples have timestamps and values in every form */
+    bool texts_are_unique;  /* each string and value of an attribute is "s17s", "v18v", ... */
+    bool shapes_differ;     /* samples have timestamps and values in every form */
+    bool samples_are_alike; /* they refer to three entries of each table */
     struct wire_out tables[DICTIONARY_TABLE_COUNT]; /* encoded entries, concatenated */
     uint32_t counts[DICTIONARY_TABLE_COUNT];
 };

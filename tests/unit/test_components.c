@@ -35,6 +35,7 @@ static const struct {
      "metric_conditions: ['scope.name == \"none\"'], log_conditions: ['scope.name == \"none\"']}"},
     {CONFIG_PROCESSORS, "memory_limiter", "{check_interval: 1s, limit_mib: 100}"},
     {CONFIG_PROCESSORS, "resource", "{attributes: [{key: a, value: b, action: upsert}]}"},
+    {CONFIG_PROCESSORS, "probabilistic_sampler", "{sampling_percentage: 50}"},
     {CONFIG_PROCESSORS, "resource_detection", "{refresh_interval: 1ms}"},
     {CONFIG_PROCESSORS, "spanjoin", ""},
     {CONFIG_EXPORTERS, "debug", ""},

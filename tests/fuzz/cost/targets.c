@@ -121,6 +121,10 @@ static const struct target targets[] = {
     OTLP(count_profiles, "count", SIGNAL_PROFILES),
     OTLP(routing_traces, "routing", SIGNAL_TRACES),
     OTLP(routing_profiles, "routing", SIGNAL_PROFILES),
+    OTLP(sampler_traces, "probabilistic_sampler", SIGNAL_TRACES),
+    OTLP(sampler_profiles, "probabilistic_sampler", SIGNAL_PROFILES),
+    OTLP(prune_profiles, "prune", SIGNAL_PROFILES),
+    OTLP(fold_profiles, "fold", SIGNAL_PROFILES),
 };
 enum { TARGETS = sizeof targets / sizeof *targets };
 

@@ -1,0 +1,387 @@
+#include "core/data/fold.h"
+
+#include "core/base/arena.h"
+#include "core/data/fold_groups.h"
+#include "core/data/sample_fields.h"
+
+#include <math.h>
+
+/* ---- keys ---- */
+
+/* Of span and trace ids: the sources of the join (processors/spanjoin/spanjoin_settings.c), and
+ * what it can add of one span. Of time: what the join can add, and labels of pprof. */
+static const char *const folded_keys[] = {
+    "span_id",
+    "profile_id",
+    "span.id",
+    "otel.span_id",
+    "process.context.label.span_id",
+    "span id",
+    "local root span id",
+    "trace_id",
+    "otel.traceid",
+    "process.context.label.trace_id",
+    "trace.id",
+    "span.trace_id",
+    "span.parent_id",
+    "parent_span_id",
+    "span.start_time",
+    "span.end_time",
+    "span.duration",
+    "span.duration_ns",
+    "span_start_time",
+    "span_end_time",
+    "span_duration",
+    "span_duration_ns",
+    "end_timestamp_ns",
+};
+
+bool fold_takes_key(struct slice key)
+{
+    for (size_t i = 0; i < sizeof folded_keys / sizeof *folded_keys; i++)
+        if (slice_is(key, folded_keys[i]))
+            return true;
+    return false;
+}
+
+/* ---- state ---- */
+
+/* What becomes of a sample: one of these, or the number of its group and FATE_GROUP. The first
+ * sample of a group is where the group is written; the others are FATE_GOES. */
+enum { FATE_STAYS, FATE_GOES, FATE_GROUP };
+
+struct folding {
+    const struct fold_rule *rule;
+    struct dictionary *dictionary;
+    struct arena *arena; /* of the batch */
+    struct fold_result result;
+    uint8_t *takes; /* for each entry of the attribute_table; 0: not asked yet, TAKEN, STAYING */
+    uint32_t attribute_count;
+    struct arena request_scratch;
+    /* Of the profile that is being read: */
+    struct arena scratch;
+    uint32_t *fates;
+    uint32_t sample_count, fate_capacity;
+    struct fold_groups groups;
+    double carried; /* what rounding has taken away */
+};
+
+/* ---- attributes ---- */
+
+enum { TAKEN = 1, STAYING = 2 };
+
+static bool is_taken(const struct fold_rule *rule, struct slice key)
+{
+    for (size_t i = 0; i < rule->key_count; i++)
+        if (slice_equal(rule->keys[i], key))
+            return true;
+    return fold_takes_key(key);
+}
+
+/* Whether folding takes the entry away. A key is compared once for each entry. */
+static bool takes_attribute(struct folding *folding, uint32_t index)
+{
+    assert(index < folding->attribute_count); /* scanned */
+    if (folding->takes[index] == 0) {
+        uint32_t key = dictionary_attribute(folding->dictionary, index).key;
+        bool taken = is_taken(folding->rule, dictionary_string(folding->dictionary, key));
+        folding->takes[index] = taken ? TAKEN : STAYING;
+    }
+    return folding->takes[index] == TAKEN;
+}
+
+/* ---- what a rule sees ---- */
+
+static bool is_zero_id(struct slice id)
+{
+    for (size_t i = 0; i < id.size; i++)
+        if (id.data[i] != 0)
+            return false;
+    return true;
+}
+
+static struct fold_sample seen_by_rule(struct folding *folding, struct sample_head head)
+{
+    struct fold_sample sample = {.stack = head.stack};
+    if (head.link == 0)
+        return sample;
+    struct dictionary_link link = dictionary_link(folding->dictionary, head.link);
+    if (!is_zero_id(link.trace_id))
+        sample.trace_id = link.trace_id;
+    if (!is_zero_id(link.span_id))
+        sample.span_id = link.span_id;
+    return sample;
+}
+
+/* ---- folding ---- */
+
+static bool is_single(struct slice values, int64_t *value_out)
+{
+    struct wire_cursor packed = wire_cursor(values);
+    uint64_t value;
+    bool exists = wire_packed_varint(&packed, &value);
+    *value_out = exists ? (int64_t)value : 0;
+    return exists && packed.next == packed.end;
+}
+
+static enum fold_shape shape_of(struct slice values, struct slice timestamps, struct slice others,
+                                int64_t *value_out)
+{
+    bool single = is_single(values, value_out);
+    if (others.size > 0)
+        return SHAPE_APART;
+    if (timestamps.size > 0)
+        return values.size > 0 ? SHAPE_PAIRS : SHAPE_TIMESTAMPS;
+    return single ? SHAPE_SUM : SHAPE_APART;
+}
+
+/* Adds the attributes that stay to the key. */
+static void add_attributes(struct folding *folding, struct slice attributes)
+{
+    struct wire_cursor packed = wire_cursor(attributes);
+    for (uint64_t index; wire_packed_varint(&packed, &index);)
+        if (index != 0 && !takes_attribute(folding, (uint32_t)index))
+            fold_groups_add_attribute(&folding->groups, (uint32_t)index);
+    fold_groups_sort_key(&folding->groups);
+}
+
+/* Returns whether the sample begins a group. */
+static bool fold_one(struct folding *folding, struct slice sample, uint32_t stack)
+{
+    struct arena *scratch = &folding->scratch;
+    struct slice values = sample_list(sample, SAMPLE_VALUES, scratch);
+    struct slice timestamps = sample_list(sample, SAMPLE_TIMESTAMPS_UNIX_NANO, scratch);
+    struct slice others = sample_other_fields(sample, scratch);
+    int64_t value;
+    enum fold_shape shape = shape_of(values, timestamps, others, &value);
+    fold_groups_begin_key(&folding->groups, stack, shape);
+    add_attributes(folding, sample_list(sample, SAMPLE_ATTRIBUTE_INDICES, scratch));
+    if (shape == SHAPE_SUM)
+        return fold_groups_sum(&folding->groups, value);
+    if (shape != SHAPE_APART)
+        return fold_groups_append(&folding->groups, values, timestamps);
+    fold_groups_keep_apart(&folding->groups, 0, values, timestamps, others);
+    return true;
+}
+
+/* ---- weighing ---- */
+
+/* Returns the value times the weight, as an integer; a value beyond 64 bits becomes the limit. */
+static int64_t weighed(struct folding *folding, int64_t value)
+{
+    double exact = (double)value * folding->rule->weight + folding->carried;
+    double rounded = round(exact);
+    if (rounded >= 9223372036854775808.0)
+        return INT64_MAX;
+    if (rounded <= -9223372036854775808.0)
+        return INT64_MIN;
+    folding->carried = exact - rounded;
+    return (int64_t)rounded;
+}
+
+/* Writes the weighed values of a sample; without values, those of so many timestamps. */
+static struct slice weigh_values(struct folding *folding, struct slice values, size_t timestamps)
+{
+    enum { VALUE_MAX_BYTES = 10 };
+    size_t count = values.size > 0 ? values.size : timestamps; /* at least a byte for each value */
+    uint8_t *list = arena_alloc(&folding->scratch, count * VALUE_MAX_BYTES), *to = list;
+    struct wire_cursor packed = wire_cursor(values);
+    for (uint64_t value; wire_packed_varint(&packed, &value);)
+        to = wire_write_varint(to, (uint64_t)weighed(folding, (int64_t)value));
+    if (values.size == 0)
+        for (size_t i = 0; i < count; i++)
+            to = wire_write_varint(to, (uint64_t)weighed(folding, 1));
+    return slice_of(list, (size_t)(to - list));
+}
+
+static void weigh_one(struct folding *folding, struct slice sample, struct sample_head head)
+{
+    struct arena *scratch = &folding->scratch;
+    struct slice values = sample_list(sample, SAMPLE_VALUES, scratch);
+    struct slice timestamps = sample_list(sample, SAMPLE_TIMESTAMPS_UNIX_NANO, scratch);
+    struct wire_cursor attributes =
+        wire_cursor(sample_list(sample, SAMPLE_ATTRIBUTE_INDICES, scratch));
+    struct slice others = sample_other_fields(sample, scratch);
+    int64_t value;
+    fold_groups_begin_key(&folding->groups, head.stack, SHAPE_APART);
+    for (uint64_t index; wire_packed_varint(&attributes, &index);)
+        fold_groups_add_attribute(&folding->groups, (uint32_t)index);
+    if (timestamps.size == 0 && is_single(values, &value)) {
+        fold_groups_keep_value(&folding->groups, head.link, weighed(folding, value), others);
+        return;
+    }
+    values = weigh_values(folding, values, timestamps.size / sizeof(uint64_t));
+    fold_groups_keep_apart(&folding->groups, head.link, values, timestamps, others);
+}
+
+/* ---- a profile ---- */
+
+static uint32_t newest_group(const struct folding *folding)
+{
+    return FATE_GROUP + folding->groups.count - 1;
+}
+
+static uint32_t decide(struct folding *folding, struct slice sample)
+{
+    struct sample_head head = sample_head(sample);
+    struct fold_sample seen = seen_by_rule(folding, head);
+    struct fold_result *result = &folding->result;
+    switch (folding->rule->decide(folding->rule->context, &seen)) {
+    case FOLD_FOLD:
+        result->folded++;
+        if (!fold_one(folding, sample, head.stack))
+            return FATE_GOES;
+        result->combined++;
+        return newest_group(folding);
+    case FOLD_WEIGH:
+        result->kept++;
+        weigh_one(folding, sample, head);
+        return newest_group(folding);
+    case FOLD_DROP:
+        result->dropped++;
+        return FATE_GOES;
+    case FOLD_KEEP:
+        break;
+    }
+    result->kept++;
+    return FATE_STAYS;
+}
+
+/* Returns whether something in the profile changes. */
+static bool decide_all(struct folding *folding, struct slice profile)
+{
+    struct wire_cursor cursor = wire_cursor(profile);
+    struct wire_field field;
+    bool changes = false;
+    if (folding->rule->begin_profile)
+        folding->rule->begin_profile(folding->rule->context, profile);
+    while (wire_next_bytes(&cursor, PROFILE_SAMPLES, &field)) {
+        uint32_t i = folding->sample_count++;
+        folding->fates = arena_grow(&folding->scratch, folding->fates, i, &folding->fate_capacity,
+                                    sizeof *folding->fates);
+        folding->fates[i] = decide(folding, field.bytes);
+        changes |= folding->fates[i] != FATE_STAYS;
+    }
+    assert(!cursor.broken);
+    return changes;
+}
+
+/* Returns the size of the profile as it is written. */
+static size_t measure_profile(struct folding *folding, struct slice profile)
+{
+    struct wire_cursor cursor = wire_cursor(profile);
+    struct wire_field field;
+    size_t size = profile.size;
+    uint32_t i = 0;
+    while (wire_next_bytes(&cursor, PROFILE_SAMPLES, &field)) {
+        uint32_t fate = folding->fates[i++];
+        if (fate == FATE_STAYS)
+            continue;
+        size -= (size_t)(field.end - field.start);
+        if (fate >= FATE_GROUP)
+            size += fold_groups_measure(&folding->groups, fate - FATE_GROUP);
+    }
+    return size;
+}
+
+static uint8_t *copy_run(uint8_t *to, const uint8_t *from, const uint8_t *end)
+{
+    size_t size = (size_t)(end - from);
+    if (size > 0)
+        memcpy(to, from, size);
+    return to + size;
+}
+
+static struct slice write_profile(struct folding *folding, struct slice profile)
+{
+    size_t size = measure_profile(folding, profile);
+    uint8_t *data = arena_alloc(folding->arena, size), *to = data;
+    struct wire_cursor cursor = wire_cursor(profile);
+    const uint8_t *unwritten = cursor.next;
+    struct wire_field field;
+    uint32_t i = 0;
+    while (wire_next_bytes(&cursor, PROFILE_SAMPLES, &field)) {
+        uint32_t fate = folding->fates[i++];
+        if (fate == FATE_STAYS)
+            continue;
+        to = copy_run(to, unwritten, field.start);
+        if (fate >= FATE_GROUP)
+            to = fold_groups_write(&folding->groups, fate - FATE_GROUP, to);
+        unwritten = field.end;
+    }
+    to = copy_run(to, unwritten, cursor.end);
+    assert(to == data + size);
+    return slice_of(data, size);
+}
+
+/* ---- a request ---- */
+
+/* Forgets the profile that was read. */
+static void reset(struct folding *folding)
+{
+    arena_deinit(&folding->scratch);
+    folding->fates = NULL;
+    folding->sample_count = folding->fate_capacity = 0;
+    folding->groups = (struct fold_groups){.arena = &folding->scratch};
+    folding->carried = 0;
+}
+
+/* Returns the profile as plain bytes, written out if it was changed. */
+static struct slice plain_profile(struct folding *folding, const struct message_field *field)
+{
+    if (!field->node || !field->node->changed)
+        return field->wire.bytes;
+    size_t size = message_measure(field->node);
+    uint8_t *data = arena_alloc(&folding->scratch, size);
+    message_write(field->node, data);
+    return slice_of(data, size);
+}
+
+/* The iterators of a profile and of what contains it, as they are opened for a change. */
+struct fold_way {
+    struct message_iter groups, scopes, profiles;
+    struct message_field group, scope, profile;
+};
+
+static void fold_profile(struct folding *folding, struct fold_way *way)
+{
+    struct slice profile = plain_profile(folding, &way->profile);
+    uint32_t before = folding->result.kept + folding->result.combined;
+    if (decide_all(folding, profile)) {
+        message_iter_open(&way->scopes, &way->groups, &way->group);
+        message_iter_open(&way->profiles, &way->scopes, &way->scope);
+        if (folding->result.kept + folding->result.combined == before)
+            message_remove(&way->profiles, &way->profile);
+        else
+            message_replace(&way->profiles, &way->profile, write_profile(folding, profile));
+    }
+    reset(folding);
+}
+
+static void fold_all(struct folding *folding, struct message *root)
+{
+    struct fold_way way = {.groups = message_iter(root, folding->arena)};
+    while (message_next_bytes(&way.groups, PROFILES_RESOURCE_PROFILES, &way.group)) {
+        way.scopes = message_iter_into(&way.group, folding->arena);
+        while (message_next_bytes(&way.scopes, RESOURCE_PROFILES_SCOPE_PROFILES, &way.scope)) {
+            way.profiles = message_iter_into(&way.scope, folding->arena);
+            while (message_next_bytes(&way.profiles, SCOPE_PROFILES_PROFILES, &way.profile))
+                fold_profile(folding, &way);
+        }
+    }
+}
+
+struct fold_result profiles_fold(struct message *root, struct dictionary *dictionary,
+                                 struct arena *arena, const struct fold_rule *rule)
+{
+    struct folding folding = {.rule = rule, .dictionary = dictionary, .arena = arena};
+    arena_init(&folding.request_scratch, arena->budget);
+    arena_init(&folding.scratch, arena->budget);
+    folding.groups.arena = &folding.scratch;
+    folding.attribute_count = dictionary_count(dictionary, DICTIONARY_ATTRIBUTE_TABLE);
+    folding.takes =
+        arena_array(&folding.request_scratch, folding.attribute_count, sizeof *folding.takes);
+    fold_all(&folding, root);
+    arena_deinit(&folding.request_scratch);
+    return folding.result;
+}

@@ -1,0 +1,69 @@
+/*
+ * fold: takes from samples what names one span, and combines those that are equal then.
+ *
+ * A rule decides about each sample of a request. From a folded one the Link goes, and with it the
+ * attributes that name a span or a trace, or say when it ran and for how long; name, kind, status
+ * and route of the span stay. Folded samples of one profile that are equal then (stack, attributes,
+ * shape) become one: without timestamps their values are added, with timestamps the values and
+ * timestamps are appended. Totals are exact: a sum that does not fit into 64 bits begins another
+ * sample. A sample with several values and no timestamps stays apart, because OTLP does not say
+ * what they mean, and so does one with fields that profcol does not know.
+ *
+ * A profile in which nothing changes keeps its bytes; so does a kept sample, among others that
+ * change. A profile whose samples are all dropped goes, too. The dictionary keeps what samples no
+ * longer refer to: call batch_prune afterwards.
+ *
+ * Owner: the new profiles live in the arena of the batch.
+ *
+ * Thread: that of the batch.
+ */
+#ifndef PROFCOL_CORE_DATA_FOLD_H
+#define PROFCOL_CORE_DATA_FOLD_H
+
+#include "core/data/dictionary.h"
+
+enum fold_decision {
+    FOLD_KEEP, /* as it is */
+    FOLD_FOLD,
+    FOLD_DROP,
+    /* Keep it, with its values multiplied by the rule's weight. Timestamps without values gain
+     * values, because each of them counts 1. What rounding takes from a value is added to the next
+     * one of the profile. */
+    FOLD_WEIGH,
+};
+
+/* What a rule decides by. */
+struct fold_sample {
+    struct slice trace_id; /* of its Link: 16 bytes; empty: none */
+    struct slice span_id;  /* 8 bytes; empty: none */
+    uint32_t stack;        /* index in the stack_table */
+};
+
+struct fold_rule {
+    enum fold_decision (*decide)(void *context, const struct fold_sample *sample);
+    /* Called before the samples of each profile, with its bytes; may be NULL. */
+    void (*begin_profile)(void *context, struct slice profile);
+    void *context;
+    double weight; /* of FOLD_WEIGH */
+    /* Keys of attributes that folding takes away in addition to those that it knows. */
+    const struct slice *keys;
+    size_t key_count;
+};
+
+/* Numbers of samples. */
+struct fold_result {
+    uint32_t kept;   /* also those that were weighed */
+    uint32_t folded; /* became part of `combined` samples */
+    uint32_t dropped;
+    uint32_t combined;
+};
+
+/* Applies the rule to all samples of a scanned, normalised request. Returns how many samples became
+ * what; kept + combined are left. */
+struct fold_result profiles_fold(struct message *root, struct dictionary *dictionary,
+                                 struct arena *arena, const struct fold_rule *rule);
+
+/* Whether folding takes attributes with this key away, without keys of a rule. */
+bool fold_takes_key(struct slice key);
+
+#endif

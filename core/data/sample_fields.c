@@ -1,0 +1,97 @@
+#include "core/data/sample_fields.h"
+
+#include "core/base/arena.h"
+#include "core/data/otlp.h"
+#include "core/data/wire.h"
+
+#include <assert.h>
+
+static struct slice whole_field(const struct wire_field *field)
+{
+    return slice_of(field->start, (size_t)(field->end - field->start));
+}
+
+static size_t packed_size(const struct wire_field *field)
+{
+    if (field->type == WIRE_BYTES)
+        return field->bytes.size;
+    return field->type == WIRE_VARINT ? wire_size_varint(field->value) : sizeof(uint64_t);
+}
+
+static uint8_t *copy_slice(uint8_t *to, struct slice bytes)
+{
+    if (bytes.size > 0)
+        memcpy(to, bytes.data, bytes.size);
+    return to + bytes.size;
+}
+
+static uint8_t *copy_packed(uint8_t *to, const struct wire_field *field)
+{
+    if (field->type == WIRE_BYTES)
+        return copy_slice(to, field->bytes);
+    if (field->type == WIRE_VARINT)
+        return wire_write_varint(to, field->value);
+    return copy_slice(to, slice_of(field->end - sizeof(uint64_t), sizeof(uint64_t)));
+}
+
+struct slice sample_list(struct slice sample, uint32_t number, struct arena *arena)
+{
+    struct wire_cursor cursor = wire_cursor(sample);
+    struct wire_field field;
+    struct slice only = {0};
+    size_t size = 0, fields = 0;
+    bool is_packed = true;
+    while (wire_next(&cursor, &field)) {
+        if (field.number != number)
+            continue;
+        fields++;
+        size += packed_size(&field);
+        is_packed &= field.type == WIRE_BYTES;
+        only = field.type == WIRE_BYTES ? field.bytes : only;
+    }
+    if (size == 0 || (fields == 1 && is_packed))
+        return only;
+    uint8_t *list = arena_alloc(arena, size), *to = list;
+    cursor = wire_cursor(sample);
+    while (wire_next(&cursor, &field))
+        if (field.number == number)
+            to = copy_packed(to, &field);
+    assert(to == list + size);
+    return slice_of(list, size);
+}
+
+static bool is_other(const struct wire_field *field)
+{
+    return field->number == 0 || field->number > SAMPLE_TIMESTAMPS_UNIX_NANO;
+}
+
+struct slice sample_other_fields(struct slice sample, struct arena *arena)
+{
+    struct wire_cursor cursor = wire_cursor(sample);
+    struct wire_field field;
+    size_t size = 0;
+    while (wire_next(&cursor, &field))
+        size += is_other(&field) ? whole_field(&field).size : 0;
+    if (size == 0)
+        return (struct slice){0};
+    uint8_t *others = arena_alloc(arena, size), *to = others;
+    cursor = wire_cursor(sample);
+    while (wire_next(&cursor, &field))
+        if (is_other(&field))
+            to = copy_slice(to, whole_field(&field));
+    return slice_of(others, size);
+}
+
+struct sample_head sample_head(struct slice sample)
+{
+    struct wire_cursor cursor = wire_cursor(sample);
+    struct wire_field field;
+    struct sample_head head = {0};
+    while (wire_next(&cursor, &field))
+        if (field.number == SAMPLE_STACK_INDEX && field.type == WIRE_VARINT)
+            head.stack = (uint32_t)field.value;
+        else if (field.number == SAMPLE_LINK_INDEX && field.type == WIRE_VARINT)
+            head.link = (uint32_t)field.value;
+    assert(!cursor.broken); /* scanned */
+    return head;
+}

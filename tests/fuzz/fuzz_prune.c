@@ -1,0 +1,146 @@
+/*
+ * prune and fold: what a request says must stay as it is when it is pruned, and its totals when it
+ * is folded. The first byte chooses the samples that are removed first; a request follows.
+ */
+#include "core/base/budget.h"
+#include "core/base/hash.h"
+#include "core/base/worker.h"
+#include "core/data/fold.h"
+#include "core/data/normalise.h"
+#include "core/data/scan.h"
+#include "core/pipeline/items.h"
+
+/* Fuzz targets are not linked with the helpers of unit tests.
+ * NOLINTNEXTLINE(bugprone-suspicious-include) */
+#include "tests/unit/canonical_profiles.c"
+
+static struct budget budget;
+static struct worker worker;
+
+/* Reads a request like a receiver; returns NULL if it is refused. */
+static struct batch *take_in(struct slice request)
+{
+    struct scan_result scan;
+    struct error err;
+    if (!scan_profiles(request, &scan_limits_default, &scan, &err))
+        return NULL;
+    struct buffer *buffer;
+    if (normalise_needed(&scan)) {
+        buffer = normalise_profiles(request, &scan, &budget, &(bool){false});
+    } else {
+        buffer = buffer_new_charged(request.size, &budget);
+        buffer_append(buffer, request.data, request.size, SIZE_MAX / 2);
+    }
+    if (!buffer || !scan_profiles(buffer_slice(buffer), &scan_limits_default, &scan, &err)) {
+        buffer_unref(buffer);
+        return NULL;
+    }
+    return batch_new(&worker, SIGNAL_PROFILES, buffer, scan.items, NULL, NULL);
+}
+
+/* Returns the sum of all values, and of 1 for each timestamp without a value. */
+static __int128 total(const Request *r)
+{
+    __int128 sum = 0;
+    for (size_t i = 0; i < r->n_resource_profiles; i++)
+        for (size_t j = 0; j < r->resource_profiles[i]->n_scope_profiles; j++)
+            for (size_t k = 0; k < r->resource_profiles[i]->scope_profiles[j]->n_profiles; k++) {
+                const Profile *p = r->resource_profiles[i]->scope_profiles[j]->profiles[k];
+                for (size_t s = 0; s < p->n_samples; s++) {
+                    for (size_t v = 0; v < p->samples[s]->n_values; v++)
+                        sum += p->samples[s]->values[v];
+                    if (p->samples[s]->n_values == 0)
+                        sum += (__int128)p->samples[s]->n_timestamps_unix_nano;
+                }
+            }
+    return sum;
+}
+
+/* Returns what the batch says. Its bytes must pass the scan. */
+static struct text content(struct batch *batch, __int128 *total_out)
+{
+    struct slice_list list = {0};
+    struct text bytes = {0}, out = {0};
+    struct scan_result scan;
+    struct error err;
+    batch_gather(batch, &list);
+    for (size_t i = 0; i < list.count; i++)
+        text_append_slice(&bytes, list.items[i]);
+    struct slice request = slice_of(bytes.data, bytes.size);
+    bool sound = scan_profiles(request, &scan_limits_default, &scan, &err);
+    assert(sound && scan.items == batch->items);
+    canonical_profiles(request, CANONICAL_SAMPLES, &out);
+    Request *r =
+        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__unpack(
+            NULL, request.size, request.data);
+    *total_out = total(r);
+    opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__free_unpacked(
+        r, NULL);
+    text_deinit(&bytes);
+    return out;
+}
+
+static void check_prune(struct batch *batch)
+{
+    __int128 before, after;
+    struct text expected = content(batch, &before);
+    batch_prune(batch);
+    struct text got = content(batch, &after);
+    assert(strcmp(text_string(&got), text_string(&expected)) == 0 && before == after);
+    text_deinit(&got);
+    text_deinit(&expected);
+}
+
+static enum fold_decision decide(void *context, const struct fold_sample *sample)
+{
+    (void)context;
+    return sample->stack % 3 == 0 ? FOLD_KEEP : FOLD_FOLD;
+}
+
+static void check_fold(struct batch *batch)
+{
+    __int128 before, after;
+    struct fold_rule rule = {.decide = decide};
+    struct text said = content(batch, &before);
+    struct fold_result result =
+        profiles_fold(&batch->parts[0].root, batch_dictionary(batch), &batch->arena, &rule);
+    assert(result.kept + result.folded == batch->items && result.combined <= result.folded);
+    batch->items = result.kept + result.combined;
+    text_deinit(&said);
+    said = content(batch, &after);
+    assert(before == after);
+    text_deinit(&said);
+}
+
+static void remove_some(struct batch *batch, uint8_t chosen)
+{
+    struct items items = items_of(batch);
+    for (unsigned i = 0; items_next(&items); i++)
+        if (chosen >> (i & 7) & 1)
+            item_remove(&items);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static bool ready;
+    if (!ready) {
+        hash_init_with(7);
+        scan_init();
+        worker_init_manual(&worker, 0, 1000);
+        ready = true;
+    }
+    if (size == 0)
+        return 0;
+    struct batch *batch = take_in(slice_of(data + 1, size - 1));
+    if (!batch)
+        return 0;
+    remove_some(batch, data[0]);
+    check_prune(batch);
+    check_fold(batch);
+    check_prune(batch);
+    batch_free(batch);
+    assert(budget_used(&budget) == 0);
+    return 0;
+}
