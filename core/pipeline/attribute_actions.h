@@ -65,6 +65,8 @@ void attribute_editor_apply(struct attribute_editor *editor, struct message *mes
 /* Applies the actions to the current sample; returns whether that changed it. What depends on a
  * long value only is done once for each entry of the dictionary, not for each sample. */
 bool attribute_editor_apply_to_sample(struct attribute_editor *editor, struct items *items);
+/* Whether an action can remove or replace something, and not only add. */
+bool attribute_actions_take_away(const struct config_list *list);
 /* Returns the bytes of the longest value that `from_context` finds for a request. Any client
  * chooses them, and each message may gain a copy. */
 size_t attribute_actions_context_bytes(const struct config_list *list,

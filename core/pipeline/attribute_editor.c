@@ -83,6 +83,15 @@ void attribute_editor_begin(struct attribute_editor *editor, struct arena *arena
     }
 }
 
+bool attribute_actions_take_away(const struct config_list *list)
+{
+    const struct attribute_action *actions = list->items;
+    for (size_t i = 0; i < list->count; i++)
+        if (actions[i].action != ACTION_INSERT)
+            return true;
+    return false;
+}
+
 size_t attribute_actions_context_bytes(const struct config_list *list,
                                        const struct context *context)
 {

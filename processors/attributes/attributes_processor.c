@@ -99,6 +99,10 @@ static uint64_t edit_batch(struct node *node, struct batch *batch)
     while (items_next(&items))
         if (is_chosen(editing, &items))
             changes |= edit_item(editing, &items);
+    const struct attributes_settings *settings = node->component->settings;
+    if (changes && batch->signal == SIGNAL_PROFILES &&
+        attribute_actions_take_away(&settings->actions))
+        batch_prune(batch);
     return changes;
 }
 

@@ -131,7 +131,7 @@ static uint64_t filter_batch(struct node *node, struct batch *batch)
     filter_walk_batch(walk, batch);
     if (walk->changed && walk->has_groups)
         batch_prune(batch); /* what was dropped must not leave in the dictionary */
-    return 0; /* the walk says it all */
+    return 0;               /* the walk says it all */
 }
 
 static void count_dropped(const struct filter_node *filter, enum signal signal)

@@ -166,6 +166,24 @@ static void edits_samples(void **state)
     }
 }
 
+/* What was deleted or hashed is in no table of the dictionary. */
+static void deleted_texts_do_not_leave(void **state)
+{
+    (void)state;
+    char *before = samples_with(
+        STRING("topsecret", "hunter2") "," STRING("other", "kept") "," STRING("user", "alice"));
+    char *got = process(SIGNAL_PROFILES,
+                        "actions: [{key: topsecret, action: delete}, {key: user, action: hash}]",
+                        before, NULL);
+    assert_non_null(strstr(got, "kept"));
+    assert_non_null(strstr(got, "user"));
+    assert_null(strstr(got, "topsecret"));
+    assert_null(strstr(got, "hunter2"));
+    assert_null(strstr(got, "alice"));
+    free(before);
+    free(got);
+}
+
 /* ---- include and exclude ---- */
 
 /* {include or exclude, the names of the spans that are changed} */
@@ -365,6 +383,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edits_spans),
         cmocka_unit_test(edits_samples),
+        cmocka_unit_test(deleted_texts_do_not_leave),
         cmocka_unit_test(chooses_items),
         cmocka_unit_test(changes_what_it_cannot_decide),
         cmocka_unit_test(refuses_to_copy_a_large_header_often),
