@@ -1,6 +1,6 @@
 /*
- * ottl: conditions of the OpenTelemetry Transformation Language, compiled at start and evaluated
- * for resources, scopes, spans and their events, profiles and their samples.
+ * ottl: conditions and statements of the OpenTelemetry Transformation Language, compiled at start
+ * and evaluated for resources, scopes, spans and their events, profiles and their samples.
  *
  * At start, on main:
  *     program = ottl_compile_condition(OTTL_SPAN, text, OTTL_PREFIX_OPTIONAL, &err);
@@ -19,6 +19,9 @@
  * For profiles, ottl_item_set_profile and ottl_item_set_sample take the place of the spans, and
  * ottl_item_set_dictionary comes before them.
  *
+ * A statement changes the data. The item then needs a way (ottl_item_set_way), on which messages
+ * are opened when they are written; ottl_execute takes the place of ottl_evaluate.
+ *
  * What does not depend on the span or profile is computed once for each resource or scope, and what
  * does not depend on the event or sample once for each span or profile. A condition on the fields
  * and attributes of the data allocates nothing, and nothing of the data is opened.
@@ -32,6 +35,7 @@
 #ifndef PROFCOL_CORE_OTTL_OTTL_H
 #define PROFCOL_CORE_OTTL_OTTL_H
 
+#include "core/base/arena.h"
 #include "core/base/error.h"
 #include "core/data/message.h"
 
@@ -73,6 +77,9 @@ struct ottl_program *ottl_compile_condition(enum ottl_context context, struct sl
 struct ottl_program *ottl_compile_where(enum ottl_context context, struct slice text,
                                         const char *editor, enum ottl_prefix prefix,
                                         struct error *err);
+/* Compiles a statement: `set(span.name, "x") where ...`, for ottl_execute. */
+struct ottl_program *ottl_compile_statement(enum ottl_context context, struct slice text,
+                                            enum ottl_prefix prefix, struct error *err);
 void ottl_program_free(struct ottl_program *program);
 /* Finds the context that the prefixes of the paths ask for: the lowest. Returns false with err set
  * if the text is not valid, or no path names a context. is_statement: the text is an editor with
@@ -81,6 +88,23 @@ bool ottl_infer_context(struct slice text, bool is_statement, enum ottl_context 
                         struct error *err);
 
 /* ---- for each item ---- */
+
+/* The messages around an item, from the ResourceSpans (or the same of another signal) inward: an
+ * iterator for each, which is at the field below it. The iterator on level 0 is over an open
+ * message. */
+struct ottl_way {
+    struct message_iter iters[OTTL_DEPTH_COUNT];
+    struct message_field fields[OTTL_DEPTH_COUNT];
+};
+
+/* The map `cache` of one item, which lives as long as a group of statements works on it. All zero:
+ * empty. */
+struct ottl_cache {
+    struct arena arena;
+    struct slice map; /* an encoded KeyValueList */
+};
+/* Empties it. */
+void ottl_cache_clear(struct ottl_cache *cache);
 
 /* What a condition is evaluated on. */
 struct ottl_item {
@@ -97,6 +121,12 @@ struct ottl_item {
     struct message_iter sample;
     struct ottl_profile_tables *tables; /* of a profiles request; NULL: no dictionary was set */
     struct message_field fields[2];     /* those of ottl_item_set_fields */
+    /* For statements: */
+    struct ottl_way *way;     /* NULL: nothing can be written */
+    struct ottl_cache *cache; /* NULL: `cache` is empty, and cannot be written */
+    size_t room;              /* bytes of values that the batch may still gain */
+    size_t steps;             /* bytes of messages around the items that may still be searched */
+    bool is_changed;          /* a statement wrote something since this was set to false */
 };
 
 /* Begins a batch. Nothing is known of data that was seen before. */
@@ -120,12 +150,20 @@ void ottl_item_set_sample(struct ottl_item *item, struct message_iter sample);
 void ottl_item_set_fields(struct ottl_item *item, const struct message_field *fields,
                           struct arena *arena);
 
+/* Lets statements write. `way` must stay where it is, and be that of the current item whenever a
+ * statement is executed. room: bytes of values that the items of the batch may gain together
+ * (items_values_room); values of up to 64 bytes do not count. */
+void ottl_item_set_way(struct ottl_item *item, struct ottl_way *way, size_t room);
+
 struct ottl_evaluator *ottl_evaluator_new(const struct ottl_program *program);
 void ottl_evaluator_free(struct ottl_evaluator *evaluator);
 
 enum ottl_result { OTTL_NO_MATCH, OTTL_MATCH, OTTL_FAILED };
 /* Evaluates the condition on an item of the program's context. */
 enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, const struct ottl_item *item);
+/* Executes a statement: OTTL_NO_MATCH if its condition does not match, OTTL_MATCH if it was
+ * executed. A failed one may have written a part of what it says. */
+enum ottl_result ottl_execute(struct ottl_evaluator *evaluator, struct ottl_item *item);
 /* Returns why the last evaluation failed. The text may contain data of the item. */
 const char *ottl_evaluator_error(const struct ottl_evaluator *evaluator);
 

@@ -2,6 +2,7 @@
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_parser.h"
 #include "core/ottl/ottl_paths.h"
+#include "core/ottl/ottl_replace.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -270,6 +271,18 @@ static bool check_keys(struct compiler *c, const struct ottl_ast *path,
     return true;
 }
 
+/* Each item has one cache, that of its own context. */
+static bool check_cache(struct compiler *c, const struct ottl_ast *path,
+                        const struct ottl_path_row *row)
+{
+    const char *own = ottl_context_names[c->program->context];
+    return !row->is_cache || row->context == c->program->context ||
+           REFUSE(c, path->position,
+                  "access to cache must be performed using the same context, please replace "
+                  "\"%s.cache\" with \"%s.cache\"",
+                  ottl_context_names[row->context], own);
+}
+
 static struct ottl_node *compile_path(struct compiler *c, const struct ottl_ast *path)
 {
     enum ottl_context context;
@@ -278,7 +291,7 @@ static struct ottl_node *compile_path(struct compiler *c, const struct ottl_ast 
         return NULL;
     struct ottl_node *node = new_node(c, OTTL_PATH, 0);
     node->path = find_row(c, path, context, first);
-    if (!node->path || !check_keys(c, path, node->path) ||
+    if (!node->path || !check_keys(c, path, node->path) || !check_cache(c, path, node->path) ||
         !compile_keys(c, &path->segments[path->segment_count - 1].keys, node))
         return NULL;
     depend_on(node, level_of(context));
@@ -316,6 +329,37 @@ static void *fail_argument(struct compiler *c, const struct ottl_ast *call, uint
                 SLICE_ARG(call->text), index, why);
 }
 
+static void *fail_function(struct compiler *c, const struct ottl_ast *call, const char *near)
+{
+    return FAIL(c, call->position, "undefined function \"%.*s\"%s%s%s", SLICE_ARG(call->text),
+                near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+/* Whether only another context has the function. */
+static bool is_elsewhere(const struct compiler *c, const struct ottl_function *function)
+{
+    return (function->is_of_spans && c->program->context != OTTL_SPAN) ||
+           (function->searches_stacks && c->program->context != OTTL_PROFILE_SAMPLE);
+}
+
+static const struct ottl_function *find_function(struct compiler *c, const struct ottl_ast *call,
+                                                 bool is_editor)
+{
+    char name[64];
+    const struct ottl_function *function =
+        is_editor ? ottl_editor_find(call->text) : ottl_function_find(call->text);
+    snprintf(name, sizeof name, "%.*s", SLICE_ARG(call->text));
+    if (function && is_elsewhere(c, function))
+        return FAIL(c, call->position, "the context %s has no function \"%s\"",
+                    ottl_context_names[c->program->context], name);
+    if (function)
+        return function;
+    if (!is_editor && ottl_function_is_missing(call->text))
+        return FAIL(c, call->position, "the function %s is not supported yet", name);
+    return fail_function(c, call,
+                         is_editor ? ottl_editor_suggest(name) : ottl_function_suggest(name));
+}
+
 /* A list that is written as such, so that the function can evaluate its items one by one. */
 static struct ottl_node *compile_list_argument(struct compiler *c, const struct ottl_ast *call,
                                                uint32_t index)
@@ -337,8 +381,29 @@ static struct ottl_node *compile_literal(struct compiler *c, const struct ottl_a
     return ast->kind == kind ? compile(c, ast) : fail_argument(c, call, index, why);
 }
 
+static bool is_pattern(enum ottl_parameter_kind kind)
+{
+    return kind == OTTL_PARAMETER_PATTERN || kind == OTTL_PARAMETER_CAPTURES ||
+           kind == OTTL_PARAMETER_GLOB;
+}
+
+static struct ottl_regex *new_regex(struct slice pattern, enum ottl_parameter_kind kind,
+                                    struct error *err)
+{
+    struct text translated = {0};
+    if (kind == OTTL_PARAMETER_PATTERN)
+        return ottl_regex_new(pattern, err);
+    if (kind == OTTL_PARAMETER_CAPTURES)
+        return ottl_regex_new_capturing(pattern, err);
+    ottl_glob_translate(pattern, &translated);
+    struct ottl_regex *regex =
+        ottl_regex_new(slice_of(text_string(&translated), translated.size), err);
+    text_deinit(&translated);
+    return regex;
+}
+
 static bool compile_pattern(struct compiler *c, const struct ottl_ast *call, uint32_t index,
-                            struct ottl_node *node)
+                            enum ottl_parameter_kind kind, struct ottl_node *node)
 {
     const struct ottl_ast *pattern = call->parts[index].value;
     struct ottl_program *program = c->program;
@@ -348,7 +413,7 @@ static bool compile_pattern(struct compiler *c, const struct ottl_ast *call, uin
         return false;
     if (text->code != OTTL_CONSTANT || text->constant.kind != OTTL_STRING)
         return fail_argument(c, call, index, "a pattern must be a literal string") != NULL;
-    node->regex = ottl_regex_new(text->constant.bytes, &why);
+    node->regex = new_regex(text->constant.bytes, kind, &why);
     if (!node->regex)
         return REFUSE(
             c, pattern->position,
@@ -373,6 +438,46 @@ static bool check_constant(struct compiler *c, const struct ottl_ast *call, uint
     return fail_argument(c, call, index, why) != NULL;
 }
 
+/* A path that can be written. */
+static struct ottl_node *compile_target(struct compiler *c, const struct ottl_ast *call,
+                                        uint32_t index)
+{
+    const struct ottl_ast *path = call->parts[index].value;
+    if (path->kind != OTTL_AST_PATH)
+        return fail_argument(c, call, index, "must be a path");
+    struct ottl_node *node = compile_path(c, path);
+    bool has_keys = node && node->key_count > 0;
+    if (node && !node->path->is_map &&
+        (!node->path->write || (has_keys && node->path->indexing == OTTL_MAP_INDEXED)))
+        return fail_argument(c, call, index, "this path can only be read");
+    return node;
+}
+
+/* A function that is called on a text of the editor's own. */
+static struct ottl_node *compile_function_argument(struct compiler *c, const struct ottl_ast *call,
+                                                   uint32_t index)
+{
+    const struct ottl_ast *name = call->parts[index].value;
+    if (name->kind != OTTL_AST_ENUM && name->kind != OTTL_AST_FUNCTION_NAME)
+        return fail_argument(c, call, index, "must be the name of a function, as SHA256");
+    const struct ottl_function *function = find_function(c, name, false);
+    if (!function)
+        return NULL;
+    uint32_t count = count_parameters(function);
+    for (uint32_t i = 0; i < count; i++)
+        if (is_pattern(function->parameters[i].kind) ||
+            function->parameters[i].is_optional != (i > 0))
+            return fail_argument(c, call, index, "the function must take one argument");
+    if (count == 0 || function->parameters[0].kind == OTTL_PARAMETER_LIST)
+        return fail_argument(c, call, index, "the function must take one text");
+    struct ottl_node *node = new_node(c, OTTL_CALL, count);
+    node->function = function;
+    node->operands[0] = new_node(c, OTTL_INPUT, 0);
+    depend_on(node->operands[0], OTTL_LEVEL_LOWEST);
+    depend_on_all(node);
+    return node;
+}
+
 static struct ottl_node *compile_argument(struct compiler *c, const struct ottl_ast *call,
                                           uint32_t index, const struct ottl_parameter *parameter)
 {
@@ -383,6 +488,12 @@ static struct ottl_node *compile_argument(struct compiler *c, const struct ottl_
         return compile_literal(c, call, index, OTTL_AST_BOOL, "must be a bool");
     case OTTL_PARAMETER_LITERAL_STRING:
         return compile_literal(c, call, index, OTTL_AST_STRING, "must be a string");
+    case OTTL_PARAMETER_LITERAL_INT:
+        return compile_literal(c, call, index, OTTL_AST_INT, "must be an int");
+    case OTTL_PARAMETER_PATH:
+        return compile_target(c, call, index);
+    case OTTL_PARAMETER_FUNCTION:
+        return compile_function_argument(c, call, index);
     default:
         break;
     }
@@ -444,8 +555,8 @@ static bool compile_arguments(struct compiler *c, const struct ottl_ast *call,
         if (at == UINT32_MAX)
             return false;
         const struct ottl_parameter *parameter = &function->parameters[at];
-        if (parameter->kind == OTTL_PARAMETER_PATTERN) {
-            if (!node->regex && !compile_pattern(c, call, i, node))
+        if (is_pattern(parameter->kind)) {
+            if (!node->regex && !compile_pattern(c, call, i, parameter->kind, node))
                 return false;
         } else if (!(node->operands[at] = compile_argument(c, call, i, parameter))) {
             return false;
@@ -460,32 +571,13 @@ static bool check_given(struct compiler *c, const struct ottl_ast *call,
 {
     const struct ottl_parameter *parameters = node->function->parameters;
     for (uint32_t i = 0; i < node->operand_count; i++) {
-        bool is_given = parameters[i].kind == OTTL_PARAMETER_PATTERN ? node->regex != NULL
-                                                                     : node->operands[i] != NULL;
+        bool is_given =
+            is_pattern(parameters[i].kind) ? node->regex != NULL : node->operands[i] != NULL;
         if (!is_given && !parameters[i].is_optional)
             return REFUSE(c, call->position, "argument \"%s\" of %s is missing", parameters[i].name,
                           node->function->name);
     }
     return true;
-}
-
-static const struct ottl_function *find_function(struct compiler *c, const struct ottl_ast *call)
-{
-    char name[64];
-    const struct ottl_function *function = ottl_function_find(call->text);
-    snprintf(name, sizeof name, "%.*s", SLICE_ARG(call->text));
-    if (!function && ottl_function_is_missing(call->text))
-        return FAIL(c, call->position, "the function %s is not supported yet", name);
-    if (!function) {
-        const char *near = ottl_function_suggest(name);
-        return FAIL(c, call->position, "undefined function \"%s\"%s%s%s", name,
-                    near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-    }
-    if ((function->is_of_spans && c->program->context != OTTL_SPAN) ||
-        (function->searches_stacks && c->program->context != OTTL_PROFILE_SAMPLE))
-        return FAIL(c, call->position, "the context %s has no function \"%s\"",
-                    ottl_context_names[c->program->context], name);
-    return function;
 }
 
 static bool check_literal(struct compiler *c, const struct ottl_ast *call,
@@ -499,9 +591,11 @@ static bool check_literal(struct compiler *c, const struct ottl_ast *call,
     return fail_argument(c, call, 0, why.text) != NULL;
 }
 
-static struct ottl_node *compile_call(struct compiler *c, const struct ottl_ast *call)
+static struct ottl_node *compile_unfolded(struct compiler *c, const struct ottl_ast *call,
+                                          bool is_editor)
 {
-    const struct ottl_function *function = find_function(c, call);
+    struct error why;
+    const struct ottl_function *function = find_function(c, call, is_editor);
     if (!function || !check_count(c, call, function))
         return NULL;
     struct ottl_node *node = new_node(c, OTTL_CALL, count_parameters(function));
@@ -512,7 +606,15 @@ static struct ottl_node *compile_call(struct compiler *c, const struct ottl_ast 
     if (!compile_arguments(c, call, node) || !check_given(c, call, node) ||
         !check_literal(c, call, node) || !compile_keys(c, &call->keys, node))
         return NULL;
-    return fold(c, node);
+    if (function->check && !function->check(node, &why))
+        return FAIL(c, call->position, "couldn't create function: %s", why.text);
+    return node;
+}
+
+static struct ottl_node *compile_call(struct compiler *c, const struct ottl_ast *call)
+{
+    struct ottl_node *node = compile_unfolded(c, call, false);
+    return node ? fold(c, node) : NULL;
 }
 
 /* ---- operators ---- */
@@ -671,54 +773,77 @@ static bool check_editor(const struct ottl_statement *statement, struct slice te
                          editor, call->part_count);
 }
 
-static bool compile_program(struct compiler *c, const char *editor)
+/* What a text is, and what its editor must be. */
+enum form { FORM_CONDITION, FORM_WHERE, FORM_STATEMENT };
+
+static bool compile_parsed(struct compiler *c, const struct ottl_statement *statement,
+                           enum form form)
+{
+    struct ottl_program *program = c->program;
+    program->root = statement->condition ? compile_condition(c, statement->condition)
+                                         : constant(c, ottl_bool(true));
+    if (!program->root)
+        return false;
+    if (form == FORM_STATEMENT && !(program->editor = compile_unfolded(c, statement->editor, true)))
+        return false;
+    /* A condition on resources or scopes may be asked for each item in them. */
+    enum ottl_level level = level_of(program->context);
+    level = level < OTTL_LEVEL_ITEM ? OTTL_LEVEL_ITEM : level;
+    assign_slots(program, program->root, level);
+    for (uint32_t i = 0; program->editor && i < program->editor->operand_count; i++)
+        if (program->editor->operands[i])
+            assign_slots(program, program->editor->operands[i], level);
+    return true;
+}
+
+static bool compile_program(struct compiler *c, enum form form, const char *editor)
 {
     struct arena parsed;
     struct ottl_statement statement;
     arena_init(&parsed, NULL);
-    bool ok = editor ? ottl_parse_statement(c->text, &parsed, &statement, c->err) &&
-                           check_editor(&statement, c->text, editor, c->err)
-                     : ottl_parse_condition(c->text, &parsed, &statement, c->err);
-    if (ok)
-        c->program->root = statement.condition ? compile_condition(c, statement.condition)
-                                               : constant(c, ottl_bool(true));
+    bool ok = form == FORM_CONDITION
+                  ? ottl_parse_condition(c->text, &parsed, &statement, c->err)
+                  : ottl_parse_statement(c->text, &parsed, &statement, c->err) &&
+                        (!editor || check_editor(&statement, c->text, editor, c->err));
+    ok = ok && compile_parsed(c, &statement, form);
     arena_deinit(&parsed);
-    if (!ok || !c->program->root)
-        return false;
-    /* A condition on resources or scopes may be asked for each item in them. */
-    enum ottl_level level = level_of(c->program->context);
-    assign_slots(c->program, c->program->root, level < OTTL_LEVEL_ITEM ? OTTL_LEVEL_ITEM : level);
-    return true;
+    return ok;
 }
 
 static struct ottl_program *new_program(enum ottl_context context, struct slice text,
-                                        const char *editor, enum ottl_prefix prefix,
+                                        enum form form, const char *editor, enum ottl_prefix prefix,
                                         struct error *err)
 {
     struct ottl_program *program = memory_zalloc(sizeof *program);
     struct compiler c = {.text = text, .prefix = prefix, .program = program, .err = err};
     arena_init(&program->arena, NULL);
     program->context = context;
-    if (compile_program(&c, editor))
+    if (compile_program(&c, form, editor))
         return program;
     ottl_program_free(program);
-    error_prefix(err, "unable to parse OTTL %s \"%.*s%s\"", editor ? "statement" : "condition",
-                 (int)text_utf8_cut(text, 300), (const char *)text.data,
-                 text.size > 300 ? "..." : "");
+    error_prefix(err, "unable to parse OTTL %s \"%.*s%s\"",
+                 form == FORM_CONDITION ? "condition" : "statement", (int)text_utf8_cut(text, 300),
+                 (const char *)text.data, text.size > 300 ? "..." : "");
     return NULL;
+}
+
+struct ottl_program *ottl_compile_statement(enum ottl_context context, struct slice text,
+                                            enum ottl_prefix prefix, struct error *err)
+{
+    return new_program(context, text, FORM_STATEMENT, NULL, prefix, err);
 }
 
 struct ottl_program *ottl_compile_condition(enum ottl_context context, struct slice text,
                                             enum ottl_prefix prefix, struct error *err)
 {
-    return new_program(context, text, NULL, prefix, err);
+    return new_program(context, text, FORM_CONDITION, NULL, prefix, err);
 }
 
 struct ottl_program *ottl_compile_where(enum ottl_context context, struct slice text,
                                         const char *editor, enum ottl_prefix prefix,
                                         struct error *err)
 {
-    return new_program(context, text, editor, prefix, err);
+    return new_program(context, text, FORM_WHERE, editor, prefix, err);
 }
 
 void ottl_program_free(struct ottl_program *program)
@@ -761,6 +886,8 @@ bool ottl_infer_context(struct slice text, bool is_statement, enum ottl_context 
                            : ottl_parse_condition(text, &arena, &statement, err);
     if (ok && statement.condition)
         infer(statement.condition, out, &found);
+    if (ok && statement.editor)
+        infer(statement.editor, out, &found);
     if (ok && !found)
         error_set(err, "unable to infer context from the paths: none begins with \"resource\", "
                        "\"scope\", \"span\", \"spanevent\", \"profile\" or \"profilesample\"");

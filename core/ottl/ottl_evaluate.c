@@ -2,8 +2,10 @@
 
 #include "core/base/memory.h"
 #include "core/ottl/ottl_functions.h"
+#include "core/ottl/ottl_map_edit.h"
 #include "core/ottl/ottl_paths.h"
 #include "core/ottl/ottl_profile_tables.h"
+#include "core/ottl/ottl_trace_state.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -34,6 +36,10 @@ struct ottl_evaluation {
     struct ottl_matcher *matcher;
     struct scratch scratch[OTTL_LEVEL_COUNT]; /* for results of each level */
     enum ottl_level level;                    /* of the result that is computed */
+    struct ottl_value input;
+    struct ottl_item *target; /* of a statement */
+    struct wire_writer writer;
+    struct ottl_edit edit;
     struct error error;
 };
 
@@ -131,6 +137,21 @@ void ottl_item_set_fields(struct ottl_item *item, const struct message_field *fi
     item->fields[1] = fields[1];
 }
 
+void ottl_item_set_way(struct ottl_item *item, struct ottl_way *way, size_t room)
+{
+    enum { STEPS_PER_BYTE = 16, SPARE_STEPS = 16 << 20 };
+    item->way = way;
+    item->room = room;
+    item->steps = SPARE_STEPS + STEPS_PER_BYTE * room;
+}
+
+void ottl_cache_clear(struct ottl_cache *cache)
+{
+    cache->map = (struct slice){0};
+    if (cache->arena.blocks)
+        arena_deinit(&cache->arena);
+}
+
 /* ---- scratch memory ---- */
 
 static void scratch_clear(struct scratch *scratch)
@@ -177,6 +198,28 @@ struct ottl_matcher *ottl_evaluation_matcher(struct ottl_evaluation *evaluation)
     if (!evaluation->matcher)
         evaluation->matcher = ottl_matcher_new();
     return evaluation->matcher;
+}
+
+struct ottl_value *ottl_evaluation_input(struct ottl_evaluation *evaluation)
+{
+    return &evaluation->input;
+}
+
+struct ottl_item *ottl_evaluation_target(struct ottl_evaluation *evaluation)
+{
+    assert(evaluation->target);
+    return evaluation->target;
+}
+
+struct wire_writer *ottl_evaluation_writer(struct ottl_evaluation *evaluation)
+{
+    wire_writer_clear(&evaluation->writer);
+    return &evaluation->writer;
+}
+
+struct ottl_edit *ottl_evaluation_edit(struct ottl_evaluation *evaluation)
+{
+    return &evaluation->edit;
 }
 
 /* ---- keys ---- */
@@ -389,6 +432,9 @@ static bool evaluate(struct ottl_evaluation *evaluation, const struct ottl_node 
         return evaluate_joined(evaluation, node, node->code == OTTL_OR, out);
     case OTTL_TRUTH:
         return evaluate_truth(evaluation, node, out);
+    case OTTL_INPUT:
+        *out = evaluation->input;
+        return true;
     case OTTL_NOT:
         break;
     }
@@ -405,6 +451,11 @@ static struct ottl_evaluator *evaluator_of(struct ottl_evaluation *evaluation)
 {
     return (struct ottl_evaluator *)((char *)evaluation -
                                      offsetof(struct ottl_evaluator, evaluation));
+}
+
+unsigned ottl_evaluation_depth(struct ottl_evaluation *evaluation)
+{
+    return ottl_context_depth(evaluator_of(evaluation)->program->context);
 }
 
 struct ottl_stack_search *ottl_evaluation_search(struct ottl_evaluation *evaluation,
@@ -505,6 +556,8 @@ void ottl_evaluator_free(struct ottl_evaluator *evaluator)
     if (!evaluator)
         return;
     ottl_matcher_free(evaluator->evaluation.matcher);
+    wire_writer_deinit(&evaluator->evaluation.writer);
+    ottl_edit_deinit(&evaluator->evaluation.edit);
     for (int i = 0; i < OTTL_LEVEL_COUNT; i++)
         arena_deinit(&evaluator->evaluation.scratch[i].own);
     free(evaluator->searches);
@@ -537,6 +590,32 @@ enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, const struct ot
     if (!ok)
         return OTTL_FAILED;
     return value.truth ? OTTL_MATCH : OTTL_NO_MATCH;
+}
+
+/* Memory that one large item needed is not kept. */
+static void trim(struct ottl_evaluation *evaluation)
+{
+    enum { KEPT_BYTES = 64 << 10 };
+    if (evaluation->writer.capacity > KEPT_BYTES)
+        wire_writer_deinit(&evaluation->writer);
+    if (evaluation->edit.capacity > KEPT_BYTES / sizeof(struct ottl_edit_entry))
+        ottl_edit_deinit(&evaluation->edit);
+}
+
+enum ottl_result ottl_execute(struct ottl_evaluator *evaluator, struct ottl_item *item)
+{
+    struct ottl_evaluation *evaluation = &evaluator->evaluation;
+    const struct ottl_node *editor = evaluator->program->editor;
+    struct ottl_value nothing;
+    assert(editor && item->way);
+    enum ottl_result result = ottl_evaluate(evaluator, item);
+    if (result != OTTL_MATCH)
+        return result;
+    evaluation->item = evaluation->target = item;
+    bool ok = editor->function->call(evaluation, editor, &nothing) && has_steps(evaluation);
+    evaluation->item = evaluation->target = NULL;
+    trim(evaluation);
+    return ok ? OTTL_MATCH : OTTL_FAILED;
 }
 
 const char *ottl_evaluator_error(const struct ottl_evaluator *evaluator)

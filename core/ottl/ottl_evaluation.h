@@ -29,6 +29,14 @@ struct ottl_matcher *ottl_evaluation_matcher(struct ottl_evaluation *evaluation)
  * batch. */
 struct ottl_stack_search *ottl_evaluation_search(struct ottl_evaluation *evaluation,
                                                  const struct ottl_node *call);
+/* What the function that an editor was given is called with. */
+struct ottl_value *ottl_evaluation_input(struct ottl_evaluation *evaluation);
+/* While a statement is executed: the item to write to, an empty writer, and entries of a map. */
+struct ottl_item *ottl_evaluation_target(struct ottl_evaluation *evaluation);
+struct wire_writer *ottl_evaluation_writer(struct ottl_evaluation *evaluation);
+struct ottl_edit *ottl_evaluation_edit(struct ottl_evaluation *evaluation);
+/* Returns how many levels contain the items of the program. */
+unsigned ottl_evaluation_depth(struct ottl_evaluation *evaluation);
 /* Returns memory that lives as long as the result. */
 void *ottl_evaluation_alloc(struct ottl_evaluation *evaluation, size_t size);
 /* Returns a copy of the text, and frees the text. */

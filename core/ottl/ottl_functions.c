@@ -4,30 +4,53 @@
 
 #include <assert.h>
 
-static const struct ottl_function *const tables[] = {ottl_type_functions, ottl_text_functions,
-                                                     ottl_profile_functions};
+static const struct ottl_function *const converters[] = {ottl_type_functions, ottl_text_functions,
+                                                         ottl_profile_functions, NULL};
+static const struct ottl_function *const editors[] = {ottl_value_editors, ottl_key_editors,
+                                                      ottl_map_editors, ottl_replace_editors, NULL};
 
-enum { TABLES = sizeof tables / sizeof(const struct ottl_function *), NAMES_MAX = 100 };
+enum { NAMES_MAX = 200 };
 
-const struct ottl_function *ottl_function_find(struct slice name)
+static const struct ottl_function *find(const struct ottl_function *const *tables,
+                                        struct slice name)
 {
-    for (size_t i = 0; i < TABLES; i++)
-        for (const struct ottl_function *f = tables[i]; f->name; f++)
+    for (; *tables; tables++)
+        for (const struct ottl_function *f = *tables; f->name; f++)
             if (slice_is(name, f->name))
                 return f;
     return NULL;
 }
 
-const char *ottl_function_suggest(const char *name)
+static const char *suggest(const struct ottl_function *const *tables, const char *name)
 {
     const char *names[NAMES_MAX];
     size_t count = 0;
-    for (size_t i = 0; i < TABLES; i++)
-        for (const struct ottl_function *f = tables[i]; f->name; f++) {
+    for (; *tables; tables++)
+        for (const struct ottl_function *f = *tables; f->name; f++) {
             assert(count < NAMES_MAX);
             names[count++] = f->name;
         }
     return config_suggest(name, names, count);
+}
+
+const struct ottl_function *ottl_function_find(struct slice name)
+{
+    return find(converters, name);
+}
+
+const struct ottl_function *ottl_editor_find(struct slice name)
+{
+    return find(editors, name);
+}
+
+const char *ottl_function_suggest(const char *name)
+{
+    return suggest(converters, name);
+}
+
+const char *ottl_editor_suggest(const char *name)
+{
+    return suggest(editors, name);
 }
 
 bool ottl_function_is_missing(struct slice name)

@@ -21,9 +21,16 @@ enum ottl_parameter_kind {
     OTTL_PARAMETER_LITERAL_BOOL, /* true or false, written as such */
     OTTL_PARAMETER_LITERAL_STRING,
     OTTL_PARAMETER_LIST, /* a list that is written as such */
+    /* Of editors: */
+    OTTL_PARAMETER_LITERAL_INT,
+    OTTL_PARAMETER_STRINGS,  /* a list of literal strings, or of what evaluates to them */
+    OTTL_PARAMETER_PATH,     /* a path that can be written */
+    OTTL_PARAMETER_CAPTURES, /* a pattern whose groups the replacement names */
+    OTTL_PARAMETER_GLOB,     /* a pattern of * ? [a-z] {a,b} for whole texts */
+    OTTL_PARAMETER_FUNCTION, /* the name of a converter with one argument, which is OTTL_INPUT */
 };
 
-enum { OTTL_PARAMETERS_MAX = 4 };
+enum { OTTL_PARAMETERS_MAX = 6 };
 
 struct ottl_parameter {
     const char *name; /* as named arguments have it: "utf8_safe" */
@@ -41,14 +48,18 @@ struct ottl_function {
     bool is_of_spans;      /* only the context span has it */
     bool searches_stacks;  /* only the context profilesample has it; it uses
                               ottl_evaluation_search */
+    /* NULL, or checks literal arguments at start. Returns false with err set. */
+    bool (*check)(const struct ottl_node *node, struct error *err);
     /* A literal argument that cannot be converted is an error at start. */
     bool checks_literals;
 };
 
-/* Returns the converter of this name; NULL: there is none. */
+/* Returns the converter, or the editor, of this name; NULL: there is none. */
 const struct ottl_function *ottl_function_find(struct slice name);
-/* Returns the name that was probably meant; NULL: none is close. */
+const struct ottl_function *ottl_editor_find(struct slice name);
+/* Returns the name of the converter, or editor, that was probably meant; NULL: none is close. */
 const char *ottl_function_suggest(const char *name);
+const char *ottl_editor_suggest(const char *name);
 /* Whether the Collector has a function of this name that is not there yet. */
 bool ottl_function_is_missing(struct slice name);
 
@@ -70,5 +81,9 @@ bool ottl_node_text(struct ottl_evaluation *evaluation, const struct ottl_node *
 extern const struct ottl_function ottl_type_functions[];
 extern const struct ottl_function ottl_text_functions[];
 extern const struct ottl_function ottl_profile_functions[];
+extern const struct ottl_function ottl_value_editors[];
+extern const struct ottl_function ottl_key_editors[];
+extern const struct ottl_function ottl_map_editors[];
+extern const struct ottl_function ottl_replace_editors[];
 
 #endif

@@ -1,6 +1,7 @@
 #include "core/ottl/ottl_paths.h"
 
 #include "config/suggest.h"
+#include "core/ottl/ottl_setters.h"
 
 #include <assert.h>
 
@@ -87,6 +88,17 @@ READER(read_map)
     *out = (struct ottl_value){.kind = OTTL_MAP, .form = OTTL_FORM_ATTRIBUTES};
     out->message = message;
     out->number = row->number;
+    return true;
+}
+
+READER(read_cache)
+{
+    const struct ottl_cache *cache = ottl_evaluation_item(evaluation)->cache;
+    (void)row;
+    (void)message;
+    *out = (struct ottl_value){.kind = OTTL_MAP, .form = OTTL_FORM_BYTES};
+    if (cache)
+        out->bytes = any_value_read(cache->map).bytes;
     return true;
 }
 
@@ -195,59 +207,98 @@ READER(read_event_index)
 
 #define IN(member) offsetof(struct ottl_item, member)
 
+#define CACHE(context)                                                                             \
+    {                                                                                              \
+        "cache", context, OTTL_MAP_INDEXED, read_cache, 0, 0, .is_map = true, .is_cache = true     \
+    }
+
 static const struct ottl_path_row rows[] = {
-    {"attributes", OTTL_RESOURCE, OTTL_MAP_INDEXED, read_map, IN(resource), RESOURCE_ATTRIBUTES},
+    {"attributes", OTTL_RESOURCE, OTTL_MAP_INDEXED, read_map, IN(resource), RESOURCE_ATTRIBUTES,
+     .is_map = true},
     {"dropped_attributes_count", OTTL_RESOURCE, OTTL_NOT_INDEXED, read_count, IN(resource),
-     RESOURCE_DROPPED_ATTRIBUTES_COUNT},
-    {"schema_url", OTTL_RESOURCE, OTTL_NOT_INDEXED, read_text, IN(group), GROUP_SCHEMA_URL},
+     RESOURCE_DROPPED_ATTRIBUTES_COUNT, .write = ottl_set_count},
+    {"schema_url", OTTL_RESOURCE, OTTL_NOT_INDEXED, read_text, IN(group), GROUP_SCHEMA_URL,
+     .write = ottl_set_text},
 
-    {"name", OTTL_SCOPE, OTTL_NOT_INDEXED, read_text, IN(scope), SCOPE_NAME},
-    {"version", OTTL_SCOPE, OTTL_NOT_INDEXED, read_text, IN(scope), SCOPE_VERSION},
-    {"attributes", OTTL_SCOPE, OTTL_MAP_INDEXED, read_map, IN(scope), SCOPE_ATTRIBUTES},
+    {"name", OTTL_SCOPE, OTTL_NOT_INDEXED, read_text, IN(scope), SCOPE_NAME,
+     .write = ottl_set_text},
+    {"version", OTTL_SCOPE, OTTL_NOT_INDEXED, read_text, IN(scope), SCOPE_VERSION,
+     .write = ottl_set_text},
+    {"attributes", OTTL_SCOPE, OTTL_MAP_INDEXED, read_map, IN(scope), SCOPE_ATTRIBUTES,
+     .is_map = true},
     {"dropped_attributes_count", OTTL_SCOPE, OTTL_NOT_INDEXED, read_count, IN(scope),
-     SCOPE_DROPPED_ATTRIBUTES_COUNT},
-    {"schema_url", OTTL_SCOPE, OTTL_NOT_INDEXED, read_text, IN(scope_group),
-     SCOPE_SPANS_SCHEMA_URL},
+     SCOPE_DROPPED_ATTRIBUTES_COUNT, .write = ottl_set_count},
+    {"schema_url", OTTL_SCOPE, OTTL_NOT_INDEXED, read_text, IN(scope_group), SCOPE_SPANS_SCHEMA_URL,
+     .write = ottl_set_text},
 
-    {"trace_id", OTTL_SPAN, OTTL_NOT_INDEXED, read_trace_id, IN(span), SPAN_TRACE_ID},
-    {"trace_id.string", OTTL_SPAN, OTTL_NOT_INDEXED, read_id_text, IN(span), SPAN_TRACE_ID},
-    {"span_id", OTTL_SPAN, OTTL_NOT_INDEXED, read_span_id, IN(span), SPAN_SPAN_ID},
-    {"span_id.string", OTTL_SPAN, OTTL_NOT_INDEXED, read_id_text, IN(span), SPAN_SPAN_ID},
-    {"parent_span_id", OTTL_SPAN, OTTL_NOT_INDEXED, read_span_id, IN(span), SPAN_PARENT_SPAN_ID},
+    {"trace_id", OTTL_SPAN, OTTL_NOT_INDEXED, read_trace_id, IN(span), SPAN_TRACE_ID,
+     .write = ottl_set_trace_id},
+    {"trace_id.string", OTTL_SPAN, OTTL_NOT_INDEXED, read_id_text, IN(span), SPAN_TRACE_ID,
+     .write = ottl_set_id_text},
+    {"span_id", OTTL_SPAN, OTTL_NOT_INDEXED, read_span_id, IN(span), SPAN_SPAN_ID,
+     .write = ottl_set_span_id},
+    {"span_id.string", OTTL_SPAN, OTTL_NOT_INDEXED, read_id_text, IN(span), SPAN_SPAN_ID,
+     .write = ottl_set_id_text},
+    {"parent_span_id", OTTL_SPAN, OTTL_NOT_INDEXED, read_span_id, IN(span), SPAN_PARENT_SPAN_ID,
+     .write = ottl_set_span_id},
     {"parent_span_id.string", OTTL_SPAN, OTTL_NOT_INDEXED, read_id_text, IN(span),
-     SPAN_PARENT_SPAN_ID},
-    {"trace_state", OTTL_SPAN, OTTL_TRACE_STATE_INDEXED, read_text, IN(span), SPAN_TRACE_STATE},
-    {"name", OTTL_SPAN, OTTL_NOT_INDEXED, read_text, IN(span), SPAN_NAME},
-    {"kind", OTTL_SPAN, OTTL_NOT_INDEXED, read_enum, IN(span), SPAN_KIND},
-    {"kind.string", OTTL_SPAN, OTTL_NOT_INDEXED, read_kind_text, IN(span), SPAN_KIND},
-    {"kind.deprecated_string", OTTL_SPAN, OTTL_NOT_INDEXED, read_kind_symbol, IN(span), SPAN_KIND},
-    {"start_time", OTTL_SPAN, OTTL_NOT_INDEXED, read_time, IN(span), SPAN_START_TIME_UNIX_NANO},
+     SPAN_PARENT_SPAN_ID, .write = ottl_set_id_text},
+    {"trace_state", OTTL_SPAN, OTTL_TRACE_STATE_INDEXED, read_text, IN(span), SPAN_TRACE_STATE,
+     .write = ottl_set_text},
+    {"name", OTTL_SPAN, OTTL_NOT_INDEXED, read_text, IN(span), SPAN_NAME, .write = ottl_set_text},
+    {"kind", OTTL_SPAN, OTTL_NOT_INDEXED, read_enum, IN(span), SPAN_KIND, .write = ottl_set_enum},
+    {"kind.string", OTTL_SPAN, OTTL_NOT_INDEXED, read_kind_text, IN(span), SPAN_KIND,
+     .write = ottl_set_kind_text},
+    {"kind.deprecated_string", OTTL_SPAN, OTTL_NOT_INDEXED, read_kind_symbol, IN(span), SPAN_KIND,
+     .write = ottl_set_kind_symbol},
+    {"start_time", OTTL_SPAN, OTTL_NOT_INDEXED, read_time, IN(span), SPAN_START_TIME_UNIX_NANO,
+     .write = ottl_set_time},
     {"start_time_unix_nano", OTTL_SPAN, OTTL_NOT_INDEXED, read_ns, IN(span),
-     SPAN_START_TIME_UNIX_NANO},
-    {"end_time", OTTL_SPAN, OTTL_NOT_INDEXED, read_time, IN(span), SPAN_END_TIME_UNIX_NANO},
-    {"end_time_unix_nano", OTTL_SPAN, OTTL_NOT_INDEXED, read_ns, IN(span), SPAN_END_TIME_UNIX_NANO},
-    {"attributes", OTTL_SPAN, OTTL_MAP_INDEXED, read_map, IN(span), SPAN_ATTRIBUTES},
+     SPAN_START_TIME_UNIX_NANO, .write = ottl_set_ns},
+    {"end_time", OTTL_SPAN, OTTL_NOT_INDEXED, read_time, IN(span), SPAN_END_TIME_UNIX_NANO,
+     .write = ottl_set_time},
+    {"end_time_unix_nano", OTTL_SPAN, OTTL_NOT_INDEXED, read_ns, IN(span), SPAN_END_TIME_UNIX_NANO,
+     .write = ottl_set_ns},
+    {"attributes", OTTL_SPAN, OTTL_MAP_INDEXED, read_map, IN(span), SPAN_ATTRIBUTES,
+     .is_map = true},
     {"dropped_attributes_count", OTTL_SPAN, OTTL_NOT_INDEXED, read_count, IN(span),
-     SPAN_DROPPED_ATTRIBUTES_COUNT},
-    {"events", OTTL_SPAN, OTTL_NOT_INDEXED, read_messages, IN(span), SPAN_EVENTS},
+     SPAN_DROPPED_ATTRIBUTES_COUNT, .write = ottl_set_count},
+    {"events", OTTL_SPAN, OTTL_NOT_INDEXED, read_messages, IN(span), SPAN_EVENTS,
+     .write = ottl_set_messages},
     {"dropped_events_count", OTTL_SPAN, OTTL_NOT_INDEXED, read_count, IN(span),
-     SPAN_DROPPED_EVENTS_COUNT},
-    {"links", OTTL_SPAN, OTTL_NOT_INDEXED, read_messages, IN(span), SPAN_LINKS},
+     SPAN_DROPPED_EVENTS_COUNT, .write = ottl_set_count},
+    {"links", OTTL_SPAN, OTTL_NOT_INDEXED, read_messages, IN(span), SPAN_LINKS,
+     .write = ottl_set_messages},
     {"dropped_links_count", OTTL_SPAN, OTTL_NOT_INDEXED, read_count, IN(span),
-     SPAN_DROPPED_LINKS_COUNT},
-    {"status", OTTL_SPAN, OTTL_NOT_INDEXED, read_status, IN(span), SPAN_STATUS},
-    {"status.code", OTTL_SPAN, OTTL_NOT_INDEXED, read_status_code, IN(span), STATUS_CODE},
-    {"status.message", OTTL_SPAN, OTTL_NOT_INDEXED, read_status_message, IN(span), STATUS_MESSAGE},
-    {"flags", OTTL_SPAN, OTTL_NOT_INDEXED, read_flags, IN(span), SPAN_FLAGS},
+     SPAN_DROPPED_LINKS_COUNT, .write = ottl_set_count},
+    {"status", OTTL_SPAN, OTTL_NOT_INDEXED, read_status, IN(span), SPAN_STATUS,
+     .write = ottl_set_status},
+    {"status.code", OTTL_SPAN, OTTL_NOT_INDEXED, read_status_code, IN(span), STATUS_CODE,
+     .write = ottl_set_status_code},
+    {"status.message", OTTL_SPAN, OTTL_NOT_INDEXED, read_status_message, IN(span), STATUS_MESSAGE,
+     .write = ottl_set_status_message},
+    {"flags", OTTL_SPAN, OTTL_NOT_INDEXED, read_flags, IN(span), SPAN_FLAGS,
+     .write = ottl_set_flags},
 
-    {"name", OTTL_SPAN_EVENT, OTTL_NOT_INDEXED, read_text, IN(span_event), EVENT_NAME},
-    {"time", OTTL_SPAN_EVENT, OTTL_NOT_INDEXED, read_time, IN(span_event), EVENT_TIME_UNIX_NANO},
+    {"name", OTTL_SPAN_EVENT, OTTL_NOT_INDEXED, read_text, IN(span_event), EVENT_NAME,
+     .write = ottl_set_text},
+    {"time", OTTL_SPAN_EVENT, OTTL_NOT_INDEXED, read_time, IN(span_event), EVENT_TIME_UNIX_NANO,
+     .write = ottl_set_time},
     {"time_unix_nano", OTTL_SPAN_EVENT, OTTL_NOT_INDEXED, read_ns, IN(span_event),
-     EVENT_TIME_UNIX_NANO},
-    {"attributes", OTTL_SPAN_EVENT, OTTL_MAP_INDEXED, read_map, IN(span_event), EVENT_ATTRIBUTES},
+     EVENT_TIME_UNIX_NANO, .write = ottl_set_ns},
+    {"attributes", OTTL_SPAN_EVENT, OTTL_MAP_INDEXED, read_map, IN(span_event), EVENT_ATTRIBUTES,
+     .is_map = true},
     {"dropped_attributes_count", OTTL_SPAN_EVENT, OTTL_NOT_INDEXED, read_count, IN(span_event),
-     EVENT_DROPPED_ATTRIBUTES_COUNT},
-    {"event_index", OTTL_SPAN_EVENT, OTTL_NOT_INDEXED, read_event_index, IN(span_event), 0},
+     EVENT_DROPPED_ATTRIBUTES_COUNT, .write = ottl_set_count},
+    {"event_index", OTTL_SPAN_EVENT, OTTL_NOT_INDEXED, read_event_index, IN(span_event), 0,
+     .write = NULL},
+
+    CACHE(OTTL_RESOURCE),
+    CACHE(OTTL_SCOPE),
+    CACHE(OTTL_SPAN),
+    CACHE(OTTL_SPAN_EVENT),
+    CACHE(OTTL_PROFILE),
+    CACHE(OTTL_PROFILE_SAMPLE),
     {.name = NULL},
 };
 
@@ -298,62 +349,4 @@ bool ottl_enum_find(struct slice symbol, int64_t *out)
             return true;
         }
     return false;
-}
-
-/* ---- trace state ---- */
-
-enum { TRACE_STATE_MEMBERS_MAX = 32 };
-
-static bool is_key_character(uint8_t c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c > 0 && strchr("_-*/@", c));
-}
-
-/* Whether a member has the form that W3C Trace Context, section 3.3.1.3, wants. */
-static bool is_member(struct slice key, struct slice value)
-{
-    if (key.size == 0 || key.size > 256 || value.size == 0 || value.size > 256)
-        return false;
-    for (size_t i = 0; i < key.size; i++)
-        if (!is_key_character(key.data[i]))
-            return false;
-    for (size_t i = 0; i < value.size; i++)
-        if (value.data[i] < ' ' || value.data[i] > '~' || value.data[i] == '=')
-            return false;
-    return key.data[0] >= 'a' || (key.data[0] >= '0' && key.data[0] <= '9');
-}
-
-/* Takes the first member off a list, without blanks around it; returns false if it has no form. */
-static bool take_member(struct slice *list, struct slice *key, struct slice *value)
-{
-    const uint8_t *comma = memchr(list->data, ',', list->size);
-    size_t size = comma ? (size_t)(comma - list->data) : list->size, used = size + (comma != NULL);
-    struct slice member = slice_trim(slice_of(list->data, size), SLICE_BLANKS);
-    const uint8_t *equal = member.size > 0 ? memchr(member.data, '=', member.size) : NULL;
-    *list = slice_of(list->data + used, list->size - used);
-    *key = *value = (struct slice){0};
-    if (size == 0)
-        return true; /* an empty member */
-    if (!equal)
-        return false;
-    *key = slice_of(member.data, (size_t)(equal - member.data));
-    *value = slice_of(equal + 1, member.size - key->size - 1);
-    return is_member(*key, *value);
-}
-
-bool ottl_trace_state_get(struct slice trace_state, struct slice key, struct slice *out)
-{
-    *out = (struct slice){0};
-    for (unsigned count = 0; trace_state.size > 0;) {
-        struct slice member, value;
-        if (!take_member(&trace_state, &member, &value))
-            return false;
-        count += member.size > 0;
-        bool is_wanted = member.size > 0 && slice_equal(member, key);
-        if (count > TRACE_STATE_MEMBERS_MAX || (is_wanted && out->size > 0))
-            return false;
-        if (is_wanted)
-            *out = value;
-    }
-    return true;
 }

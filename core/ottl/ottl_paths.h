@@ -26,6 +26,13 @@ struct ottl_path_row {
                  const struct message_iter *message, struct ottl_value *out);
     size_t message;  /* offset in struct ottl_item: the message that is read */
     uint32_t number; /* of the field */
+    /* Sets the value, which has no keys. Returns false with the error set. NULL: the path can only
+     * be read, unless it is a map that is written by its keys (ottl_write.h). */
+    bool (*write)(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
+                  const struct ottl_value *value);
+    bool is_map;     /* attributes or the cache */
+    bool is_cache;   /* the cache */
+    bool is_indices; /* attributes of the dictionary */
 };
 
 /* Reads the value of a path, before any key. */
@@ -41,8 +48,5 @@ const struct ottl_path_row *ottl_path_find(enum ottl_context context, struct sli
 const char *ottl_path_suggest(enum ottl_context context, const char *name);
 /* Finds the value of an enum, which only spans and their events have. */
 bool ottl_enum_find(struct slice symbol, int64_t *out);
-/* Finds the value of a trace state's member, an empty one if there is none. Returns false if the
- * trace state does not have the form of W3C Trace Context. */
-bool ottl_trace_state_get(struct slice trace_state, struct slice key, struct slice *out);
 
 #endif

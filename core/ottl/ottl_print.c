@@ -72,7 +72,7 @@ static void print_string(struct slice bytes, struct text *out)
     text_append_char(out, '"');
 }
 
-static void print_base64(struct slice bytes, struct text *out)
+void ottl_print_base64(struct slice bytes, struct text *out)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < bytes.size; i += 3) {
@@ -204,7 +204,7 @@ static bool print_json(const struct ottl_value *value, struct text *out, struct 
         return true;
     case OTTL_BYTES:
         text_append_char(out, '"');
-        print_base64(value->bytes, out);
+        ottl_print_base64(value->bytes, out);
         text_append_char(out, '"');
         return true;
     case OTTL_MAP:

@@ -258,17 +258,19 @@ READER(read_leaf)
 
 #define PROFILE(name, reader, number)                                                              \
     {                                                                                              \
-        name, OTTL_PROFILE, OTTL_NOT_INDEXED, reader, offsetof(struct ottl_item, profile), number  \
+        name, OTTL_PROFILE, OTTL_NOT_INDEXED, reader, offsetof(struct ottl_item, profile), number, \
+            .write = NULL                                                                          \
     }
 #define SAMPLE(name, reader, number)                                                               \
     {                                                                                              \
         name, OTTL_PROFILE_SAMPLE, OTTL_NOT_INDEXED, reader, offsetof(struct ottl_item, sample),   \
-            number                                                                                 \
+            number, .write = NULL                                                                  \
     }
 
 const struct ottl_path_row ottl_profile_paths[] = {
     {"attributes", OTTL_PROFILE, OTTL_MAP_INDEXED, read_attributes,
-     offsetof(struct ottl_item, profile), PROFILE_ATTRIBUTE_INDICES},
+     offsetof(struct ottl_item, profile), PROFILE_ATTRIBUTE_INDICES, .is_map = true,
+     .is_indices = true},
     PROFILE("attribute_indices", read_ints, PROFILE_ATTRIBUTE_INDICES),
     PROFILE("dropped_attributes_count", read_int, PROFILE_DROPPED_ATTRIBUTES_COUNT),
     PROFILE("duration", read_int, PROFILE_DURATION_NANO),
@@ -289,13 +291,14 @@ const struct ottl_path_row ottl_profile_paths[] = {
     PROFILE("time_unix_nano", read_ns, PROFILE_TIME_UNIX_NANO),
 
     {"attributes", OTTL_PROFILE_SAMPLE, OTTL_MAP_INDEXED, read_attributes,
-     offsetof(struct ottl_item, sample), SAMPLE_ATTRIBUTE_INDICES},
+     offsetof(struct ottl_item, sample), SAMPLE_ATTRIBUTE_INDICES, .is_map = true,
+     .is_indices = true},
     {"values", OTTL_PROFILE_SAMPLE, OTTL_MAP_INDEXED, read_ints, offsetof(struct ottl_item, sample),
-     SAMPLE_VALUES},
+     SAMPLE_VALUES, .write = NULL},
     {"timestamps", OTTL_PROFILE_SAMPLE, OTTL_MAP_INDEXED, read_times,
-     offsetof(struct ottl_item, sample), SAMPLE_TIMESTAMPS_UNIX_NANO},
+     offsetof(struct ottl_item, sample), SAMPLE_TIMESTAMPS_UNIX_NANO, .write = NULL},
     {"timestamps_unix_nano", OTTL_PROFILE_SAMPLE, OTTL_MAP_INDEXED, read_fixed_ints,
-     offsetof(struct ottl_item, sample), SAMPLE_TIMESTAMPS_UNIX_NANO},
+     offsetof(struct ottl_item, sample), SAMPLE_TIMESTAMPS_UNIX_NANO, .write = NULL},
     SAMPLE("attribute_indices", read_ints, SAMPLE_ATTRIBUTE_INDICES),
     SAMPLE("link_index", read_int, SAMPLE_LINK_INDEX),
     /* Ours: */
@@ -308,7 +311,7 @@ const struct ottl_path_row ottl_profile_paths[] = {
     SAMPLE("link.trace_id.string", read_link_trace_text, 0),
     SAMPLE("stack.depth", read_depth, 0),
     {"stack.functions", OTTL_PROFILE_SAMPLE, OTTL_MAP_INDEXED, read_functions,
-     offsetof(struct ottl_item, sample), 0},
+     offsetof(struct ottl_item, sample), 0, .write = NULL},
     {.name = NULL},
 };
 

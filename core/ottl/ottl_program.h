@@ -26,6 +26,7 @@ enum ottl_code {
     OTTL_OR,
     OTTL_NOT,
     OTTL_TRUTH, /* operands[0] must be true or false */
+    OTTL_INPUT, /* what an editor hands to a function that it was given */
 };
 
 /* What a node depends on: a context of depth 0, 1 and so on (ottl_context_depth). A node of a lower
@@ -62,7 +63,8 @@ struct ottl_node {
 struct ottl_program {
     struct arena arena;
     enum ottl_context context;
-    struct ottl_node *root;
+    struct ottl_node *root;   /* the condition */
+    struct ottl_node *editor; /* an OTTL_CALL; NULL: a condition alone */
     uint32_t slot_count;
     uint32_t search_count; /* calls that look into stacks */
     struct ottl_regex **regexes;

@@ -12,6 +12,8 @@ enum { STACK_MIN = 32 << 10, STACK_MAX = 512 << 10, HEAP_LIMIT_KIB = 1024 };
 
 struct ottl_regex {
     pcre2_code *code;
+    uint8_t *pattern; /* of a capturing one: where the names of its groups are */
+    struct ottl_groups groups;
 };
 
 struct ottl_matcher {
@@ -23,18 +25,17 @@ struct ottl_matcher {
 
 /* ---- patterns ---- */
 
-static pcre2_code *compile(struct slice pattern, struct error *err)
+static pcre2_code *compile(struct slice pattern, uint32_t options, struct error *err)
 {
     pcre2_compile_context *context = pcre2_compile_context_create(NULL);
     int problem;
     PCRE2_SIZE offset;
     assert(context);
     pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-    pcre2_code *code =
-        pcre2_compile(pattern.data, pattern.size,
-                      PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_DOLLAR_ENDONLY |
-                          PCRE2_ALT_CIRCUMFLEX | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_AUTO_CAPTURE,
-                      &problem, &offset, context);
+    pcre2_code *code = pcre2_compile(pattern.data, pattern.size,
+                                     PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_DOLLAR_ENDONLY |
+                                         PCRE2_ALT_CIRCUMFLEX | PCRE2_NEVER_BACKSLASH_C | options,
+                                     &problem, &offset, context);
     pcre2_compile_context_free(context);
     if (code) {
         pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* without it, the interpreter matches */
@@ -46,12 +47,14 @@ static pcre2_code *compile(struct slice pattern, struct error *err)
     return NULL;
 }
 
-struct ottl_regex *ottl_regex_new(struct slice pattern, struct error *err)
+static struct ottl_regex *new_regex(struct slice pattern, struct ottl_groups *groups,
+                                    struct error *err)
 {
     struct text translated = {0};
     pcre2_code *code = NULL;
-    if (ottl_regex_translate(pattern, &translated, err))
-        code = compile(slice_of(text_string(&translated), translated.size), err);
+    if (ottl_regex_translate(pattern, &translated, groups, err))
+        code = compile(slice_of(text_string(&translated), translated.size),
+                       groups ? 0 : PCRE2_NO_AUTO_CAPTURE, err);
     text_deinit(&translated);
     if (!code)
         return NULL;
@@ -60,11 +63,39 @@ struct ottl_regex *ottl_regex_new(struct slice pattern, struct error *err)
     return regex;
 }
 
+struct ottl_regex *ottl_regex_new(struct slice pattern, struct error *err)
+{
+    return new_regex(pattern, NULL, err);
+}
+
+struct ottl_regex *ottl_regex_new_capturing(struct slice pattern, struct error *err)
+{
+    struct ottl_groups groups = {.count = 0};
+    uint8_t *copy = memory_zalloc(pattern.size + 1);
+    if (pattern.size > 0)
+        memcpy(copy, pattern.data, pattern.size);
+    struct ottl_regex *regex = new_regex(slice_of(copy, pattern.size), &groups, err);
+    if (!regex) {
+        free(copy);
+        return NULL;
+    }
+    regex->pattern = copy;
+    regex->groups = groups;
+    return regex;
+}
+
+const struct ottl_groups *ottl_regex_groups(const struct ottl_regex *regex)
+{
+    assert(regex->pattern);
+    return &regex->groups;
+}
+
 void ottl_regex_free(struct ottl_regex *regex)
 {
     if (!regex)
         return;
     pcre2_code_free(regex->code);
+    free(regex->pattern);
     free(regex);
 }
 
@@ -73,7 +104,7 @@ void ottl_regex_free(struct ottl_regex *regex)
 struct ottl_matcher *ottl_matcher_new(void)
 {
     struct ottl_matcher *matcher = memory_zalloc(sizeof *matcher);
-    matcher->match = pcre2_match_data_create(1, NULL);
+    matcher->match = pcre2_match_data_create(OTTL_GROUPS_MAX + 1, NULL);
     matcher->limits = pcre2_match_context_create(NULL);
     matcher->stack = pcre2_jit_stack_create(STACK_MIN, STACK_MAX, NULL);
     assert(matcher->match && matcher->limits && matcher->stack);
@@ -99,11 +130,11 @@ void ottl_matcher_begin(struct ottl_matcher *matcher)
 }
 
 static int match(const struct ottl_regex *regex, struct ottl_matcher *matcher, struct slice text,
-                 uint32_t steps)
+                 size_t from, uint32_t steps)
 {
     static const uint8_t nothing[1];
     pcre2_set_match_limit(matcher->limits, steps);
-    return pcre2_match(regex->code, text.data ? text.data : nothing, text.size, 0, 0,
+    return pcre2_match(regex->code, text.data ? text.data : nothing, text.size, from, 0,
                        matcher->match, matcher->limits);
 }
 
@@ -113,18 +144,41 @@ static uint32_t first_steps(size_t size)
     return steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX;
 }
 
+/* Returns what PCRE2 returned, with more steps if the first ones did not suffice. */
+static int match_twice(const struct ottl_regex *regex, struct ottl_matcher *matcher,
+                       struct slice text, size_t from)
+{
+    uint32_t steps = first_steps(text.size - from);
+    int result = match(regex, matcher, text, from, steps);
+    if (result == PCRE2_ERROR_MATCHLIMIT && steps < REGEX_STEPS_MAX && matcher->retries > 0) {
+        matcher->retries--;
+        result = match(regex, matcher, text, from, REGEX_STEPS_MAX);
+    }
+    return result;
+}
+
+static bool is_answer(int result, struct slice text, struct error *err)
+{
+    return result >= 0 || result == PCRE2_ERROR_NOMATCH ||
+           error_set(err, "the regular expression takes too many steps for a text of %zu bytes",
+                     text.size);
+}
+
 bool ottl_regex_find(const struct ottl_regex *regex, struct ottl_matcher *matcher,
                      struct slice text, bool *found_out, struct error *err)
 {
-    uint32_t steps = first_steps(text.size);
-    int result = match(regex, matcher, text, steps);
-    if (result == PCRE2_ERROR_MATCHLIMIT && steps < REGEX_STEPS_MAX && matcher->retries > 0) {
-        matcher->retries--;
-        result = match(regex, matcher, text, REGEX_STEPS_MAX);
-    }
+    int result = match_twice(regex, matcher, text, 0);
     *found_out = result >= 0;
-    if (result >= 0 || result == PCRE2_ERROR_NOMATCH)
-        return true;
-    return error_set(err, "the regular expression takes too many steps for a text of %zu bytes",
-                     text.size);
+    return is_answer(result, text, err);
+}
+
+bool ottl_regex_match(const struct ottl_regex *regex, struct ottl_matcher *matcher,
+                      struct slice text, size_t from, struct ottl_match *match_out,
+                      struct error *err)
+{
+    assert(from <= text.size);
+    int result = match_twice(regex, matcher, text, from);
+    match_out->spans = pcre2_get_ovector_pointer(matcher->match);
+    match_out->count = result > 0 ? (uint32_t)result : 0;
+    return is_answer(result, text, err);
 }

@@ -26,11 +26,23 @@ struct ottl_matcher;
 
 enum { REGEX_STEPS_MAX = 100000, REGEX_RETRIES = 256 };
 
-/* Writes an RE2 pattern in the syntax of PCRE2. Returns false with err set if RE2 refuses it. */
-bool ottl_regex_translate(struct slice pattern, struct text *out, struct error *err);
+enum { OTTL_GROUPS_MAX = 99 };
 
-/* Compiles a pattern; returns NULL with err set if it is not valid. */
+/* The groups of a pattern that capture, in their order: group 1 is the first one. */
+struct ottl_groups {
+    struct slice names[OTTL_GROUPS_MAX]; /* in the pattern; empty: without a name */
+    uint32_t count;
+};
+
+/* Writes an RE2 pattern in the syntax of PCRE2. Sets *groups, which was zeroed; without it (NULL),
+ * no group captures. Returns false with err set if RE2 refuses the pattern. */
+bool ottl_regex_translate(struct slice pattern, struct text *out, struct ottl_groups *groups,
+                          struct error *err);
+
+/* Compile a pattern, the second for ottl_regex_match; return NULL with err set if it is not valid.
+ */
 struct ottl_regex *ottl_regex_new(struct slice pattern, struct error *err);
+struct ottl_regex *ottl_regex_new_capturing(struct slice pattern, struct error *err);
 void ottl_regex_free(struct ottl_regex *regex);
 
 struct ottl_matcher *ottl_matcher_new(void);
@@ -41,5 +53,21 @@ void ottl_matcher_begin(struct ottl_matcher *matcher);
  * if that takes too many steps. */
 bool ottl_regex_find(const struct ottl_regex *regex, struct ottl_matcher *matcher,
                      struct slice text, bool *found_out, struct error *err);
+
+/* Returns the groups of a capturing pattern. */
+const struct ottl_groups *ottl_regex_groups(const struct ottl_regex *regex);
+
+/* A match: offsets in the text. spans[0] is that of the whole, spans[n] that of group n; both
+ * OTTL_UNSET: it took no part. */
+#define OTTL_UNSET (~(size_t)0)
+struct ottl_match {
+    const size_t *spans; /* start and end of each; valid until the matcher's next match */
+    uint32_t count;
+};
+/* Finds the first match at an offset of the text or after it; match_out->count is 0 if there is
+ * none. Returns false with err set as ottl_regex_find does. */
+bool ottl_regex_match(const struct ottl_regex *regex, struct ottl_matcher *matcher,
+                      struct slice text, size_t from, struct ottl_match *match_out,
+                      struct error *err);
 
 #endif

@@ -13,6 +13,7 @@ struct reader {
     size_t at;
     unsigned depth;
     struct text *out;
+    struct ottl_groups *groups; /* NULL: groups capture nothing */
     struct error *err;
 };
 
@@ -267,20 +268,39 @@ static bool put_class(struct reader *r)
 
 /* ---- groups ---- */
 
+/* Opens a group that captures, if those are asked for. name: where the pattern has it; empty: none.
+ */
+static bool put_capture(struct reader *r, struct slice name, size_t from)
+{
+    if (!r->groups) {
+        text_append(r->out, "(?:");
+        return true;
+    }
+    if (r->groups->count == OTTL_GROUPS_MAX)
+        return fail(r, "too many groups for a replacement", from);
+    for (uint32_t i = 0; name.size > 0 && i < r->groups->count; i++)
+        if (slice_equal(r->groups->names[i], name))
+            return fail(r, "duplicate capture group name", from);
+    r->groups->names[r->groups->count++] = name;
+    text_append_char(r->out, '(');
+    return true;
+}
+
 static bool is_word(uint8_t c)
 {
     return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || c == '_';
 }
 
-/* (?P<name> or (?<name>, after the bracket; the name is for functions that ask for groups. */
-static bool skip_name(struct reader *r, size_t from)
+/* (?P<name> or (?<name>, after the bracket. */
+static bool open_named(struct reader *r, size_t from)
 {
     size_t start = r->at;
     while (is_word(peek(r, 0)))
         r->at++;
-    if (r->at == start || !take(r, ">"))
+    struct slice name = slice_of(r->pattern.data + start, r->at - start);
+    if (name.size == 0 || !take(r, ">"))
         return fail(r, "invalid named capture", from);
-    return true;
+    return put_capture(r, name, from);
 }
 
 /* (?i), (?i-s:...), after the question mark. *is_group_out: whether a group begins. */
@@ -311,14 +331,10 @@ static bool open_group(struct reader *r, bool *is_group_out)
 {
     size_t from = r->at - 1;
     *is_group_out = true;
-    if (!take(r, "?")) {
-        text_append(r->out, "(?:");
-        return true;
-    }
-    if (take(r, "P<") || take(r, "<")) {
-        text_append(r->out, "(?:");
-        return skip_name(r, from);
-    }
+    if (!take(r, "?"))
+        return put_capture(r, (struct slice){0}, from);
+    if (take(r, "P<") || take(r, "<"))
+        return open_named(r, from);
     return put_flags(r, from, is_group_out);
 }
 
@@ -487,9 +503,10 @@ static bool put_next(struct reader *r)
     return put_repeat(r);
 }
 
-bool ottl_regex_translate(struct slice pattern, struct text *out, struct error *err)
+bool ottl_regex_translate(struct slice pattern, struct text *out, struct ottl_groups *groups,
+                          struct error *err)
 {
-    struct reader r = {.pattern = pattern, .out = out, .err = err};
+    struct reader r = {.pattern = pattern, .out = out, .groups = groups, .err = err};
     if (!utf8_is_valid(pattern))
         return error_set(err, "error parsing regexp: invalid UTF-8");
     while (!at_end(&r))

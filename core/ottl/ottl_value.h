@@ -151,5 +151,7 @@ bool ottl_negate(const struct ottl_value *value, struct ottl_value *out, struct 
 /* Appends the value as the Collector converts it to a string: numbers as in JSON, bytes in hex,
  * maps with their keys sorted. Returns false with err set for a value that has no text. */
 bool ottl_print(const struct ottl_value *value, struct text *out, struct error *err);
+/* Appends bytes in base64. */
+void ottl_print_base64(struct slice bytes, struct text *out);
 
 #endif

@@ -1,0 +1,330 @@
+#include "core/ottl/ottl_encode.h"
+#include "core/ottl/ottl_functions.h"
+#include "core/ottl/ottl_map_edit.h"
+#include "core/ottl/ottl_write.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+#define EDITOR(name)                                                                               \
+    static bool name(struct ottl_evaluation *evaluation, const struct ottl_node *node,             \
+                     struct ottl_value *out)
+
+static bool store(struct ottl_evaluation *evaluation, const struct ottl_node *node)
+{
+    return ottl_edit_store(evaluation, node->operands[0], ottl_evaluation_edit(evaluation));
+}
+
+static struct slice copy(struct ottl_evaluation *evaluation, struct slice bytes)
+{
+    uint8_t *to = ottl_evaluation_alloc(evaluation, bytes.size + 1);
+    if (bytes.size > 0)
+        memcpy(to, bytes.data, bytes.size);
+    return slice_of(to, bytes.size);
+}
+
+/* Returns the payload of a text in scratch memory. */
+static struct slice encode_text(struct ottl_evaluation *evaluation, struct slice text)
+{
+    uint8_t *to = ottl_evaluation_alloc(evaluation, WIRE_HEADER_MAX + text.size);
+    return slice_of(to, (size_t)(wire_write_bytes(to, ANY_VALUE_STRING, text) - to));
+}
+
+/* ---- merge_maps ---- */
+
+enum strategy { INSERT = 1, UPDATE = 2, UPSERT = 3 };
+
+static enum strategy strategy_of(const struct ottl_node *node)
+{
+    struct slice name = node->operands[2]->constant.bytes;
+    return slice_is(name, "insert")   ? INSERT
+           : slice_is(name, "update") ? UPDATE
+           : slice_is(name, "upsert") ? UPSERT
+                                      : (enum strategy)0;
+}
+
+static bool check_merge(const struct ottl_node *node, struct error *err)
+{
+    struct slice name = node->operands[2]->constant.bytes;
+    return strategy_of(node) != 0 ||
+           error_set(err,
+                     "invalid value for strategy, %.*s, must be 'insert', 'update' or 'upsert'",
+                     (int)text_utf8_cut(name, 100), (const char *)name.data);
+}
+
+EDITOR(merge_maps)
+{
+    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
+    enum strategy strategy = strategy_of(node);
+    struct ottl_value source;
+    struct ottl_entry entry;
+    struct slice payload;
+    uint32_t at;
+    (void)out;
+    if (!ottl_argument(evaluation, node, 1, &source))
+        return false;
+    if (source.kind != OTTL_MAP)
+        return error_set(ottl_evaluation_error(evaluation), "expected pcommon.Map but got %s",
+                         ottl_type_name(&source));
+    if (!ottl_edit_load(evaluation, node->operands[0], edit))
+        return false;
+    struct ottl_cursor cursor = ottl_cursor(&source);
+    while (ottl_cursor_next(&cursor, &entry)) {
+        bool found = ottl_edit_find(edit, entry.key, &at);
+        if (!(strategy & (found ? UPDATE : INSERT)))
+            continue;
+        if (!ottl_encode_value(evaluation, &entry.value, &payload))
+            return false;
+        if (found)
+            ottl_edit_set_value(edit, at, payload);
+        else
+            ottl_edit_add(edit, entry.key, payload);
+    }
+    return store(evaluation, node);
+}
+
+/* ---- truncate_all ---- */
+
+static size_t marker_size(const struct ottl_node *node)
+{
+    return node->operands[3] ? node->operands[3]->constant.bytes.size : 0;
+}
+
+static bool check_truncate(const struct ottl_node *node, struct error *err)
+{
+    int64_t limit = node->operands[1]->constant.integer;
+    if (limit < 0)
+        return error_set(
+            err, "invalid limit for truncate_all function, %" PRId64 " cannot be negative", limit);
+    return (uint64_t)limit >= marker_size(node) ||
+           error_set(err,
+                     "invalid limit for truncate_all function, %" PRId64
+                     " cannot be less than the size of the marker",
+                     limit);
+}
+
+/* The beginning of a text in so many bytes, up to where a character begins. */
+static size_t cut(const struct ottl_node *node, struct slice text, size_t size)
+{
+    bool utf8_safe = !node->operands[2] || node->operands[2]->constant.truth;
+    while (utf8_safe && size > 0 && (text.data[size] & 0xc0) == 0x80)
+        size--;
+    return size;
+}
+
+EDITOR(truncate_all)
+{
+    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
+    size_t limit = (size_t)node->operands[1]->constant.integer, marker = marker_size(node);
+    (void)out;
+    if (!ottl_edit_load(evaluation, node->operands[0], edit))
+        return false;
+    for (uint32_t i = 0; i < edit->count; i++) {
+        struct any_value any = any_value_read(edit->entries[i].value);
+        if (any.kind != ANY_VALUE_STRING || any.bytes.size <= limit)
+            continue;
+        size_t size = cut(node, any.bytes, limit - marker);
+        uint8_t *text = ottl_evaluation_alloc(evaluation, size + marker + 1);
+        memcpy(text, any.bytes.data, size);
+        if (marker > 0)
+            memcpy(text + size, node->operands[3]->constant.bytes.data, marker);
+        ottl_edit_set_value(edit, i, encode_text(evaluation, slice_of(text, size + marker)));
+    }
+    return store(evaluation, node);
+}
+
+/* ---- stringify_all ---- */
+
+/* Bytes become base64, as in JSON, but without quotes. */
+static bool print(const struct ottl_value *value, struct text *out, struct error *err)
+{
+    if (value->kind != OTTL_BYTES)
+        return ottl_print(value, out, err);
+    ottl_print_base64(value->bytes, out);
+    return true;
+}
+
+EDITOR(stringify_all)
+{
+    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
+    struct text text = {0};
+    bool ok = true;
+    (void)out;
+    if (!ottl_edit_load(evaluation, node->operands[0], edit))
+        return false;
+    for (uint32_t i = 0; i < edit->count && ok; i++) {
+        struct ottl_value value = ottl_value_of_any(edit->entries[i].value);
+        if (value.kind == OTTL_STRING)
+            continue;
+        text_clear(&text);
+        if (value.kind != OTTL_NIL)
+            ok = print(&value, &text, ottl_evaluation_error(evaluation));
+        ottl_edit_set_value(edit, i,
+                            encode_text(evaluation, slice_of(text_string(&text), text.size)));
+    }
+    text_deinit(&text);
+    return ok && store(evaluation, node);
+}
+
+/* ---- flatten ---- */
+
+enum { CONFLICTS_MAX = 1000 }; /* of one key */
+
+struct flattening {
+    struct ottl_evaluation *evaluation;
+    struct ottl_edit *edit;
+    int64_t depth_max;
+    bool resolves_conflicts;
+};
+
+static bool flatten_value(struct flattening *f, struct slice key, struct slice payload,
+                          int64_t depth);
+
+static struct slice join(struct flattening *f, struct slice prefix, struct slice key)
+{
+    if (prefix.size == 0)
+        return key;
+    uint8_t *to = ottl_evaluation_alloc(f->evaluation, prefix.size + key.size + 1);
+    memcpy(to, prefix.data, prefix.size);
+    to[prefix.size] = '.';
+    if (key.size > 0)
+        memcpy(to + prefix.size + 1, key.data, key.size);
+    return slice_of(to, prefix.size + key.size + 1);
+}
+
+static struct slice join_number(struct flattening *f, struct slice prefix, uint64_t number)
+{
+    char digits[20], *start = text_write_u64(digits + sizeof digits, number);
+    return join(f, prefix,
+                copy(f->evaluation, slice_of(start, (size_t)(digits + sizeof digits - start))));
+}
+
+/* The last value of a key counts, or each gets a number of its own. */
+static bool add(struct flattening *f, struct slice key, struct slice payload)
+{
+    uint32_t at;
+    struct slice free_key = key;
+    bool is_taken = ottl_edit_find(f->edit, key, &at);
+    if (is_taken && !f->resolves_conflicts) {
+        ottl_edit_set_value(f->edit, at, payload);
+        return true;
+    }
+    for (uint64_t i = 0; ottl_edit_find(f->edit, free_key, &at); i++) {
+        if (i == CONFLICTS_MAX)
+            return error_set(ottl_evaluation_error(f->evaluation), "too many keys are the same");
+        free_key = join_number(f, key, i);
+    }
+    if (!ottl_take_room(f->evaluation, free_key.size, 0))
+        return false;
+    ottl_edit_add(f->edit, free_key, payload);
+    return true;
+}
+
+static bool flatten_map(struct flattening *f, struct slice prefix, struct slice map, int64_t depth)
+{
+    struct wire_cursor cursor = wire_cursor(map);
+    struct wire_field field;
+    while (wire_next_bytes(&cursor, KEY_VALUE_LIST_VALUES, &field)) {
+        struct key_value pair = key_value_read(field.bytes);
+        if (!flatten_value(f, join(f, prefix, pair.key), pair.value, depth))
+            return false;
+    }
+    return true;
+}
+
+static bool flatten_list(struct flattening *f, struct slice prefix, struct slice list,
+                         int64_t depth)
+{
+    struct wire_cursor cursor = wire_cursor(list);
+    struct wire_field field;
+    for (uint64_t i = 0; wire_next_bytes(&cursor, ARRAY_VALUE_VALUES, &field); i++)
+        if (!flatten_value(f, join_number(f, prefix, i), field.bytes, depth))
+            return false;
+    return true;
+}
+
+/* The depth of the data is limited by the scan; the keys by the room of the batch. */
+static bool flatten_value(struct flattening *f, struct slice key, struct slice payload,
+                          int64_t depth)
+{
+    struct any_value any = any_value_read(payload);
+    if (depth >= f->depth_max || (any.kind != ANY_VALUE_KVLIST && any.kind != ANY_VALUE_ARRAY))
+        return add(f, key, payload);
+    return ottl_take_room(f->evaluation, key.size, 0) &&
+           (any.kind == ANY_VALUE_KVLIST ? flatten_map(f, key, any.bytes, depth + 1)
+                                         : flatten_list(f, key, any.bytes, depth + 1));
+}
+
+static bool is_flat(const struct ottl_edit *edit)
+{
+    for (uint32_t i = 0; i < edit->count; i++) {
+        struct any_value any = any_value_read(edit->entries[i].value);
+        if (any.kind == ANY_VALUE_KVLIST || any.kind == ANY_VALUE_ARRAY)
+            return false;
+    }
+    return true;
+}
+
+static bool check_flatten(const struct ottl_node *node, struct error *err)
+{
+    return !node->operands[2] || node->operands[2]->constant.integer >= 0 ||
+           error_set(err, "invalid depth for flatten function, %" PRId64 " cannot be negative",
+                     node->operands[2]->constant.integer);
+}
+
+/* Removes the old entries, and adds what they become. */
+EDITOR(flatten)
+{
+    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
+    struct slice prefix = {0};
+    (void)out;
+    if ((node->operands[1] && !ottl_argument_string(evaluation, node, 1, &prefix)) ||
+        !ottl_edit_load(evaluation, node->operands[0], edit))
+        return false;
+    if (prefix.size == 0 && is_flat(edit))
+        return true;
+    uint32_t count = edit->count;
+    struct key_value *pairs = ottl_evaluation_alloc(evaluation, (count + 1) * sizeof *pairs);
+    for (uint32_t i = 0; i < count; i++)
+        pairs[i] = (struct key_value){edit->entries[i].key, edit->entries[i].value};
+    ottl_edit_clear(edit);
+    struct flattening f = {evaluation, edit, INT64_MAX, false};
+    if (node->operands[2])
+        f.depth_max = node->operands[2]->constant.integer;
+    if (node->operands[3])
+        f.resolves_conflicts = node->operands[3]->constant.truth;
+    for (uint32_t i = 0; i < count; i++)
+        if (!flatten_value(&f, join(&f, prefix, pairs[i].key), pairs[i].value, 0))
+            return false;
+    return store(evaluation, node);
+}
+
+#define MAP                                                                                        \
+    {                                                                                              \
+        "target", OTTL_PARAMETER_PATH, false                                                       \
+    }
+
+const struct ottl_function ottl_map_editors[] = {
+    {.name = "flatten",
+     .parameters = {MAP,
+                    {"prefix", OTTL_PARAMETER_STRING, true},
+                    {"depth", OTTL_PARAMETER_LITERAL_INT, true},
+                    {"resolve_conflicts", OTTL_PARAMETER_LITERAL_BOOL, true}},
+     .call = flatten,
+     .check = check_flatten},
+    {.name = "merge_maps",
+     .parameters = {MAP,
+                    {"source", OTTL_PARAMETER_ANY, false},
+                    {"strategy", OTTL_PARAMETER_LITERAL_STRING, false}},
+     .call = merge_maps,
+     .check = check_merge},
+    {.name = "stringify_all", .parameters = {MAP}, .call = stringify_all},
+    {.name = "truncate_all",
+     .parameters = {MAP,
+                    {"limit", OTTL_PARAMETER_LITERAL_INT, false},
+                    {"utf8_safe", OTTL_PARAMETER_LITERAL_BOOL, true},
+                    {"truncation_marker", OTTL_PARAMETER_LITERAL_STRING, true}},
+     .call = truncate_all,
+     .check = check_truncate},
+    {.name = NULL},
+};

@@ -1,0 +1,228 @@
+#include "core/ottl/ottl_functions.h"
+#include "core/ottl/ottl_map_edit.h"
+#include "core/ottl/ottl_replace.h"
+#include "core/ottl/ottl_write.h"
+
+#include <assert.h>
+
+#define EDITOR(name)                                                                               \
+    static bool name(struct ottl_evaluation *evaluation, const struct ottl_node *node,             \
+                     struct ottl_value *out)
+
+/* Evaluates the arguments from `at` on: the template, and if they are given a function and a
+ * format. */
+static bool read_replacement(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                             uint32_t at, struct ottl_replacement *out)
+{
+    *out = (struct ottl_replacement){.regex = node->regex, .function = node->operands[at + 1]};
+    if (node->operands[at + 2])
+        out->format = node->operands[at + 2]->constant.bytes;
+    return ottl_argument_string(evaluation, node, at, &out->template);
+}
+
+static bool check_format(const struct ottl_node *node, struct error *err)
+{
+    const struct ottl_node *format = node->operands[node->operand_count - 1];
+    if (!format)
+        return true;
+    struct slice text = format->constant.bytes;
+    const uint8_t *percent = text.size > 0 ? memchr(text.data, '%', text.size) : NULL;
+    size_t rest = percent ? text.size - (size_t)(percent - text.data) : 0;
+    return (rest > 1 && percent[1] == 's' && !memchr(percent + 1, '%', rest - 1)) ||
+           error_set(err, "replacementFormat must be format string containing a single %%s and no "
+                          "other format specifiers");
+}
+
+static struct slice encode_text(struct ottl_evaluation *evaluation, const struct text *text)
+{
+    uint8_t *to = ottl_evaluation_alloc(evaluation, WIRE_HEADER_MAX + text->size);
+    struct slice bytes = slice_of(text_string(text), text->size);
+    return slice_of(to, (size_t)(wire_write_bytes(to, ANY_VALUE_STRING, bytes) - to));
+}
+
+static bool matches(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                    struct slice text, bool *found_out)
+{
+    return ottl_regex_find(node->regex, ottl_evaluation_matcher(evaluation), text, found_out,
+                           ottl_evaluation_error(evaluation));
+}
+
+static bool write_text(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                       const struct text *text)
+{
+    struct ottl_value value = ottl_string(slice_of(text_string(text), text->size));
+    return ottl_write_value(evaluation, node->operands[0], &value);
+}
+
+/* ---- one text: what is not a text stays as it is ---- */
+
+EDITOR(replace_pattern)
+{
+    struct ottl_value value;
+    struct ottl_replacement replacement;
+    struct text text = {0};
+    bool found;
+    (void)out;
+    if (!ottl_argument(evaluation, node, 0, &value))
+        return false;
+    if (value.kind != OTTL_STRING)
+        return true;
+    bool ok = read_replacement(evaluation, node, 2, &replacement) &&
+              ottl_replace(evaluation, &replacement, value.bytes, &text, &found) &&
+              (!found || write_text(evaluation, node, &text));
+    text_deinit(&text);
+    return ok;
+}
+
+EDITOR(replace_match)
+{
+    struct ottl_value value;
+    struct ottl_replacement replacement;
+    struct text text = {0};
+    bool found = false;
+    (void)out;
+    if (!ottl_argument(evaluation, node, 0, &value))
+        return false;
+    if (value.kind == OTTL_STRING && !matches(evaluation, node, value.bytes, &found))
+        return false;
+    if (!found)
+        return true;
+    bool ok = read_replacement(evaluation, node, 2, &replacement) &&
+              ottl_replace_call(evaluation, &replacement, replacement.template, &text) &&
+              write_text(evaluation, node, &text);
+    text_deinit(&text);
+    return ok;
+}
+
+/* ---- all texts of a map ---- */
+
+EDITOR(replace_all_matches)
+{
+    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
+    struct ottl_replacement replacement;
+    struct text text = {0};
+    bool ok = read_replacement(evaluation, node, 2, &replacement) &&
+              ottl_replace_call(evaluation, &replacement, replacement.template, &text) &&
+              ottl_edit_load(evaluation, node->operands[0], edit);
+    (void)out;
+    struct slice payload = {0};
+    for (uint32_t i = 0; ok && i < edit->count; i++) {
+        struct any_value any = any_value_read(edit->entries[i].value);
+        bool found = false;
+        ok = any.kind != ANY_VALUE_STRING || matches(evaluation, node, any.bytes, &found);
+        if (ok && found && payload.size == 0)
+            payload = encode_text(evaluation, &text);
+        if (ok && found)
+            ottl_edit_set_value(edit, i, payload);
+    }
+    text_deinit(&text);
+    return ok && ottl_edit_store(evaluation, node->operands[0], edit);
+}
+
+static bool replaces_keys(const struct ottl_node *node)
+{
+    return slice_is(node->operands[1]->constant.bytes, "key");
+}
+
+static bool check_mode(const struct ottl_node *node, struct error *err)
+{
+    struct slice mode = node->operands[1]->constant.bytes;
+    return (replaces_keys(node) || slice_is(mode, "value") ||
+            error_set(err, "invalid mode %.*s, must be either 'key' or 'value'",
+                      (int)text_utf8_cut(mode, 100), (const char *)mode.data)) &&
+           check_format(node, err);
+}
+
+static struct slice keep_text(struct ottl_evaluation *evaluation, const struct text *text)
+{
+    uint8_t *copy = ottl_evaluation_alloc(evaluation, text->size + 1);
+    memcpy(copy, text_string(text), text->size);
+    return slice_of(copy, text->size);
+}
+
+/* Several keys may become the same: the value of the last one counts, at the place of the first. */
+static void unite_keys(struct ottl_edit *edit)
+{
+    uint32_t at;
+    for (uint32_t i = 0; i < edit->count; i++)
+        if (ottl_edit_find(edit, edit->entries[i].key, &at) && at != i)
+            ottl_edit_set_value(edit, at, edit->entries[i].value);
+    for (uint32_t i = 0, count = edit->count; i < count; i++)
+        edit->entries[i].is_duplicate = ottl_edit_find(edit, edit->entries[i].key, &at) && at != i;
+    for (uint32_t i = 0; i < edit->count; i++)
+        if (edit->entries[i].is_duplicate)
+            ottl_edit_remove(edit, i);
+}
+
+/* Sets *changed_out if the key or value at a place was replaced. */
+static bool replace_entry(struct ottl_evaluation *evaluation,
+                          const struct ottl_replacement *replacement, struct ottl_edit *edit,
+                          uint32_t at, bool of_key, struct text *text, bool *changed_out)
+{
+    struct any_value any = any_value_read(edit->entries[at].value);
+    struct slice old = of_key ? edit->entries[at].key : any.bytes;
+    bool found;
+    if (!of_key && any.kind != ANY_VALUE_STRING)
+        return true;
+    text_clear(text);
+    if (!ottl_replace(evaluation, replacement, old, text, &found))
+        return false;
+    if (!found || slice_equal(slice_of(text_string(text), text->size), old))
+        return true;
+    if (of_key)
+        ottl_edit_set_key(edit, at, keep_text(evaluation, text));
+    else
+        ottl_edit_set_value(edit, at, encode_text(evaluation, text));
+    *changed_out = true;
+    return true;
+}
+
+EDITOR(replace_all_patterns)
+{
+    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
+    struct ottl_replacement replacement;
+    struct text text = {0};
+    bool of_key = replaces_keys(node), changed = false;
+    bool ok = read_replacement(evaluation, node, 3, &replacement) &&
+              ottl_edit_load(evaluation, node->operands[0], edit);
+    (void)out;
+    for (uint32_t i = 0; ok && i < edit->count; i++)
+        ok = replace_entry(evaluation, &replacement, edit, i, of_key, &text, &changed);
+    text_deinit(&text);
+    if (ok && changed && of_key)
+        unite_keys(edit);
+    return ok && ottl_edit_store(evaluation, node->operands[0], edit);
+}
+
+#define PATH                                                                                       \
+    {                                                                                              \
+        "target", OTTL_PARAMETER_PATH, false                                                       \
+    }
+#define REPLACEMENT                                                                                \
+    {"replacement", OTTL_PARAMETER_STRING, false}, {"function", OTTL_PARAMETER_FUNCTION, true},    \
+    {                                                                                              \
+        "replacement_format", OTTL_PARAMETER_LITERAL_STRING, true                                  \
+    }
+
+const struct ottl_function ottl_replace_editors[] = {
+    {.name = "replace_all_matches",
+     .parameters = {PATH, {"pattern", OTTL_PARAMETER_GLOB, false}, REPLACEMENT},
+     .call = replace_all_matches,
+     .check = check_format},
+    {.name = "replace_all_patterns",
+     .parameters = {PATH,
+                    {"mode", OTTL_PARAMETER_LITERAL_STRING, false},
+                    {"regex", OTTL_PARAMETER_CAPTURES, false},
+                    REPLACEMENT},
+     .call = replace_all_patterns,
+     .check = check_mode},
+    {.name = "replace_match",
+     .parameters = {PATH, {"pattern", OTTL_PARAMETER_GLOB, false}, REPLACEMENT},
+     .call = replace_match,
+     .check = check_format},
+    {.name = "replace_pattern",
+     .parameters = {PATH, {"regex", OTTL_PARAMETER_CAPTURES, false}, REPLACEMENT},
+     .call = replace_pattern,
+     .check = check_format},
+    {.name = NULL},
+};

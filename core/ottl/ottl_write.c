@@ -1,0 +1,492 @@
+#include "core/ottl/ottl_write.h"
+
+#include "core/ottl/ottl_encode.h"
+#include "core/ottl/ottl_map_edit.h"
+#include "core/ottl/ottl_paths.h"
+#include "core/ottl/ottl_trace_state.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+/* Bytes of a value that every item may gain. */
+enum { FREE_BYTES = 64 };
+
+/* ---- limits ---- */
+
+bool ottl_take_room(struct ottl_evaluation *evaluation, size_t bytes, size_t old)
+{
+    struct ottl_item *item = ottl_evaluation_target(evaluation);
+    size_t free_bytes = old + FREE_BYTES;
+    size_t counted = bytes > free_bytes ? bytes - free_bytes : 0;
+    if (counted > item->room) {
+        item->room = 0;
+        return ottl_refuse_growth(ottl_evaluation_error(evaluation));
+    }
+    item->room -= counted;
+    return true;
+}
+
+/* Many items may write to one resource: each searches it. */
+static bool take_steps(struct ottl_evaluation *evaluation, enum ottl_context context,
+                       const struct message *message)
+{
+    struct ottl_item *item = ottl_evaluation_target(evaluation);
+    if (ottl_context_depth(context) >= ottl_evaluation_depth(evaluation))
+        return true;
+    size_t steps = message->raw.size;
+    for (const struct message_tail *tail = message->tail; tail; tail = tail->next)
+        steps += tail->fields.size;
+    bool ok = steps <= item->steps;
+    item->steps -= ok ? steps : item->steps;
+    return ok || error_set(ottl_evaluation_error(evaluation),
+                           "too many items of the request change the same %s",
+                           ottl_context_names[context]);
+}
+
+/* ---- fields ---- */
+
+/* Finds the last field of a number, which is the one that counts. */
+static bool find_last(struct message_iter message, uint32_t number, struct message_iter *at_out,
+                      struct message_field *out)
+{
+    struct message_field field;
+    bool found = false;
+    while (message_next_bytes(&message, number, &field)) {
+        *at_out = message;
+        *out = field;
+        found = true;
+    }
+    return found;
+}
+
+void ottl_put_bytes(struct message_iter message, uint32_t number, struct slice bytes)
+{
+    struct message_iter at = message;
+    struct message_field field;
+    bool found = find_last(message, number, &at, &field);
+    if (found && field.wire.bytes.data != wire_stale && slice_equal(field.wire.bytes, bytes))
+        return;
+    if (found) {
+        message_replace(&at, &field, arena_copy(message.arena, bytes));
+        return;
+    }
+    if (bytes.size == 0)
+        return;
+    uint8_t *to = arena_alloc(message.arena, wire_size_bytes(number, bytes.size));
+    uint8_t *end = wire_write_bytes(to, number, bytes);
+    message_append(message.message, message.arena, slice_of(to, (size_t)(end - to)));
+}
+
+static uint8_t *write_number(uint8_t *to, uint32_t number, enum wire_type type, uint64_t value)
+{
+    to = wire_write_tag(to, number, type);
+    if (type == WIRE_VARINT)
+        return wire_write_varint(to, value);
+    for (unsigned i = 0; i < (type == WIRE_FIXED64 ? 8u : 4u); i++)
+        *to++ = (uint8_t)(value >> (8 * i));
+    return to;
+}
+
+void ottl_put_number(struct message_iter message, uint32_t number, enum wire_type type,
+                     uint64_t value)
+{
+    struct message_iter at = message;
+    struct message_field field;
+    while (message_next(&at, &field))
+        if (field.wire.number == number)
+            message_remove(&at, &field);
+    if (value == 0)
+        return;
+    uint8_t *to = arena_alloc(message.arena, WIRE_HEADER_MAX);
+    uint8_t *end = write_number(to, number, type, value);
+    message_append(message.message, message.arena, slice_of(to, (size_t)(end - to)));
+}
+
+/* ---- opening ---- */
+
+struct message_iter ottl_open_inner(struct message_iter message, uint32_t number)
+{
+    struct message_iter at = message;
+    struct message_field field;
+    if (!find_last(message, number, &at, &field)) {
+        uint8_t *to = arena_alloc(message.arena, WIRE_HEADER_MAX);
+        uint8_t *end = wire_write_header(to, number, 0);
+        message_append(message.message, message.arena, slice_of(to, (size_t)(end - to)));
+        bool is_there = find_last(message, number, &at, &field);
+        assert(is_there);
+    }
+    return message_iter(message_open(&at, &field), message.arena);
+}
+
+static struct message_iter open_level(struct ottl_way *way, unsigned level)
+{
+    for (unsigned i = 1; i <= level; i++)
+        message_iter_open(&way->iters[i], &way->iters[i - 1], &way->fields[i - 1]);
+    return message_iter(message_open(&way->iters[level], &way->fields[level]),
+                        way->iters[level].arena);
+}
+
+static struct message_iter open_message(struct ottl_item *item, const struct ottl_path_row *row)
+{
+    struct message_iter outer = open_level(item->way, ottl_context_depth(row->context));
+    if (row->message == offsetof(struct ottl_item, resource))
+        return ottl_open_inner(outer, GROUP_RESOURCE);
+    if (row->message == offsetof(struct ottl_item, scope))
+        return ottl_open_inner(outer, SCOPE_SPANS_SCOPE);
+    return outer;
+}
+
+/* What was kept for this level and those inside it is not up to date any more. */
+static void forget(struct ottl_item *item, enum ottl_context context)
+{
+    for (unsigned i = ottl_context_depth(context); i < OTTL_DEPTH_COUNT; i++)
+        item->serials[i]++;
+}
+
+struct message_iter *ottl_open(struct ottl_evaluation *evaluation, const struct ottl_path_row *row)
+{
+    struct ottl_item *item = ottl_evaluation_target(evaluation);
+    struct message_iter *place = (struct message_iter *)(void *)((char *)item + row->message);
+    *place = open_message(item, row);
+    if (item->tables && row->context == OTTL_PROFILE)
+        item->tables->profile = *place;
+    if (item->tables && row->context == OTTL_PROFILE_SAMPLE)
+        item->tables->sample = *place;
+    if (!take_steps(evaluation, row->context, place->message))
+        return NULL;
+    forget(item, row->context);
+    item->is_changed = true;
+    return place;
+}
+
+/* ---- inside an attribute ---- */
+
+static bool wrong_key(struct ottl_evaluation *evaluation, const struct ottl_value *key,
+                      const char *wanted)
+{
+    return error_set(ottl_evaluation_error(evaluation),
+                     "could not resolve key for map/slice, expecting '%s' but got '%s'", wanted,
+                     ottl_type_name(key));
+}
+
+/* Writes the value at the keys of a path from `depth` on into what was there before. */
+struct put {
+    struct ottl_evaluation *evaluation;
+    const struct ottl_node *path;
+    struct slice value;
+    struct wire_writer *out;
+};
+static bool put_value(const struct put *put, uint32_t depth, struct slice old);
+
+static bool put_pair(const struct put *put, uint32_t depth, struct slice key, struct slice old)
+{
+    size_t pair = wire_writer_begin(put->out, KEY_VALUE_LIST_VALUES);
+    wire_writer_bytes(put->out, KEY_VALUE_KEY, key);
+    size_t value = wire_writer_begin(put->out, KEY_VALUE_VALUE);
+    if (!put_value(put, depth, old))
+        return false;
+    wire_writer_end(put->out, value);
+    wire_writer_end(put->out, pair);
+    return true;
+}
+
+static bool put_in_map(const struct put *put, uint32_t depth, struct slice list, struct slice key)
+{
+    struct wire_cursor cursor = wire_cursor(list);
+    struct wire_field field;
+    bool found = false;
+    size_t begun = wire_writer_begin(put->out, ANY_VALUE_KVLIST);
+    while (wire_next_bytes(&cursor, KEY_VALUE_LIST_VALUES, &field)) {
+        struct key_value pair = key_value_read(field.bytes);
+        bool is_it = !found && slice_equal(pair.key, key);
+        if (!is_it)
+            wire_writer_bytes(put->out, KEY_VALUE_LIST_VALUES, field.bytes);
+        else if (!put_pair(put, depth + 1, key, pair.value))
+            return false;
+        found |= is_it;
+    }
+    if (!found && !put_pair(put, depth + 1, key, (struct slice){0}))
+        return false;
+    wire_writer_end(put->out, begun);
+    return true;
+}
+
+static bool put_item(const struct put *put, uint32_t depth, struct slice old)
+{
+    size_t item = wire_writer_begin(put->out, ARRAY_VALUE_VALUES);
+    if (!put_value(put, depth, old))
+        return false;
+    wire_writer_end(put->out, item);
+    return true;
+}
+
+static bool put_in_list(const struct put *put, uint32_t depth, struct slice list, int64_t index)
+{
+    struct wire_cursor cursor = wire_cursor(list);
+    struct wire_field field;
+    bool found = false;
+    size_t begun = wire_writer_begin(put->out, ANY_VALUE_ARRAY);
+    for (int64_t i = 0; wire_next_bytes(&cursor, ARRAY_VALUE_VALUES, &field); i++) {
+        found |= i == index;
+        if (i != index)
+            wire_writer_bytes(put->out, ARRAY_VALUE_VALUES, field.bytes);
+        else if (!put_item(put, depth + 1, field.bytes))
+            return false;
+    }
+    wire_writer_end(put->out, begun);
+    return found || error_set(ottl_evaluation_error(put->evaluation),
+                              "index %" PRId64 " out of bounds", index);
+}
+
+/* A new list has empty items before the index. */
+static bool put_new_list(const struct put *put, uint32_t depth, int64_t index)
+{
+    size_t begun = wire_writer_begin(put->out, ANY_VALUE_ARRAY);
+    if (index > 0 &&
+        ((uint64_t)index > SIZE_MAX / 2 || !ottl_take_room(put->evaluation, (size_t)index * 2, 0)))
+        return ottl_refuse_growth(ottl_evaluation_error(put->evaluation));
+    for (int64_t i = 0; i < index; i++)
+        wire_writer_bytes(put->out, ARRAY_VALUE_VALUES, (struct slice){0});
+    if (!put_item(put, depth + 1, (struct slice){0}))
+        return false;
+    wire_writer_end(put->out, begun);
+    return true;
+}
+
+static bool put_at_key(const struct put *put, uint32_t depth, const struct any_value *old,
+                       const struct ottl_value *key)
+{
+    switch (old->kind) {
+    case ANY_VALUE_KVLIST:
+        return key->kind == OTTL_STRING ? put_in_map(put, depth, old->bytes, key->bytes)
+                                        : wrong_key(put->evaluation, key, "string");
+    case ANY_VALUE_ARRAY:
+        return key->kind == OTTL_INT ? put_in_list(put, depth, old->bytes, key->integer)
+                                     : wrong_key(put->evaluation, key, "int64");
+    default:
+        return key->kind == OTTL_STRING
+                   ? put_in_map(put, depth, (struct slice){0}, key->bytes)
+                   : (key->kind == OTTL_INT ? put_new_list(put, depth, key->integer)
+                                            : wrong_key(put->evaluation, key, "string"));
+    }
+}
+
+static bool put_value(const struct put *put, uint32_t depth, struct slice old)
+{
+    struct any_value any = any_value_read(old);
+    struct ottl_value key, was = ottl_value_of_any(old);
+    if (depth == put->path->key_count) {
+        wire_writer_raw(put->out, put->value);
+        return true;
+    }
+    if (any.kind != ANY_VALUE_EMPTY && any.kind != ANY_VALUE_KVLIST && any.kind != ANY_VALUE_ARRAY)
+        return error_set(ottl_evaluation_error(put->evaluation),
+                         "type %s does not support string indexing", ottl_data_type_name(&was));
+    return ottl_node_evaluate(put->evaluation, put->path->keys[depth], &key) &&
+           put_at_key(put, depth, &any, &key);
+}
+
+/* Sets *payload to the whole attribute, or cache, with the value at the keys from `depth` on. */
+static bool put_inside(struct ottl_evaluation *evaluation, const struct ottl_node *path,
+                       uint32_t depth, struct slice old, struct slice *payload)
+{
+    struct put put = {evaluation, path, *payload, ottl_evaluation_writer(evaluation)};
+    if (!put_value(&put, depth, old))
+        return false;
+    *payload = wire_writer_slice(put.out);
+    return true;
+}
+
+/* ---- attributes and the cache ---- */
+
+static bool read_key(struct ottl_evaluation *evaluation, const struct ottl_node *path,
+                     struct slice *out)
+{
+    struct ottl_value key;
+    if (!ottl_node_evaluate(evaluation, path->keys[0], &key))
+        return false;
+    *out = key.bytes;
+    return key.kind == OTTL_STRING || wrong_key(evaluation, &key, "string");
+}
+
+static bool write_cache(struct ottl_evaluation *evaluation, const struct ottl_node *path,
+                        struct slice payload)
+{
+    struct ottl_item *item = ottl_evaluation_target(evaluation);
+    assert(item->cache);
+    if (path->key_count > 0 && !put_inside(evaluation, path, 0, item->cache->map, &payload))
+        return false;
+    if (payload.size > FREE_BYTES + item->room)
+        return ottl_refuse_growth(ottl_evaluation_error(evaluation));
+    item->cache->map = arena_copy(&item->cache->arena, payload);
+    forget(item, path->path->context);
+    return true;
+}
+
+static bool write_of_dictionary(struct ottl_evaluation *evaluation, const struct ottl_node *path,
+                                struct slice key, struct slice payload)
+{
+    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
+    struct ottl_node all = {.code = OTTL_PATH, .slot = OTTL_NO_SLOT, .path = path->path};
+    uint32_t at;
+    if (!ottl_edit_load(evaluation, &all, edit))
+        return false;
+    bool found = ottl_edit_find(edit, key, &at);
+    if (path->key_count > 1 &&
+        !put_inside(evaluation, path, 1, found ? edit->entries[at].value : (struct slice){0},
+                    &payload))
+        return false;
+    if (found)
+        ottl_edit_set_value(edit, at, payload);
+    else
+        ottl_edit_add(edit, key, payload);
+    return ottl_edit_store(evaluation, &all, edit);
+}
+
+static bool write_attribute(struct ottl_evaluation *evaluation, const struct ottl_node *path,
+                            struct slice key, struct slice payload)
+{
+    const struct ottl_path_row *row = path->path;
+    const char *item = (const char *)ottl_evaluation_item(evaluation);
+    const struct message_iter *message = (const void *)(item + row->message);
+    struct attribute attribute;
+    bool found = attributes_find(*message, row->number, key, &attribute);
+    if (path->key_count > 1 &&
+        !put_inside(evaluation, path, 1, found ? attribute.pair.value : (struct slice){0},
+                    &payload))
+        return false;
+    if (found && slice_equal(attribute.pair.value, payload))
+        return true;
+    if (!ottl_take_room(evaluation, key.size + payload.size,
+                        found ? key.size + attribute.pair.value.size : 0) ||
+        !(message = ottl_open(evaluation, row)))
+        return false;
+    if (!found) {
+        attributes_append(message->message, message->arena, row->number, key, payload);
+        return true;
+    }
+    found = attributes_find(*message, row->number, key, &attribute);
+    assert(found);
+    attribute_set_value(&attribute, payload);
+    return true;
+}
+
+bool ottl_write_payload(struct ottl_evaluation *evaluation, const struct ottl_node *path,
+                        struct slice payload)
+{
+    struct slice key;
+    assert(path->path->is_map);
+    if (path->path->is_cache)
+        return write_cache(evaluation, path, payload);
+    assert(path->key_count > 0);
+    if (!read_key(evaluation, path, &key))
+        return false;
+    return path->path->is_indices ? write_of_dictionary(evaluation, path, key, payload)
+                                  : write_attribute(evaluation, path, key, payload);
+}
+
+/* ---- values ---- */
+
+static bool encode(struct ottl_evaluation *evaluation, const struct ottl_value *value,
+                   struct slice *out)
+{
+    struct wire_writer *writer = ottl_evaluation_writer(evaluation);
+    if (!ottl_encode(value, FREE_BYTES + ottl_evaluation_target(evaluation)->room, writer,
+                     ottl_evaluation_error(evaluation)))
+        return false;
+    *out = wire_writer_slice(writer);
+    return true;
+}
+
+bool ottl_encode_value(struct ottl_evaluation *evaluation, const struct ottl_value *value,
+                       struct slice *out)
+{
+    if (!encode(evaluation, value, out))
+        return false;
+    uint8_t *copy = ottl_evaluation_alloc(evaluation, out->size + 1);
+    if (out->size > 0)
+        memcpy(copy, out->data, out->size);
+    out->data = copy;
+    return true;
+}
+
+/* Replaces all entries. What cannot be written at all is found before anything is removed. */
+static bool write_map(struct ottl_evaluation *evaluation, const struct ottl_node *path,
+                      const struct ottl_value *map)
+{
+    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
+    struct ottl_cursor cursor = ottl_cursor(map);
+    struct ottl_entry entry;
+    struct slice payload;
+    if (!ottl_edit_load(evaluation, path, edit))
+        return false;
+    ottl_edit_clear(edit);
+    while (ottl_cursor_next(&cursor, &entry)) {
+        if (!ottl_encode_value(evaluation, &entry.value, &payload))
+            return false;
+        ottl_edit_add(edit, entry.key, payload);
+    }
+    return ottl_edit_store(evaluation, path, edit);
+}
+
+/* As the Collector, which leaves an attribute without a value behind. */
+static void leave_empty(struct ottl_evaluation *evaluation, const struct ottl_node *path)
+{
+    struct error why = *ottl_evaluation_error(evaluation);
+    struct ottl_value old;
+    if (ottl_node_evaluate(evaluation, path, &old) && old.kind == OTTL_NIL)
+        ottl_write_payload(evaluation, path, (struct slice){0});
+    *ottl_evaluation_error(evaluation) = why;
+}
+
+static bool write_in_map(struct ottl_evaluation *evaluation, const struct ottl_node *path,
+                         const struct ottl_value *value)
+{
+    static const struct ottl_value empty = {.kind = OTTL_MAP, .form = OTTL_FORM_BYTES};
+    struct slice payload;
+    if (path->key_count == 0 && value->kind != OTTL_MAP && value->kind != OTTL_NIL)
+        return error_set(ottl_evaluation_error(evaluation),
+                         "failed to convert type %s into pcommon.Map", ottl_type_name(value));
+    if (path->key_count == 0)
+        return write_map(evaluation, path, value->kind == OTTL_NIL ? &empty : value);
+    bool ok = path->key_count > 1 || path->path->is_cache || path->path->is_indices
+                  ? ottl_encode_value(evaluation, value, &payload)
+                  : encode(evaluation, value, &payload);
+    if (!ok && !ottl_is_data(value))
+        leave_empty(evaluation, path);
+    return ok && ottl_write_payload(evaluation, path, payload);
+}
+
+static bool write_trace_state(struct ottl_evaluation *evaluation, const struct ottl_node *path,
+                              const struct ottl_value *value)
+{
+    struct ottl_value old, changed;
+    struct slice key;
+    struct text text = {0};
+    if (!read_key(evaluation, path, &key) || !ottl_path_read(evaluation, path->path, &old))
+        return false;
+    if (value->kind != OTTL_STRING)
+        return error_set(ottl_evaluation_error(evaluation), "expects string but got %s",
+                         ottl_type_name(value));
+    if (ottl_trace_state_set(old.bytes, key, value->bytes, &text)) {
+        changed = ottl_string(ottl_evaluation_text(evaluation, &text));
+        return path->path->write(evaluation, path->path, &changed);
+    }
+    text_deinit(&text);
+    return true;
+}
+
+bool ottl_write_value(struct ottl_evaluation *evaluation, const struct ottl_node *path,
+                      const struct ottl_value *value)
+{
+    const struct ottl_path_row *row = path->path;
+    if (row->is_map)
+        return write_in_map(evaluation, path, value);
+    if (value->kind == OTTL_NIL)
+        return error_set(ottl_evaluation_error(evaluation),
+                         "setting a value to nil is not supported");
+    assert(row->write);
+    if (row->indexing == OTTL_TRACE_STATE_INDEXED && path->key_count > 0)
+        return write_trace_state(evaluation, path, value);
+    return row->write(evaluation, row, value);
+}

@@ -1,0 +1,46 @@
+/*
+ * ottl_write: sets what a path names.
+ *
+ * A message is opened when it is written first (core/data/message.h), with those around it. After a
+ * write, what was kept for this level and those inside it counts no more.
+ *
+ * Owner: what is written is copied to the batch's arena, or to that of the cache.
+ *
+ * Thread: that of the evaluator, while it executes a statement.
+ */
+#ifndef PROFCOL_CORE_OTTL_OTTL_WRITE_H
+#define PROFCOL_CORE_OTTL_OTTL_WRITE_H
+
+#include "core/ottl/ottl_evaluation.h"
+
+struct ottl_edit;
+
+/* Sets the value at a path (OTTL_PATH). nil empties a map, and is an empty attribute; no other path
+ * takes it. Returns false with the error set. */
+bool ottl_write_value(struct ottl_evaluation *evaluation, const struct ottl_node *path,
+                      const struct ottl_value *value);
+/* The same for an attribute, or the whole cache, and the payload of an AnyValue. */
+bool ottl_write_payload(struct ottl_evaluation *evaluation, const struct ottl_node *path,
+                        struct slice payload);
+/* Encodes a value in scratch memory. Returns false with the error set. */
+bool ottl_encode_value(struct ottl_evaluation *evaluation, const struct ottl_value *value,
+                       struct slice *out);
+
+/* Opens the message of a row. Returns its iterator, at the start; NULL with the error set: there
+ * are no steps left for it. */
+struct message_iter *ottl_open(struct ottl_evaluation *evaluation, const struct ottl_path_row *row);
+/* Counts bytes of a key and a value that take the place of `old` bytes. Returns false with the
+ * error set if there is no room for them. */
+bool ottl_take_room(struct ottl_evaluation *evaluation, size_t bytes, size_t old);
+/* Writes the attributes of a profile or sample. */
+bool ottl_write_indices(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
+                        const struct ottl_edit *edit);
+
+/* Write a field of an open message; an empty text and 0 remove it. The bytes are copied. */
+void ottl_put_bytes(struct message_iter message, uint32_t number, struct slice bytes);
+void ottl_put_number(struct message_iter message, uint32_t number, enum wire_type type,
+                     uint64_t value);
+/* Opens a message inside an open one; adds it if there is none. */
+struct message_iter ottl_open_inner(struct message_iter message, uint32_t number);
+
+#endif

@@ -1,0 +1,448 @@
+/* Each statement is executed on the same request; a condition says what is there afterwards, in the
+ * changed tree and in the bytes that would be sent. */
+#include "core/base/arena.h"
+#include "core/data/otlp.h"
+#include "core/ottl/ottl.h"
+#include "tests/unit/expect_text.h"
+#include "tests/unit/pipeline_fixture.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static const char request_json[] =
+    "{'resourceSpans':[{'schemaUrl':'https://r','resource':{'attributes':["
+    "{'key':'service.name','value':{'stringValue':'shop'}},"
+    "{'key':'host','value':{'stringValue':'h1'}}]},"
+    "'scopeSpans':[{'scope':{'name':'lib','version':'1'},'spans':[{"
+    "'traceId':'0102030405060708090a0b0c0d0e0f10','spanId':'a1a2a3a4a5a6a7a8',"
+    "'traceState':'k=v,other=x','name':'GET /cart/123/item/45','kind':2,"
+    "'startTimeUnixNano':'1000000000','endTimeUnixNano':'3500000000',"
+    "'events':[{'name':'e','timeUnixNano':'2000000000','attributes':["
+    "{'key':'k','value':{'stringValue':'in event'}}]}],"
+    "'attributes':["
+    "{'key':'s','value':{'stringValue':'text'}},"
+    "{'key':'long','value':{'stringValue':'a\xc3\x84rgerlich long text'}},"
+    "{'key':'i','value':{'intValue':'5'}},"
+    "{'key':'d','value':{'doubleValue':1.5}},"
+    "{'key':'t','value':{'boolValue':true}},"
+    "{'key':'bytes','value':{'bytesValue':'AQL/'}},"
+    "{'key':'none'},"
+    "{'key':'list','value':{'arrayValue':{'values':[{'intValue':'1'},{'stringValue':'x'}]}}},"
+    "{'key':'map','value':{'kvlistValue':{'values':["
+    "{'key':'a','value':{'stringValue':'A'}},"
+    "{'key':'in','value':{'kvlistValue':{'values':["
+    "{'key':'deep','value':{'stringValue':'yes'}}]}}}]}}},"
+    "{'key':'twice','value':{'stringValue':'first'}},"
+    "{'key':'twice','value':{'stringValue':'second'}},"
+    "{'key':'http.url','value':{'stringValue':'https://x/y?password=1&token=2'}},"
+    "{'key':'json','value':{'stringValue':'{\\'n\\': 1, \\'o\\': {\\'p\\': [true]}}'}}"
+    "]}]}]}]}";
+
+struct sample {
+    struct buffer *request;
+    struct arena arena;
+    struct message root;
+    struct ottl_way way;
+    struct ottl_item item;
+    struct ottl_cache cache;
+};
+
+static void enter(struct sample *sample, unsigned level, uint32_t number)
+{
+    struct ottl_way *way = &sample->way;
+    way->iters[level] = level == 0 ? message_iter(&sample->root, &sample->arena)
+                                   : message_iter_into(&way->fields[level - 1], &sample->arena);
+    assert_true(message_next_bytes(&way->iters[level], number, &way->fields[level]));
+}
+
+static struct message_iter inside(struct sample *sample, unsigned level)
+{
+    struct message_iter it = message_iter_into(&sample->way.fields[level], &sample->arena);
+    it.arena = &sample->arena;
+    return it;
+}
+
+static void read_sample(struct sample *sample)
+{
+    enter(sample, 0, REQUEST_GROUPS);
+    enter(sample, 1, GROUP_SCOPES);
+    enter(sample, 2, SCOPE_ITEMS);
+    enter(sample, 3, SPAN_EVENTS);
+    ottl_item_begin(&sample->item);
+    ottl_item_set_group(&sample->item, inside(sample, 0));
+    ottl_item_set_scope_group(&sample->item, inside(sample, 1));
+    ottl_item_set_span(&sample->item, inside(sample, 2));
+    ottl_item_set_span_event(&sample->item, inside(sample, 3));
+    ottl_item_set_way(&sample->item, &sample->way, 1 << 20);
+    sample->item.cache = &sample->cache;
+}
+
+static void sample_init(struct sample *sample)
+{
+    char json[sizeof request_json * 2];
+    size_t size = 0;
+    /* ' stands for ", and \' for \". */
+    for (const char *c = request_json; *c; c++)
+        json[size++] = *c == '\'' ? '"' : *c;
+    json[size] = '\0';
+    *sample = (struct sample){.request = fixture_encode(SIGNAL_TRACES, json)};
+    arena_init(&sample->arena, NULL);
+    message_init(&sample->root, buffer_slice(sample->request));
+    read_sample(sample);
+}
+
+static void sample_deinit(struct sample *sample)
+{
+    ottl_cache_clear(&sample->cache);
+    arena_deinit(&sample->arena);
+    buffer_unref(sample->request);
+}
+
+/* Reads what would be sent. */
+static void send_sample(struct sample *sample)
+{
+    size_t size = message_measure(&sample->root);
+    uint8_t *bytes = arena_alloc(&sample->arena, size);
+    assert_ptr_equal(message_write(&sample->root, bytes), bytes + size);
+    message_init(&sample->root, slice_of(bytes, size));
+    read_sample(sample);
+}
+
+static void execute(enum ottl_context context, const char *statement, struct sample *sample,
+                    struct text *out)
+{
+    struct error err;
+    struct ottl_program *program =
+        ottl_compile_statement(context, slice_of_string(statement), OTTL_PREFIX_OPTIONAL, &err);
+    if (!program) {
+        text_printf(out, "! %s", err.text);
+        return;
+    }
+    struct ottl_evaluator *evaluator = ottl_evaluator_new(program);
+    enum ottl_result result = ottl_execute(evaluator, &sample->item);
+    if (result == OTTL_FAILED)
+        text_printf(out, "? %s", ottl_evaluator_error(evaluator));
+    else if (result == OTTL_NO_MATCH)
+        text_append(out, "no match");
+    ottl_evaluator_free(evaluator);
+    ottl_program_free(program);
+}
+
+static bool holds(enum ottl_context context, const char *condition, const struct ottl_item *item)
+{
+    struct error err;
+    struct ottl_program *program =
+        ottl_compile_condition(context, slice_of_string(condition), OTTL_PREFIX_OPTIONAL, &err);
+    if (!program)
+        fail_msg("%s", err.text);
+    struct ottl_evaluator *evaluator = ottl_evaluator_new(program);
+    enum ottl_result result = ottl_evaluate(evaluator, item);
+    if (result == OTTL_FAILED)
+        fail_msg("%s: %s", condition, ottl_evaluator_error(evaluator));
+    ottl_evaluator_free(evaluator);
+    ottl_program_free(program);
+    return result == OTTL_MATCH;
+}
+
+struct row {
+    const char *statement;
+    const char *wanted; /* a condition; "? ...": the error, "! ...": that of the compiler */
+};
+
+static bool is_message(const char *wanted)
+{
+    return wanted[0] == '?' || wanted[0] == '!' || strcmp(wanted, "no match") == 0;
+}
+
+static void check_row(enum ottl_context context, const struct row *row)
+{
+    struct sample sample;
+    struct text got = {0};
+    sample_init(&sample);
+    execute(context, row->statement, &sample, &got);
+    if (is_message(row->wanted)) {
+        if (!strstr(text_string(&got), row->wanted + (row->wanted[0] == 'n' ? 0 : 2)) ||
+            text_string(&got)[0] != row->wanted[0])
+            fail_msg("%s: got %s", row->statement, text_string(&got));
+    } else {
+        if (got.size > 0)
+            fail_msg("%s: %s", row->statement, text_string(&got));
+        if (!holds(context, row->wanted, &sample.item))
+            fail_msg("%s: not %s", row->statement, row->wanted);
+        send_sample(&sample);
+        if (!strstr(row->wanted, "cache") && !holds(context, row->wanted, &sample.item))
+            fail_msg("%s: as sent, not %s", row->statement, row->wanted);
+    }
+    text_deinit(&got);
+    sample_deinit(&sample);
+}
+
+static void check(enum ottl_context context, const struct row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        check_row(context, &rows[i]);
+}
+
+#define CHECK(context, rows) check(context, rows, sizeof(rows) / sizeof *(rows))
+
+static void test_set(void **state)
+{
+    static const struct row rows[] = {
+        {"set(attributes[\"new\"], \"v\")",
+         "attributes[\"new\"] == \"v\" and Len(attributes) == 14"},
+        {"set(attributes[\"s\"], 7)", "attributes[\"s\"] == 7 and Len(attributes) == 13"},
+        {"set(attributes[\"twice\"], 7)", "attributes[\"twice\"] == 7"},
+        {"set(attributes[\"s\"], attributes[\"map\"])",
+         "attributes[\"s\"][\"in\"][\"deep\"] == \"yes\""},
+        {"set(attributes[\"s\"], [1, \"a\", {\"k\": 1.5}, nil, true, 0x01])",
+         "attributes[\"s\"][2][\"k\"] == 1.5 and Len(attributes[\"s\"]) == 6"},
+        {"set(attributes[\"n\"], attributes[\"absent\"])",
+         "Len(attributes) == 14 and attributes[\"n\"] == nil"},
+        {"set(attributes[\"n\"], trace_id)",
+         "? unsupported type pcommon.TraceID for set operation"},
+        {"set(attributes[\"map\"][\"in\"][\"deep\"], 1)",
+         "attributes[\"map\"][\"in\"][\"deep\"] == 1 and attributes[\"map\"][\"a\"] == \"A\""},
+        {"set(attributes[\"map\"][\"x\"][\"y\"], 1)", "attributes[\"map\"][\"x\"][\"y\"] == 1"},
+        {"set(attributes[\"x\"][2], 1)",
+         "attributes[\"x\"][2] == 1 and attributes[\"x\"][0] == nil and Len(attributes[\"x\"]) == "
+         "3"},
+        {"set(attributes[\"list\"][1], 1)", "attributes[\"list\"][1] == 1"},
+        {"set(attributes[\"list\"][2], 1)", "? index 2 out of bounds"},
+        {"set(attributes[\"s\"][\"x\"], 1)", "? type Str does not support string indexing"},
+        {"set(attributes[\"x\"][9999999999], 1)", "? the request would grow too much"},
+        {"set(attributes, {\"a\": 1})", "Len(attributes) == 1 and attributes[\"a\"] == 1"},
+        {"set(attributes, attributes)", "Len(attributes) == 13"},
+        {"set(attributes, resource.attributes)",
+         "attributes[\"host\"] == \"h1\" and Len(attributes) == 2"},
+        {"set(attributes, 1)", "? failed to convert type int64 into pcommon.Map"},
+        {"set(attributes, nil)", "Len(attributes) == 0"},
+        {"clear(attributes)", "Len(attributes) == 0"},
+        {"set(name, \"n\")", "name == \"n\""},
+        {"set(name, nil)", "? setting a value to nil is not supported"},
+        {"set(name, 5)", "? expects string but got int64"},
+        {"set(name, \"n\") where kind == 3", "no match"},
+        {"set(name, \"n\") where 1 / 0 == 1", "? attempted to divide by 0"},
+        {"set(kind, 99)", "kind == 99"},
+        {"set(kind, -1)", "kind == -1"},
+        {"set(kind.string, \"Client\")", "kind == SPAN_KIND_CLIENT"},
+        {"set(kind.string, \"client\")", "? unknown span kind, 'client'"},
+        {"set(kind.deprecated_string, \"SPAN_KIND_PRODUCER\")", "kind == 4"},
+        {"set(dropped_events_count, -1)", "dropped_events_count == 4294967295"},
+        {"set(flags, 257)", "flags == 257"},
+        {"set(flags, -1)", "? flags must be a uint32"},
+        {"set(status.code, STATUS_CODE_ERROR)", "status.code == 2"},
+        {"set(status.message, \"m\")", "status.message == \"m\" and status.code == 0"},
+        {"set(start_time_unix_nano, 5)", "start_time_unix_nano == 5"},
+        {"set(end_time, start_time)", "end_time_unix_nano == 1000000000"},
+        {"set(end_time, 5)", "? expects time.Time but got int64"},
+        {"set(trace_id.string, \"ff\")", "? trace ids must be 32 hex characters"},
+        {"set(trace_id.string, \"ffffffffffffffffffffffffffffffff\")",
+         "trace_id.string == \"ffffffffffffffffffffffffffffffff\""},
+        {"set(parent_span_id, span_id)", "parent_span_id.string == \"a1a2a3a4a5a6a7a8\""},
+        {"set(span_id.string, \"0000000000000000\")", "span_id == parent_span_id"},
+        {"set(trace_state, \"a=b\")", "trace_state[\"a\"] == \"b\""},
+        {"set(trace_state[\"other\"], \"y\")", "trace_state == \"other=y,k=v\""},
+        {"set(trace_state[\"n\"], \"=\")", "trace_state == \"k=v,other=x\""},
+        {"set(events, events)", "Len(events) == 1"},
+        {"set(events, links)", "? events are no links"},
+        {"set(resource.attributes[\"host\"], name)", "resource.attributes[\"host\"] == name"},
+        {"set(resource.schema_url, \"u\")", "resource.schema_url == \"u\""},
+        {"set(scope.name, \"n\")", "scope.name == \"n\" and scope.version == \"1\""},
+        {"set(scope.attributes[\"k\"], 1)", "scope.attributes[\"k\"] == 1"},
+        {"set(cache[\"k\"], name)", "cache[\"k\"] == name"},
+        {"set(cache, {\"a\": {\"b\": 1}})", "cache[\"a\"][\"b\"] == 1"},
+        {"set(resource.cache[\"k\"], name)", "! access to cache must be performed using the same"},
+        {"set(\"k\", name)", "! must be a path"},
+        {"set(attributes[\"k\"])", "! incorrect number of arguments. Expected: 2 Received: 1"},
+        {"sett(name, \"x\")", "! undefined function \"sett\"; did you mean \"set\"?"},
+        {"Set(name, \"x\")", "! editor names must start with a lowercase letter but got 'Set'"},
+        {"drop()", "! undefined function \"drop\""},
+    };
+    (void)state;
+    CHECK(OTTL_SPAN, rows);
+}
+
+static void test_other_contexts(void **state)
+{
+    static const struct row events[] = {
+        {"set(attributes[\"k\"], span.name)", "attributes[\"k\"] == span.name"},
+        {"set(name, \"x\")", "name == \"x\""},
+        {"set(time_unix_nano, 7)", "time_unix_nano == 7"},
+        {"set(span.attributes[\"k\"], 1)", "span.attributes[\"k\"] == 1"},
+        {"set(event_index, 1)", "! this path can only be read"},
+    };
+    static const struct row resources[] = {
+        {"set(attributes[\"k\"], 1)", "attributes[\"k\"] == 1 and Len(attributes) == 3"},
+        {"set(dropped_attributes_count, 3)", "dropped_attributes_count == 3"},
+        {"delete_key(attributes, \"host\")", "attributes[\"host\"] == nil"},
+    };
+    static const struct row scopes[] = {{"set(version, \"2\")", "version == \"2\""}};
+    (void)state;
+    CHECK(OTTL_SPAN_EVENT, events);
+    CHECK(OTTL_RESOURCE, resources);
+    CHECK(OTTL_SCOPE, scopes);
+}
+
+static void test_keys(void **state)
+{
+    static const struct row rows[] = {
+        {"delete_key(attributes, \"s\")", "attributes[\"s\"] == nil and Len(attributes) == 12"},
+        {"delete_key(attributes, \"absent\")", "Len(attributes) == 13"},
+        {"delete_key(attributes, \"twice\")", "attributes[\"twice\"] == \"second\""},
+        {"delete_key(attributes[\"map\"], \"a\")",
+         "attributes[\"map\"][\"a\"] == nil and Len(attributes[\"map\"]) == 1"},
+        {"delete_key(attributes[\"s\"], \"a\")", "? expected pcommon.Map but got string"},
+        {"delete_key(attributes[\"absent\"], \"a\")", "? expected pcommon.Map but got nil"},
+        {"delete_key(attributes, attributes[\"i\"])", "? expected string but got int64"},
+        {"delete_key(attributes, 5)", "! expected string but got int64"},
+        {"keep_keys(attributes, [\"s\", \"i\", \"absent\"])",
+         "Len(attributes) == 2 and attributes[\"i\"] == 5"},
+        {"keep_keys(attributes, [])", "Len(attributes) == 0"},
+        {"delete_matching_keys(attributes, \"(?i)^S$|^twice\")",
+         "Len(attributes) == 10 and attributes[\"s\"] == nil"},
+        {"keep_matching_keys(attributes, \"^s$\")", "Len(attributes) == 1"},
+        {"delete_matching_keys(attributes, \"(\")", "! is not a valid pattern"},
+        {"limit(attributes, 2, [\"json\"])",
+         "Len(attributes) == 2 and attributes[\"json\"] != nil and attributes[\"s\"] == \"text\""},
+        {"limit(attributes, 20)", "Len(attributes) == 13"},
+        {"limit(attributes, 1, [\"a\", \"b\"])", "! cannot be less than number of priority"},
+        {"limit(attributes, -1)", "! must be an int"},
+        {"limit(attributes)", "! incorrect number of arguments"},
+    };
+    (void)state;
+    CHECK(OTTL_SPAN, rows);
+}
+
+static void test_maps(void **state)
+{
+    static const struct row rows[] = {
+        {"merge_maps(attributes, {\"s\": 1, \"x\": 2}, \"insert\")",
+         "attributes[\"s\"] == \"text\" and attributes[\"x\"] == 2"},
+        {"merge_maps(attributes, {\"s\": 1, \"x\": 2}, \"update\")",
+         "attributes[\"s\"] == 1 and attributes[\"x\"] == nil"},
+        {"merge_maps(attributes, {\"s\": 1, \"x\": 2}, \"upsert\")",
+         "attributes[\"s\"] == 1 and attributes[\"x\"] == 2"},
+        {"merge_maps(attributes, attributes, \"upsert\")", "Len(attributes) == 13"},
+        {"merge_maps(attributes, resource.attributes, \"insert\")",
+         "attributes[\"host\"] == \"h1\""},
+        {"merge_maps(attributes, attributes[\"absent\"], \"insert\")",
+         "? expected pcommon.Map but got nil"},
+        {"merge_maps(attributes, {}, \"x\")", "! must be 'insert', 'update' or 'upsert'"},
+        {"merge_maps(attributes[\"map\"][\"in\"], {\"n\": 1}, \"upsert\")",
+         "attributes[\"map\"][\"in\"][\"n\"] == 1 and attributes[\"map\"][\"in\"][\"deep\"] == "
+         "\"yes\""},
+        {"merge_maps(cache, {\"n\": 1}, \"upsert\")", "cache[\"n\"] == 1"},
+        {"truncate_all(attributes, 2)", "attributes[\"s\"] == \"te\" and attributes[\"long\"] == "
+                                        "\"a\" and attributes[\"i\"] == 5"},
+        {"truncate_all(attributes, 0)", "attributes[\"s\"] == \"\""},
+        {"truncate_all(attributes, 100)", "attributes[\"s\"] == \"text\""},
+        {"truncate_all(attributes, 3, true, \"..\")",
+         "attributes[\"s\"] == \"t..\" and attributes[\"long\"] == \"a..\""},
+        {"truncate_all(attributes, 2, utf8_safe=false)", "Len(attributes[\"long\"]) == 2"},
+        {"stringify_all(attributes)",
+         "attributes[\"i\"] == \"5\" and attributes[\"bytes\"] == \"AQL/\" and attributes[\"t\"] "
+         "== \"true\" and attributes[\"list\"] == \"[1,\\\"x\\\"]\""},
+        {"flatten(attributes)",
+         "attributes[\"map.in.deep\"] == \"yes\" and attributes[\"list.1\"] == \"x\" and "
+         "attributes[\"map\"] == nil and attributes[\"twice\"] == \"second\""},
+        {"flatten(attributes, \"p\")",
+         "attributes[\"p.s\"] == \"text\" and attributes[\"s\"] == nil"},
+        {"flatten(attributes, depth=1)", "attributes[\"map.in\"][\"deep\"] == \"yes\""},
+        {"flatten(attributes, resolve_conflicts=true)",
+         "attributes[\"twice\"] == \"first\" and attributes[\"twice.0\"] == \"second\""},
+        {"append(attributes[\"list\"], 2)",
+         "attributes[\"list\"][2] == 2 and Len(attributes[\"list\"]) == 3"},
+        {"append(attributes[\"s\"], values=[\"a\", \"b\"])",
+         "attributes[\"s\"][0] == \"text\" and attributes[\"s\"][2] == \"b\""},
+        {"append(attributes[\"new\"], \"a\")",
+         "attributes[\"new\"][0] == \"a\" and Len(attributes[\"new\"]) == 1"},
+        {"append(attributes[\"new\"])", "! at least one of the optional arguments"},
+        {"delete_index(attributes[\"list\"], 0)",
+         "attributes[\"list\"][0] == \"x\" and Len(attributes[\"list\"]) == 1"},
+        {"delete_index(attributes[\"list\"], 0, 2)", "Len(attributes[\"list\"]) == 0"},
+        {"delete_index(attributes[\"list\"], 2)", "? deletion index out of bounds"},
+        {"delete_index(attributes[\"s\"], 0)", "? target must be a slice type, got string"},
+    };
+    (void)state;
+    CHECK(OTTL_SPAN, rows);
+}
+
+static void test_replace(void **state)
+{
+    static const struct row rows[] = {
+        {"replace_pattern(name, \"/[0-9]+\", \"/{id}\")", "name == \"GET /cart/{id}/item/{id}\""},
+        {"replace_pattern(name, \"/(\\\\d+)\", \"/<$1>\")",
+         "name == \"GET /cart/<123>/item/<45>\""},
+        {"replace_pattern(name, \"/(?P<n>\\\\d+)\", \"/${n}x$nx$$\")",
+         "name == \"GET /cart/123x$/item/45x$\""},
+        {"replace_pattern(name, \"(\\\\d+)\", \"$1x $ ${} \\\\1\")",
+         "name == \"GET /cart/ $ ${} \\\\1/item/ $ ${} \\\\1\""},
+        {"replace_pattern(attributes[\"s\"], \"a*\", \"-\")", "attributes[\"s\"] == \"-t-e-x-t-\""},
+        {"replace_pattern(attributes[\"s\"], \"x*\", \"-\")", "attributes[\"s\"] == \"-t-e-t-\""},
+        {"replace_pattern(attributes[\"i\"], \"5\", \"6\")", "attributes[\"i\"] == 5"},
+        {"replace_pattern(attributes[\"absent\"], \"5\", \"6\")", "attributes[\"absent\"] == nil"},
+        {"replace_pattern(attributes[\"s\"], \"t\", \"$0\", ToUpperCase)",
+         "attributes[\"s\"] == \"TexT\""},
+        {"replace_pattern(attributes[\"s\"], \"t\", \"$0\", ToUpperCase, \"<%s>\")",
+         "attributes[\"s\"] == \"<T>ex<T>\""},
+        {"replace_pattern(attributes[\"s\"], \"t\", \"$0\", ToUpperCase, \"%d\")",
+         "! replacementFormat must be format string"},
+        {"replace_pattern(attributes[\"s\"], \"t\", \"$0\", Nothing)", "! undefined function"},
+        {"replace_pattern(attributes[\"s\"], \"(\", \"\")", "! missing closing )"},
+        {"replace_all_patterns(attributes, \"value\", \"t\", \"T\")",
+         "attributes[\"s\"] == \"TexT\" and attributes[\"map\"][\"a\"] == \"A\""},
+        {"replace_all_patterns(attributes, \"key\", \"^(s|i)$\", \"k_$1\")",
+         "attributes[\"k_s\"] == \"text\" and attributes[\"k_i\"] == 5 and Len(attributes) == 12"},
+        {"replace_all_patterns(attributes, \"key\", \"^(s|i)$\", \"same\")",
+         "attributes[\"same\"] == 5 and attributes[\"s\"] == nil"},
+        {"replace_all_patterns(attributes, \"x\", \"t\", \"T\")", "! invalid mode x"},
+        {"replace_match(name, \"GET /*/item/*\", \"GET item\")", "name == \"GET item\""},
+        {"replace_match(name, \"/*/item/*\", \"x\")", "name == \"GET /cart/123/item/45\""},
+        {"replace_match(name, \"{GET,PUT} /c??t/[0-9]*\", \"x\")", "name == \"x\""},
+        {"replace_match(name, \"GET*\", \"x\", ToUpperCase, \"%s!\")", "name == \"X!\""},
+        {"replace_all_matches(attributes, \"te*\", \"x\")",
+         "attributes[\"s\"] == \"x\" and attributes[\"twice\"] == \"first\""},
+        {"replace_all_matches(attributes, \"*second*\", \"x\")",
+         "attributes[\"twice\"] == \"first\""},
+    };
+    (void)state;
+    CHECK(OTTL_SPAN, rows);
+}
+
+/* Many items must not each gain a large value. */
+static void test_room(void **state)
+{
+    static const struct row rows[] = {
+        {"set(attributes[\"n\"], Concat([name, name, name, name], \"\"))",
+         "? the request would grow too much"},
+        {"set(attributes[\"n\"], \"small\")", "attributes[\"n\"] == \"small\""},
+    };
+    struct sample sample;
+    struct text got = {0};
+    (void)state;
+    sample_init(&sample);
+    sample.item.room = 0;
+    for (size_t i = 0; i < 2; i++) {
+        text_clear(&got);
+        execute(OTTL_SPAN, rows[i].statement, &sample, &got);
+        if (rows[i].wanted[0] == '?')
+            expect_text(text_string(&got), rows[i].wanted);
+        else
+            assert_true(holds(OTTL_SPAN, rows[i].wanted, &sample.item));
+    }
+    text_deinit(&got);
+    sample_deinit(&sample);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_set),     cmocka_unit_test(test_other_contexts),
+        cmocka_unit_test(test_keys),    cmocka_unit_test(test_maps),
+        cmocka_unit_test(test_replace), cmocka_unit_test(test_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
