@@ -14,6 +14,7 @@ extern const struct component_type pyroscope_receiver_type;
 extern const struct component_type attributes_processor_type;
 extern const struct component_type batch_processor_type;
 extern const struct component_type filter_processor_type;
+extern const struct component_type transform_processor_type;
 extern const struct component_type memory_limiter_processor_type;
 extern const struct component_type probabilistic_sampler_processor_type;
 extern const struct component_type resource_detection_processor_type;
@@ -43,6 +44,7 @@ const struct config_type *const component_types[] = {
     &attributes_processor_type.config,
     &batch_processor_type.config,
     &filter_processor_type.config,
+    &transform_processor_type.config,
     &memory_limiter_processor_type.config,
     &probabilistic_sampler_processor_type.config,
     &resource_detection_processor_type.config,
