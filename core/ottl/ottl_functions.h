@@ -81,6 +81,10 @@ bool ottl_node_text(struct ottl_evaluation *evaluation, const struct ottl_node *
 extern const struct ottl_function ottl_type_functions[];
 extern const struct ottl_function ottl_text_functions[];
 extern const struct ottl_function ottl_profile_functions[];
+extern const struct ottl_function ottl_hash_functions[];
+extern const struct ottl_function ottl_parse_functions[];
+extern const struct ottl_function ottl_list_functions[];
+extern const struct ottl_function ottl_time_functions[];
 extern const struct ottl_function ottl_value_editors[];
 extern const struct ottl_function ottl_key_editors[];
 extern const struct ottl_function ottl_map_editors[];

@@ -47,9 +47,10 @@ static void append_group(const struct ottl_groups *groups, const struct ottl_mat
     for (uint32_t i = 0; number == UINT32_MAX && i < groups->count; i++)
         if (slice_equal(groups->names[i], name))
             number = i + 1;
-    if (number >= match->count || match->spans[2 * number] == OTTL_UNSET)
+    if (number >= match->count || match->spans[(size_t)2 * number] == OTTL_UNSET)
         return;
-    size_t start = match->spans[2 * number], end = match->spans[2 * number + 1];
+    const size_t *span = &match->spans[(size_t)2 * number];
+    size_t start = span[0], end = span[1];
     text_append_slice(out, slice_of(text.data + start, end - start));
 }
 

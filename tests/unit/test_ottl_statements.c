@@ -86,7 +86,7 @@ static void sample_init(struct sample *sample)
     size_t size = 0;
     /* ' stands for ", and \' for \". */
     for (const char *c = request_json; *c; c++)
-        json[size++] = *c == '\'' ? '"' : *c;
+        json[size++] = (char)(*c == '\'' ? '"' : *c);
     json[size] = '\0';
     *sample = (struct sample){.request = fixture_encode(SIGNAL_TRACES, json)};
     arena_init(&sample->arena, NULL);
@@ -412,6 +412,82 @@ static void test_replace(void **state)
     CHECK(OTTL_SPAN, rows);
 }
 
+/* Converters, as what a statement writes. */
+static void test_converters(void **state)
+{
+    static const struct row rows[] = {
+        {"set(name, SHA256(attributes[\"s\"]))",
+         "name == \"982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1\""},
+        {"set(name, SHA1(\"a\"))", "name == \"86f7e437faa5a7fce15d1ddcb9eaeaea377667b8\""},
+        {"set(name, MD5(\"a\"))", "name == \"0cc175b9c0f1b6a831c399e269772661\""},
+        {"set(name, Substring(SHA512(\"a\"), 0, 8))", "name == \"1f40fc92\""},
+        {"set(name, SHA256(attributes[\"i\"]))", "? expected string but got int64"},
+        {"set(attributes[\"x\"], FNV(\"a\"))", "attributes[\"x\"] == -5808556873153909620"},
+        {"set(attributes[\"x\"], Hex(255))", "attributes[\"x\"] == \"00000000000000ff\""},
+        {"set(attributes[\"x\"], Hex(\"ab\"))", "attributes[\"x\"] == \"6162\""},
+        {"set(attributes[\"x\"], Len(UUID()))", "attributes[\"x\"] == 36"},
+        {"set(attributes[\"x\"], ParseJSON(attributes[\"json\"]))",
+         "attributes[\"x\"][\"n\"] == 1.0 and attributes[\"x\"][\"o\"][\"p\"][0] == true"},
+        {"merge_maps(attributes, ParseJSON(attributes[\"json\"]), \"upsert\")",
+         "attributes[\"n\"] == 1.0"},
+        {"set(attributes[\"x\"], ParseJSON(\"[1, null]\"))", "Len(attributes[\"x\"]) == 2"},
+        {"set(attributes[\"x\"], ParseJSON(\"1\"))", "? could not parse JSON"},
+        {"set(attributes[\"x\"], ParseJSON(\"{} x\"))", "? could not parse JSON"},
+        {"set(attributes[\"x\"], ParseJSON(attributes[\"absent\"]))",
+         "? expected string but got nil"},
+        {"merge_maps(attributes, ExtractPatterns(name, \"/(?P<a>[0-9]+)/(?P<b>x)?\"), \"insert\")",
+         "attributes[\"a\"] == \"123\" and attributes[\"b\"] == \"\""},
+        {"set(attributes[\"x\"], Len(ExtractPatterns(name, \"(?P<a>zzz)\")))",
+         "attributes[\"x\"] == 0"},
+        {"set(attributes[\"x\"], ExtractPatterns(name, \"(a)\"))",
+         "! at least 1 named capture group"},
+        {"set(attributes[\"x\"], ParseInt(\"ff\", 16))", "attributes[\"x\"] == 255"},
+        {"set(attributes[\"x\"], ParseInt(\"-8000000000000000\", 16))",
+         "attributes[\"x\"] == -9223372036854775807 - 1"},
+        {"set(attributes[\"x\"], ParseInt(\"8000000000000000\", 16))", "? could not parse"},
+        {"set(attributes[\"x\"], ParseInt(\"2\", 2))", "? could not parse an integer"},
+        {"set(attributes[\"x\"], ParseKeyValue(\"a=1 b='x y' c=\"))",
+         "attributes[\"x\"][\"b\"] == \"x y\" and attributes[\"x\"][\"c\"] == \"\" and "
+         "attributes[\"x\"][\"a\"] == \"1\""},
+        {"set(attributes[\"x\"], ParseKeyValue(\"a\"))", "? a pair has no delimiter"},
+        {"set(attributes[\"x\"], Keys(attributes[\"map\"]))",
+         "attributes[\"x\"] == [\"a\", \"in\"]"},
+        {"set(attributes[\"x\"], Values(attributes[\"map\"])[0])", "attributes[\"x\"] == \"A\""},
+        {"set(attributes[\"x\"], Sort([3, 1.5, 2]))",
+         "attributes[\"x\"][0] == 1.5 and attributes[\"x\"][2] == 3"},
+        {"set(attributes[\"x\"], Sort([\"b\", \"a\"], \"desc\"))", "attributes[\"x\"][0] == \"b\""},
+        {"set(attributes[\"x\"], Sort([1], \"up\"))", "! Order should be either"},
+        {"set(attributes[\"x\"], ContainsValue(attributes[\"list\"], \"x\"))",
+         "attributes[\"x\"] == true"},
+        {"set(attributes[\"x\"], Index(name, \"cart\"))", "attributes[\"x\"] == 5"},
+        {"set(attributes[\"x\"], Index(attributes[\"list\"], 7))", "attributes[\"x\"] == -1"},
+        {"set(trace_id, TraceID(0x0102030405060708090a0b0c0d0e0f11))",
+         "trace_id == TraceID(\"0102030405060708090a0b0c0d0e0f11\")"},
+        {"set(trace_id, TraceID(\"01\"))", "! an id must be 16 bytes or 32 hex characters"},
+        {"set(parent_span_id, SpanID(\"a1a2a3a4a5a6a7a8\"))", "parent_span_id == span_id"},
+        {"set(start_time, Unix(5, 7))", "start_time_unix_nano == 5000000007"},
+        {"set(start_time, Time(\"2026-11-23T08:15:30.25+0100\", \"%Y-%m-%dT%H:%M:%S.%L%z\"))",
+         "start_time_unix_nano == 1795418130250000000"},
+        {"set(start_time, Time(\"23 Nov 26 12:00 AM\", \"%d %b %y %I:%M %p\"))",
+         "Hour(start_time) == 0 and Month(start_time) == 11 and Year(start_time) == 2026 and "
+         "Day(start_time) == 23 and Weekday(start_time) == 1"},
+        {"set(start_time, Time(\"2026-02-30\", \"%F\"))", "? does not match the format"},
+        {"set(start_time, Time(\"2026-02-03x\", \"%F\"))", "? does not match the format"},
+        {"set(start_time, Time(\"x\", \"%Q\"))", "! invalid directive %Q"},
+        {"set(name, FormatTime(end_time, \"%Y-%m-%dT%H:%M:%S.%fZ %a %b %e %p\"))",
+         "name == \"1970-01-01T00:00:03.500000Z Thu Jan  1 AM\""},
+        {"set(start_time, TruncateTime(end_time, Duration(\"1s\")))",
+         "start_time_unix_nano == 3000000000"},
+        {"set(attributes[\"x\"], UnixMilli(end_time))", "attributes[\"x\"] == 3500"},
+        {"set(attributes[\"x\"], Nanosecond(end_time))", "attributes[\"x\"] == 500000000"},
+        {"set(attributes[\"x\"], UnixSeconds(Now()) - UnixSeconds(Now()) < 2)", "! unexpected"},
+        {"set(attributes[\"x\"], Now() - Now() < Duration(\"1h\"))", "! unexpected"},
+        {"set(end_time, Now())", "end_time - Now() < Duration(\"1h\")"},
+    };
+    (void)state;
+    CHECK(OTTL_SPAN, rows);
+}
+
 /* Many items must not each gain a large value. */
 static void test_room(void **state)
 {
@@ -442,7 +518,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_set),     cmocka_unit_test(test_other_contexts),
         cmocka_unit_test(test_keys),    cmocka_unit_test(test_maps),
-        cmocka_unit_test(test_replace), cmocka_unit_test(test_room),
+        cmocka_unit_test(test_replace), cmocka_unit_test(test_converters),
+        cmocka_unit_test(test_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

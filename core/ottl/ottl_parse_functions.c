@@ -1,0 +1,263 @@
+#include "core/ottl/ottl_functions.h"
+
+#include <assert.h>
+#include <jansson.h>
+
+#define FUNCTION(name)                                                                             \
+    static bool name(struct ottl_evaluation *evaluation, const struct ottl_node *node,             \
+                     struct ottl_value *out)
+
+/* A value of the data is not nested deeper, or the next receiver refuses it. */
+enum { JSON_DEPTH_MAX = 64 };
+
+static struct slice copy(struct ottl_evaluation *evaluation, const void *bytes, size_t size)
+{
+    uint8_t *to = ottl_evaluation_alloc(evaluation, size + 1);
+    if (size > 0)
+        memcpy(to, bytes, size);
+    return slice_of(to, size);
+}
+
+static struct ottl_value of_entries(enum ottl_kind kind, const struct ottl_entry *entries,
+                                    uint32_t count)
+{
+    struct ottl_value value = {.kind = kind, .form = OTTL_FORM_ENTRIES};
+    value.entries = entries;
+    value.count = count;
+    return value;
+}
+
+/* ---- JSON ---- */
+
+static bool convert(struct ottl_evaluation *evaluation, json_t *json, unsigned depth,
+                    struct ottl_value *out);
+
+static bool convert_object(struct ottl_evaluation *evaluation, json_t *json, unsigned depth,
+                           struct ottl_value *out)
+{
+    struct ottl_entry *entries =
+        ottl_evaluation_alloc(evaluation, (json_object_size(json) + 1) * sizeof *entries);
+    uint32_t count = 0;
+    const char *key;
+    json_t *value;
+    json_object_foreach(json, key, value)
+    {
+        entries[count].key = copy(evaluation, key, strlen(key));
+        if (!convert(evaluation, value, depth + 1, &entries[count++].value))
+            return false;
+    }
+    *out = of_entries(OTTL_MAP, entries, count);
+    return true;
+}
+
+static bool convert_array(struct ottl_evaluation *evaluation, json_t *json, unsigned depth,
+                          struct ottl_value *out)
+{
+    size_t count = json_array_size(json);
+    struct ottl_entry *entries = ottl_evaluation_alloc(evaluation, (count + 1) * sizeof *entries);
+    for (size_t i = 0; i < count; i++) {
+        entries[i].key = (struct slice){0};
+        if (!convert(evaluation, json_array_get(json, i), depth + 1, &entries[i].value))
+            return false;
+    }
+    *out = of_entries(OTTL_LIST, entries, (uint32_t)count);
+    return true;
+}
+
+static bool convert(struct ottl_evaluation *evaluation, json_t *json, unsigned depth,
+                    struct ottl_value *out)
+{
+    if (depth > JSON_DEPTH_MAX)
+        return error_set(ottl_evaluation_error(evaluation), "JSON is nested too deeply");
+    switch (json_typeof(json)) {
+    case JSON_OBJECT:
+        return convert_object(evaluation, json, depth, out);
+    case JSON_ARRAY:
+        return convert_array(evaluation, json, depth, out);
+    case JSON_STRING:
+        *out = ottl_string(copy(evaluation, json_string_value(json), json_string_length(json)));
+        return true;
+    case JSON_NULL:
+        *out = (struct ottl_value){.kind = OTTL_NIL};
+        return true;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        *out = ottl_bool(json_is_true(json));
+        return true;
+    default:
+        *out = ottl_float(json_number_value(json));
+        return true;
+    }
+}
+
+/* Numbers are floats, as in Go. */
+FUNCTION(parse_json)
+{
+    struct slice text;
+    json_error_t why;
+    if (!ottl_argument_string(evaluation, node, 0, &text))
+        return false;
+    json_t *json = json_loadb(text.size > 0 ? (const char *)text.data : "", text.size,
+                              JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, &why);
+    if (!json)
+        return error_set(ottl_evaluation_error(evaluation), "could not parse JSON: %s", why.text);
+    bool ok = convert(evaluation, json, 0, out);
+    json_decref(json);
+    return ok;
+}
+
+/* ---- patterns ---- */
+
+static bool has_name(const struct ottl_node *node, struct error *err)
+{
+    const struct ottl_groups *groups = ottl_regex_groups(node->regex);
+    for (uint32_t i = 0; i < groups->count; i++)
+        if (groups->names[i].size > 0)
+            return true;
+    return error_set(err, "at least 1 named capture group must be supplied in the given regex");
+}
+
+FUNCTION(extract_patterns)
+{
+    const struct ottl_groups *groups = ottl_regex_groups(node->regex);
+    struct ottl_match match;
+    struct slice text;
+    uint32_t count = 0;
+    if (!ottl_argument_string(evaluation, node, 0, &text) ||
+        !ottl_regex_match(node->regex, ottl_evaluation_matcher(evaluation), text, 0, &match,
+                          ottl_evaluation_error(evaluation)))
+        return false;
+    struct ottl_entry *entries =
+        ottl_evaluation_alloc(evaluation, (groups->count + 1) * sizeof *entries);
+    for (uint32_t i = 0; match.count > 0 && i < groups->count; i++) {
+        const size_t *span = &match.spans[(size_t)2 * (i + 1)];
+        bool is_set = i + 1 < match.count && span[0] != OTTL_UNSET;
+        if (groups->names[i].size == 0)
+            continue;
+        entries[count++] = (struct ottl_entry){
+            groups->names[i], ottl_string(is_set ? slice_of(text.data + span[0], span[1] - span[0])
+                                                 : (struct slice){0})};
+    }
+    *out = of_entries(OTTL_MAP, entries, count);
+    return true;
+}
+
+/* ---- numbers ---- */
+
+static int digit_of(uint8_t c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return (c | 0x20) >= 'a' && (c | 0x20) <= 'z' ? (c | 0x20) - 'a' + 10 : 99;
+}
+
+FUNCTION(parse_int)
+{
+    struct slice text;
+    int64_t base, value = 0;
+    if (!ottl_argument_string(evaluation, node, 0, &text) ||
+        !ottl_argument_int(evaluation, node, 1, &base))
+        return false;
+    bool is_negative = text.size > 0 && text.data[0] == '-';
+    size_t start = text.size > 0 && (is_negative || text.data[0] == '+');
+    bool ok = base >= 2 && base <= 36 && text.size > start;
+    for (size_t i = start; ok && i < text.size; i++) {
+        int digit = digit_of(text.data[i]);
+        ok = digit < base && !__builtin_mul_overflow(value, base, &value) &&
+             !(is_negative ? __builtin_sub_overflow(value, (int64_t)digit, &value)
+                           : __builtin_add_overflow(value, (int64_t)digit, &value));
+    }
+    *out = ottl_int(value);
+    return ok || error_set(ottl_evaluation_error(evaluation), "could not parse an integer");
+}
+
+/* ---- pairs ---- */
+
+struct pairs {
+    struct slice delimiter, separator;
+};
+
+/* Takes the next piece before a separator, which quotes hide. */
+static struct slice take_piece(struct slice *rest, struct slice separator)
+{
+    uint8_t quote = 0;
+    size_t i = 0;
+    for (; i < rest->size; i++) {
+        uint8_t c = rest->data[i];
+        if (quote ? c == quote : c == '"' || c == '\'')
+            quote = quote ? 0 : c;
+        else if (!quote && rest->size - i >= separator.size &&
+                 memcmp(rest->data + i, separator.data, separator.size) == 0)
+            break;
+    }
+    struct slice piece = slice_of(rest->data, i);
+    size_t used = i < rest->size ? i + separator.size : i;
+    *rest = slice_of(rest->data + used, rest->size - used);
+    return piece;
+}
+
+static struct slice unquote(struct slice text)
+{
+    text = slice_trim(text, SLICE_SPACES);
+    bool is_quoted = text.size >= 2 && (text.data[0] == '"' || text.data[0] == '\'') &&
+                     text.data[text.size - 1] == text.data[0];
+    return is_quoted ? slice_of(text.data + 1, text.size - 2) : text;
+}
+
+static bool read_separators(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                            struct pairs *out)
+{
+    *out = (struct pairs){SLICE("="), SLICE(" ")};
+    if ((node->operands[1] && !ottl_argument_string(evaluation, node, 1, &out->delimiter)) ||
+        (node->operands[2] && !ottl_argument_string(evaluation, node, 2, &out->separator)))
+        return false;
+    return (out->delimiter.size > 0 && out->separator.size > 0 &&
+            !slice_equal(out->delimiter, out->separator)) ||
+           error_set(ottl_evaluation_error(evaluation),
+                     "the delimiters of pairs must be different, and not empty");
+}
+
+FUNCTION(parse_key_value)
+{
+    struct slice rest;
+    struct pairs by;
+    if (!ottl_argument_string(evaluation, node, 0, &rest) ||
+        !read_separators(evaluation, node, &by))
+        return false;
+    if (rest.size == 0)
+        return error_set(ottl_evaluation_error(evaluation), "cannot parse from empty target");
+    struct ottl_entry *entries =
+        ottl_evaluation_alloc(evaluation, (rest.size / 2 + 2) * sizeof *entries);
+    uint32_t count = 0;
+    while (rest.size > 0) {
+        struct slice value = take_piece(&rest, by.separator);
+        if (slice_trim(value, SLICE_SPACES).size == 0)
+            continue;
+        struct slice key = take_piece(&value, by.delimiter);
+        if (value.data == key.data + key.size)
+            return error_set(ottl_evaluation_error(evaluation), "a pair has no delimiter");
+        entries[count++] = (struct ottl_entry){unquote(key), ottl_string(unquote(value))};
+    }
+    *out = of_entries(OTTL_MAP, entries, count);
+    return true;
+}
+
+const struct ottl_function ottl_parse_functions[] = {
+    {.name = "ExtractPatterns",
+     .parameters = {{"target", OTTL_PARAMETER_STRING, false},
+                    {"pattern", OTTL_PARAMETER_CAPTURES, false}},
+     .call = extract_patterns,
+     .check = has_name},
+    {.name = "ParseInt",
+     .parameters = {{"target", OTTL_PARAMETER_STRING, false}, {"base", OTTL_PARAMETER_INT, false}},
+     .call = parse_int},
+    {.name = "ParseJSON",
+     .parameters = {{"target", OTTL_PARAMETER_STRING, false}},
+     .call = parse_json},
+    {.name = "ParseKeyValue",
+     .parameters = {{"target", OTTL_PARAMETER_STRING, false},
+                    {"delimiter", OTTL_PARAMETER_STRING, true},
+                    {"pair_delimiter", OTTL_PARAMETER_STRING, true}},
+     .call = parse_key_value},
+    {.name = NULL},
+};
