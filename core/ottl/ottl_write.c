@@ -159,6 +159,15 @@ struct message_iter *ottl_open(struct ottl_evaluation *evaluation, const struct 
     return place;
 }
 
+/* Copies what is in the writer, which is used again. */
+static struct slice keep(struct ottl_evaluation *evaluation, struct slice bytes)
+{
+    uint8_t *copy = ottl_evaluation_alloc(evaluation, bytes.size + 1);
+    if (bytes.size > 0)
+        memcpy(copy, bytes.data, bytes.size);
+    return slice_of(copy, bytes.size);
+}
+
 /* ---- inside an attribute ---- */
 
 static bool wrong_key(struct ottl_evaluation *evaluation, const struct ottl_value *key,
@@ -336,6 +345,7 @@ static bool write_of_dictionary(struct ottl_evaluation *evaluation, const struct
         !put_inside(evaluation, path, 1, found ? edit->entries[at].value : (struct slice){0},
                     &payload))
         return false;
+    payload = keep(evaluation, payload);
     if (found)
         ottl_edit_set_value(edit, at, payload);
     else
@@ -403,10 +413,7 @@ bool ottl_encode_value(struct ottl_evaluation *evaluation, const struct ottl_val
 {
     if (!encode(evaluation, value, out))
         return false;
-    uint8_t *copy = ottl_evaluation_alloc(evaluation, out->size + 1);
-    if (out->size > 0)
-        memcpy(copy, out->data, out->size);
-    out->data = copy;
+    *out = keep(evaluation, *out);
     return true;
 }
 

@@ -1,0 +1,220 @@
+#include "tests/unit/expect_text.h"
+#include "tests/unit/pipeline_fixture.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+extern const struct component_type transform_processor_type;
+
+/* Executes the settings on a request. out: the request that was forwarded, or "refused: " and why.
+ */
+static void transform(enum signal signal, const char *settings, const char *json, struct text *out)
+{
+    struct fixture f;
+    struct probe probe;
+    struct text yaml = {0};
+    fixture_init(&f, 1);
+    text_clear(out);
+    text_printf(&yaml, "processors: {transform: %s}", settings);
+    struct fixture_place *place = fixture_place(&f, &transform_processor_type, "transform",
+                                                text_string(&yaml), signal_name(signal), signal);
+    fixture_consume_json(&f, place->nodes[0], json, 1, &probe);
+    fixture_advance(&f, 0);
+    assert_int_equal(probe.settled, 1);
+    if (verdict_is_ok(&probe.verdict)) {
+        char *got = fixture_recorded_json(&f, 0);
+        text_append(out, got);
+        free(got);
+    } else {
+        text_printf(out, "refused %d: %s", probe.verdict.code, probe.verdict.text);
+    }
+    fixture_deinit(&f);
+    text_deinit(&yaml);
+}
+
+#define ATTRIBUTE(key, value) "{\"key\":\"" key "\",\"value\":{\"stringValue\":\"" value "\"}}"
+#define SPAN(name, attributes, events)                                                             \
+    "{\"traceId\":\"0102030405060708090a0b0c0d0e0f10\",\"spanId\":\"a1a2a3a4a5a6a7a8\",\"name\":"  \
+    "\"" name "\",\"attributes\":[" attributes "],\"events\":[" events "]}"
+#define TRACES(resource, spans)                                                                    \
+    "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" resource                                 \
+    "]},\"scopeSpans\":[{\"scope\":{\"name\":\"s\"},\"spans\":[" spans "]}]}]}"
+
+static const char traces[] =
+    TRACES(ATTRIBUTE("host", "h"), SPAN("a", ATTRIBUTE("k", "v"),
+                                        "{\"name\":\"e\"}") "," SPAN("b", ATTRIBUTE("k", "w"), ""));
+
+struct row {
+    const char *settings;
+    const char *wanted[2]; /* texts that are there afterwards; "!x": x is not there */
+};
+
+static const struct row rows[] = {
+    {"{}", {"\"name\":\"a\"", "\"name\":\"b\""}},
+    {"{trace_statements: ['set(span.name, \"x\")']}", {"\"name\":\"x\"", "!\"name\":\"a\""}},
+    {"{trace_statements: ['set(span.name, \"x\") where span.attributes[\"k\"] == \"w\"']}",
+     {"\"name\":\"x\"", "\"name\":\"a\""}},
+    {"{trace_statements: [{context: span, statements: ['set(name, \"x\")']}]}",
+     {"\"name\":\"x\"", "!\"name\":\"a\""}},
+    {"{trace_statements: [{context: span, conditions: ['name == \"a\"', 'false'], statements: "
+     "['set(name, \"x\")', 'set(attributes[\"k\"], \"x\")']}]}",
+     {"\"name\":\"b\"", "!\"v\""}},
+    /* The lowest context of all strings counts: without events, nothing happens. */
+    {"{trace_statements: ['set(spanevent.name, \"x\")', 'set(span.name, \"y\")']}",
+     {"\"name\":\"y\"", "\"name\":\"b\""}},
+    /* Each group works on the whole request before the next one. */
+    {"{trace_statements: [{statements: ['set(resource.attributes[\"n\"], span.name)']}, "
+     "{statements: ['set(span.name, resource.attributes[\"n\"])']}]}",
+     {"!\"name\":\"a\"", "\"name\":\"b\""}},
+    {"{trace_statements: ['set(resource.attributes[\"host\"], \"new\")', "
+     "'set(scope.name, resource.attributes[\"host\"])']}",
+     {"\"name\":\"new\"", "!\"h\""}},
+    /* A cache lives as long as a group works on an item. */
+    {"{trace_statements: [{context: span, statements: ['set(cache[\"c\"], name)', "
+     "'set(attributes[\"k\"], cache[\"c\"])']}, {context: span, statements: "
+     "['set(attributes[\"gone\"], \"cached\") where cache[\"c\"] != nil']}]}",
+     {"!\"w\"", "!cached"}},
+    /* What fails is skipped. */
+    {"{error_mode: silent, trace_statements: ['set(span.name, 1 / 0)', 'set(span.name, \"x\")']}",
+     {"\"name\":\"x\"", "!\"name\":\"a\""}},
+    {"{error_mode: propagate, trace_statements: ['set(span.name, 1 / 0)']}",
+     {"refused 14: failed to execute statement: set(span.name, 1 / 0), attempted to divide by 0",
+      "!name\""}},
+    {"{error_mode: propagate, trace_statements: [{error_mode: silent, statements: ['set(span.name, "
+     "1 / 0)']}]}",
+     {"\"name\":\"a\"", "\"name\":\"b\""}},
+    {"{trace_statements: [{context: resource, statements: ['keep_keys(attributes, [])']}, "
+     "'set(span.name, \"x\")']}",
+     {"\"name\":\"x\"", "!\"host\""}},
+};
+
+static void check_texts(const char *what, const char *got, const char *const *wanted)
+{
+    for (size_t i = 0; i < 2 && wanted[i]; i++) {
+        bool is_absent = wanted[i][0] == '!';
+        if (!strstr(got, wanted[i] + is_absent) != is_absent)
+            fail_msg("%s: %s in %s", what, wanted[i], got);
+    }
+}
+
+static void statements_change_traces(void **state)
+{
+    struct text got = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        transform(SIGNAL_TRACES, rows[i].settings, traces, &got);
+        check_texts(rows[i].settings, text_string(&got), rows[i].wanted);
+    }
+    text_deinit(&got);
+}
+
+static const char profiles[] = "{\"resourceProfiles\":[{\"resource\":{\"attributes\":[" ATTRIBUTE(
+    "host", "h") "]},\"scopeProfiles\":[{\"profiles\":[{\"period\":\"1\",\"attributeIndices\":[1],"
+                 "\"samples\":[{\"values\":[\"1\"],\"attributeIndices\":[1,2]},{\"values\":[\"2\"],"
+                 "\"attributeIndices\":[2]}]}]}]}],\"dictionary\":{\"stringTable\":[\"\",\"user\","
+                 "\"thread\","
+                 "\"unit\"],\"mappingTable\":[{}],\"locationTable\":[{}],\"functionTable\":[{}],"
+                 "\"linkTable\":"
+                 "[{}],\"stackTable\":[{}],\"attributeTable\":[{},{\"keyStrindex\":1,\"value\":{"
+                 "\"stringValue\":"
+                 "\"secret\"}},{\"keyStrindex\":2,\"value\":{\"stringValue\":\"t1\"},"
+                 "\"unitStrindex\":3}]}}";
+
+static const struct row profile_rows[] = {
+    {"{profile_statements: ['set(profilesample.attributes[\"thread\"], \"x\")']}",
+     {"\"stringValue\":\"x\"", "!t1"}},
+    {"{profile_statements: ['set(profilesample.attributes[\"thread\"], \"x\") where "
+     "profilesample.values[0] == 1']}",
+     {"\"stringValue\":\"x\"", "\"t1\""}},
+    {"{profile_statements: ['delete_key(profilesample.attributes, \"user\")']}",
+     {"secret", "\"attributeIndices\":[2]"}}, /* the profile has it, too */
+    {"{profile_statements: ['delete_key(profilesample.attributes, \"user\")', "
+     "'delete_key(profile.attributes, \"user\")']}",
+     {"!secret", "!user"}},
+    {"{profile_statements: [{statements: ['replace_all_patterns(profile.attributes, \"value\", "
+     "\"s.*\", \"masked\")']}, {statements: ['keep_keys(profilesample.attributes, "
+     "[\"thread\"])']}]}",
+     {"!secret", "masked"}},
+    {"{profile_statements: ['set(resource.attributes[\"host\"], \"x\")']}", {"!\"h\"", "secret"}},
+    {"{profile_statements: ['set(profile.attributes[\"new\"][\"in\"], 5)']}",
+     {"\"kvlistValue\"", "\"new\""}},
+};
+
+static void statements_change_profiles(void **state)
+{
+    struct text got = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof profile_rows / sizeof *profile_rows; i++) {
+        transform(SIGNAL_PROFILES, profile_rows[i].settings, profiles, &got);
+        check_texts(profile_rows[i].settings, text_string(&got), profile_rows[i].wanted);
+    }
+    text_deinit(&got);
+}
+
+static void metrics_and_logs_have_resources(void **state)
+{
+    static const char *const wanted[] = {"\"x\"", "!\"h\""};
+    struct text got = {0};
+    (void)state;
+    transform(SIGNAL_METRICS, "{metric_statements: ['set(resource.attributes[\"host\"], \"x\")']}",
+              "{\"resourceMetrics\":[{\"resource\":{\"attributes\":[" ATTRIBUTE(
+                  "host", "h") "]},\"scopeMetrics\":[{\"metrics\":[{\"name\":\"m\",\"gauge\":{"
+                               "\"dataPoints\":[{}]}}]}]}]}",
+              &got);
+    check_texts("metrics", text_string(&got), wanted);
+    transform(SIGNAL_LOGS, "{log_statements: ['set(resource.attributes[\"host\"], \"x\")']}",
+              "{\"resourceLogs\":[{\"resource\":{\"attributes\":[" ATTRIBUTE(
+                  "host", "h") "]},\"scopeLogs\":[{\"logRecords\":[{}]}]}]}",
+              &got);
+    check_texts("logs", text_string(&got), wanted);
+    text_deinit(&got);
+}
+
+static void mistakes_are_refused(void **state)
+{
+    static const struct {
+        const char *settings;
+        const char *wanted;
+    } wrong[] = {
+        {"{trace_statements: ['set(span.nme, \"x\")']}", "did you mean \"name\"?"},
+        {"{trace_statements: ['set(name, \"x\")']}", "unable to infer context from statements"},
+        {"{trace_statements: ['set(span.name, \"x\"']}", "unable to parse OTTL statement"},
+        {"{trace_statements: ['sett(span.name, \"x\")']}", "did you mean \"set\"?"},
+        {"{trace_statements: ['set(profile.period, 1)']}", "not a valid candidate"},
+        {"{trace_statements: [{context: log, statements: ['set(name, \"x\")']}]}",
+         "unknown context log"},
+        {"{trace_statements: [{context: span}]}", "missing required field \"statements\""},
+        {"{trace_statements: [{context: span, error_mode: drop, statements: ['set(name, "
+         "\"x\")']}]}",
+         "error_mode"},
+        {"{trace_statements: ['set(span.name, \"x\")', {context: span, statements: ['set(name, "
+         "\"x\")']}]}",
+         "configuring multiple configuration styles is not supported"},
+        {"{log_statements: [{context: log, statements: ['set(body, \"x\")']}]}",
+         "profcol relays metrics and logs unopened"},
+        {"{flatten_data: true}", "which profcol does not open"},
+        /* Seen in public documentation. */
+        {"{trace_statements: ['set(span.name, \"x\") where span.name =~ \"x\"']}", "syntax"},
+        {"{trace_statements: ['set(span.name, \"x\") where span.attributes.foo == \"x\"']}",
+         "attributes"},
+        {"{trace_statements: ['limit(span.attributes, 100)', 'drop()']}", "undefined function"},
+        {"{trace_statements: ['set(span.name, Concat([span.name, \"-x\"]))']}",
+         "incorrect number of arguments"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        fixture_refuses(&transform_processor_type, wrong[i].settings, wrong[i].wanted);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(statements_change_traces),
+        cmocka_unit_test(statements_change_profiles),
+        cmocka_unit_test(metrics_and_logs_have_resources),
+        cmocka_unit_test(mistakes_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
