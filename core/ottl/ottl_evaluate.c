@@ -38,6 +38,7 @@ struct ottl_evaluation {
     enum ottl_level level;                    /* of the result that is computed */
     struct ottl_value input;
     struct ottl_item *target; /* of a statement */
+    size_t free_bytes;
     struct wire_writer writer;
     struct ottl_edit edit;
     struct error error;
@@ -215,6 +216,11 @@ struct wire_writer *ottl_evaluation_writer(struct ottl_evaluation *evaluation)
 {
     wire_writer_clear(&evaluation->writer);
     return &evaluation->writer;
+}
+
+size_t *ottl_evaluation_free_bytes(struct ottl_evaluation *evaluation)
+{
+    return &evaluation->free_bytes;
 }
 
 struct ottl_edit *ottl_evaluation_edit(struct ottl_evaluation *evaluation)
@@ -602,6 +608,9 @@ static void trim(struct ottl_evaluation *evaluation)
         ottl_edit_deinit(&evaluation->edit);
 }
 
+/* Of values that every item may gain by one statement. */
+enum { FREE_BYTES = 64 };
+
 enum ottl_result ottl_execute(struct ottl_evaluator *evaluator, struct ottl_item *item)
 {
     struct ottl_evaluation *evaluation = &evaluator->evaluation;
@@ -612,6 +621,7 @@ enum ottl_result ottl_execute(struct ottl_evaluator *evaluator, struct ottl_item
     if (result != OTTL_MATCH)
         return result;
     evaluation->item = evaluation->target = item;
+    evaluation->free_bytes = FREE_BYTES;
     bool ok = editor->function->call(evaluation, editor, &nothing) && has_steps(evaluation);
     evaluation->item = evaluation->target = NULL;
     trim(evaluation);

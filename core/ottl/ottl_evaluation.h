@@ -35,6 +35,8 @@ struct ottl_value *ottl_evaluation_input(struct ottl_evaluation *evaluation);
 struct ottl_item *ottl_evaluation_target(struct ottl_evaluation *evaluation);
 struct wire_writer *ottl_evaluation_writer(struct ottl_evaluation *evaluation);
 struct ottl_edit *ottl_evaluation_edit(struct ottl_evaluation *evaluation);
+/* Bytes that the execution may still add without counting. */
+size_t *ottl_evaluation_free_bytes(struct ottl_evaluation *evaluation);
 /* Returns how many levels contain the items of the program. */
 unsigned ottl_evaluation_depth(struct ottl_evaluation *evaluation);
 /* Returns memory that lives as long as the result. */

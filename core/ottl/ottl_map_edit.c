@@ -172,7 +172,7 @@ bool ottl_edit_load(struct ottl_evaluation *evaluation, const struct ottl_node *
     struct ottl_value map;
     edit->count = edit->left = 0;
     edit->is_changed = edit->is_indexed = false;
-    if (!ottl_node_evaluate(evaluation, path, &map))
+    if (!ottl_take_search(evaluation, path->path) || !ottl_node_evaluate(evaluation, path, &map))
         return false;
     if (map.kind != OTTL_MAP)
         return error_set(ottl_evaluation_error(evaluation), "expected pcommon.Map but got %s",

@@ -70,6 +70,8 @@ EDITOR(merge_maps)
         return false;
     struct ottl_cursor cursor = ottl_cursor(&source);
     while (ottl_cursor_next(&cursor, &entry)) {
+        if (!ottl_take_entry(evaluation, &entry))
+            return false;
         bool found = ottl_edit_find(edit, entry.key, &at);
         if (!(strategy & (found ? UPDATE : INSERT)))
             continue;

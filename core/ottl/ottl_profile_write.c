@@ -40,9 +40,10 @@ bool ottl_write_indices(struct ottl_evaluation *evaluation, const struct ottl_pa
         wire_writer_wrote(writer, wire_write_varint(to, index));
     }
     wire_writer_end(writer, begun);
+    bool is_own = ottl_context_depth(row->context) == ottl_evaluation_depth(evaluation);
+    if (!is_own && !ottl_take_room(evaluation, writer->size, 0))
+        return false; /* each sample would leave a list for the profile behind */
     struct message_iter *message = ottl_open(evaluation, row);
-    if (!message)
-        return false;
     struct message_iter at = *message;
     struct message_field field;
     while (message_next(&at, &field))

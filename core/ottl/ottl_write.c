@@ -16,8 +16,10 @@ enum { FREE_BYTES = 64 };
 bool ottl_take_room(struct ottl_evaluation *evaluation, size_t bytes, size_t old)
 {
     struct ottl_item *item = ottl_evaluation_target(evaluation);
-    size_t free_bytes = old + FREE_BYTES;
-    size_t counted = bytes > free_bytes ? bytes - free_bytes : 0;
+    size_t *free_bytes = ottl_evaluation_free_bytes(evaluation);
+    size_t more = bytes > old ? bytes - old : 0;
+    size_t counted = more > *free_bytes ? more - *free_bytes : 0;
+    *free_bytes -= more - counted;
     if (counted > item->room) {
         item->room = 0;
         return ottl_refuse_growth(ottl_evaluation_error(evaluation));
@@ -26,21 +28,30 @@ bool ottl_take_room(struct ottl_evaluation *evaluation, size_t bytes, size_t old
     return true;
 }
 
-/* Many items may write to one resource: each searches it. */
-static bool take_steps(struct ottl_evaluation *evaluation, enum ottl_context context,
-                       const struct message *message)
+bool ottl_take_steps(struct ottl_evaluation *evaluation, size_t steps)
 {
     struct ottl_item *item = ottl_evaluation_target(evaluation);
-    if (ottl_context_depth(context) >= ottl_evaluation_depth(evaluation))
-        return true;
-    size_t steps = message->raw.size;
-    for (const struct message_tail *tail = message->tail; tail; tail = tail->next)
-        steps += tail->fields.size;
     bool ok = steps <= item->steps;
     item->steps -= ok ? steps : item->steps;
     return ok || error_set(ottl_evaluation_error(evaluation),
-                           "too many items of the request change the same %s",
-                           ottl_context_names[context]);
+                           "too many items of the request read or change the same large data");
+}
+
+bool ottl_take_entry(struct ottl_evaluation *evaluation, const struct ottl_entry *entry)
+{
+    enum { LEAST = 16 };
+    return ottl_take_steps(evaluation, LEAST + entry->key.size);
+}
+
+bool ottl_take_search(struct ottl_evaluation *evaluation, const struct ottl_path_row *row)
+{
+    enum { LEAST = 16 };
+    const char *item = (const char *)ottl_evaluation_item(evaluation);
+    const struct message_iter *message = (const void *)(item + row->message);
+    if (row->is_cache || ottl_context_depth(row->context) >= ottl_evaluation_depth(evaluation))
+        return true;
+    return ottl_take_steps(evaluation,
+                           LEAST + (size_t)(message->cursor.end - message->cursor.next));
 }
 
 /* ---- fields ---- */
@@ -152,8 +163,6 @@ struct message_iter *ottl_open(struct ottl_evaluation *evaluation, const struct 
         item->tables->profile = *place;
     if (item->tables && row->context == OTTL_PROFILE_SAMPLE)
         item->tables->sample = *place;
-    if (!take_steps(evaluation, row->context, place->message))
-        return NULL;
     forget(item, row->context);
     item->is_changed = true;
     return place;
@@ -360,6 +369,8 @@ static bool write_attribute(struct ottl_evaluation *evaluation, const struct ott
     const char *item = (const char *)ottl_evaluation_item(evaluation);
     const struct message_iter *message = (const void *)(item + row->message);
     struct attribute attribute;
+    if (!ottl_take_search(evaluation, row))
+        return false;
     bool found = attributes_find(*message, row->number, key, &attribute);
     if (path->key_count > 1 &&
         !put_inside(evaluation, path, 1, found ? attribute.pair.value : (struct slice){0},
@@ -429,7 +440,8 @@ static bool write_map(struct ottl_evaluation *evaluation, const struct ottl_node
         return false;
     ottl_edit_clear(edit);
     while (ottl_cursor_next(&cursor, &entry)) {
-        if (!ottl_encode_value(evaluation, &entry.value, &payload))
+        if (!ottl_take_entry(evaluation, &entry) ||
+            !ottl_encode_value(evaluation, &entry.value, &payload))
             return false;
         ottl_edit_add(edit, entry.key, payload);
     }

@@ -26,12 +26,17 @@ bool ottl_write_payload(struct ottl_evaluation *evaluation, const struct ottl_no
 bool ottl_encode_value(struct ottl_evaluation *evaluation, const struct ottl_value *value,
                        struct slice *out);
 
-/* Opens the message of a row. Returns its iterator, at the start; NULL with the error set: there
- * are no steps left for it. */
+/* Opens the message of a row. Returns its iterator, at the start. */
 struct message_iter *ottl_open(struct ottl_evaluation *evaluation, const struct ottl_path_row *row);
-/* Counts bytes of a key and a value that take the place of `old` bytes. Returns false with the
- * error set if there is no room for them. */
+/* Counts bytes of a key and a value that take the place of `old` bytes; each execution has 64 that
+ * do not count. Returns false with the error set if there is no room for them. */
 bool ottl_take_room(struct ottl_evaluation *evaluation, size_t bytes, size_t old);
+/* Count steps of what an item reads that other items share: any; an entry of a map; the search in
+ * the message of a row, if that is around the item. Return false with the error set if there are
+ * none left. */
+bool ottl_take_steps(struct ottl_evaluation *evaluation, size_t steps);
+bool ottl_take_entry(struct ottl_evaluation *evaluation, const struct ottl_entry *entry);
+bool ottl_take_search(struct ottl_evaluation *evaluation, const struct ottl_path_row *row);
 /* Writes the attributes of a profile or sample. */
 bool ottl_write_indices(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
                         const struct ottl_edit *edit);

@@ -84,6 +84,65 @@ static void evaluate(enum ottl_context context, struct slice text)
     arena_deinit(&arena);
 }
 
+/* The span of set_data with what is around it, so that it can be written. */
+static void set_way(struct ottl_way *way, struct message *root, struct arena *arena)
+{
+    struct wire_writer writer = {0};
+    size_t group = wire_writer_begin(&writer, REQUEST_GROUPS);
+    wire_writer_raw(&writer, slice_of(resource, sizeof resource));
+    size_t scope = wire_writer_begin(&writer, GROUP_SCOPES);
+    wire_writer_raw(&writer, slice_of(scope_spans, sizeof scope_spans));
+    size_t item = wire_writer_begin(&writer, SCOPE_ITEMS);
+    wire_writer_raw(&writer, slice_of(span, sizeof span));
+    wire_writer_bytes(&writer, SPAN_EVENTS, slice_of(event, sizeof event));
+    wire_writer_end(&writer, item);
+    wire_writer_end(&writer, scope);
+    wire_writer_end(&writer, group);
+    message_init(root, arena_copy(arena, wire_writer_slice(&writer)));
+    wire_writer_deinit(&writer);
+    static const uint32_t numbers[] = {REQUEST_GROUPS, GROUP_SCOPES, SCOPE_ITEMS, SPAN_EVENTS};
+    for (unsigned i = 0; i < OTTL_DEPTH_COUNT; i++) {
+        way->iters[i] =
+            i == 0 ? message_iter(root, arena) : message_iter_into(&way->fields[i - 1], arena);
+        if (!message_next_bytes(&way->iters[i], numbers[i], &way->fields[i]))
+            abort();
+    }
+}
+
+static void execute(enum ottl_context context, struct slice text)
+{
+    struct arena arena;
+    struct message root;
+    struct error err;
+    struct ottl_item item;
+    struct ottl_way way;
+    struct ottl_cache cache = {.map = {0}};
+    struct ottl_program *program =
+        ottl_compile_statement(context, text, OTTL_PREFIX_OPTIONAL, &err);
+    if (!program)
+        return;
+    struct ottl_evaluator *evaluator = ottl_evaluator_new(program);
+    ottl_item_begin(&item);
+    arena_init(&arena, NULL);
+    set_way(&way, &root, &arena);
+    ottl_item_set_group(&item, message_iter_into(&way.fields[0], &arena));
+    ottl_item_set_scope_group(&item, message_iter_into(&way.fields[1], &arena));
+    ottl_item_set_span(&item, message_iter_into(&way.fields[2], &arena));
+    ottl_item_set_span_event(&item, message_iter_into(&way.fields[3], &arena));
+    ottl_item_set_way(&item, &way, 1 << 16);
+    item.cache = &cache;
+    ottl_execute(evaluator, &item);
+    ottl_execute(evaluator, &item);
+    size_t size = message_measure(&root);
+    uint8_t *bytes = arena_alloc(&arena, size);
+    if (message_write(&root, bytes) != bytes + size)
+        abort();
+    ottl_evaluator_free(evaluator);
+    ottl_program_free(program);
+    ottl_cache_clear(&cache);
+    arena_deinit(&arena);
+}
+
 /* A translated pattern must be one that PCRE2 takes, unless it is too large. */
 static void compile_pattern(struct slice text)
 {
@@ -100,6 +159,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     evaluate(OTTL_RESOURCE, text);
     evaluate(OTTL_PROFILE, text);
     evaluate(OTTL_PROFILE_SAMPLE, text);
+    execute(OTTL_SPAN, text);
+    execute(OTTL_SPAN_EVENT, text);
+    execute(OTTL_RESOURCE, text);
     if (size <= 4096)
         compile_pattern(text);
     return 0;

@@ -19,7 +19,7 @@
 
 extern const struct component_type spanjoin_processor_type, resource_processor_type,
     resource_detection_processor_type, attributes_processor_type, count_connector_type,
-    filter_processor_type, probabilistic_sampler_processor_type;
+    filter_processor_type, probabilistic_sampler_processor_type, transform_processor_type;
 
 enum { PEAK_MORE = 2 << 20 };
 /* Memory for nodes: one for each changed resource, of which a request has at most 100,000, and one
@@ -27,6 +27,8 @@ enum { PEAK_MORE = 2 << 20 };
 enum { NODES_BYTES = 8 << 20 };
 /* One node for each span or sample, and what it gains. */
 enum { EDITS_BYTES = 64 << 20 };
+/* Several attributes, with their nodes, that each of many small spans gains. */
+enum { WRITES_BYTES = 48 << 20 };
 /* Values that data points repeat, in memory that doubles. */
 enum { COUNTS_BYTES = 8 << 20 };
 /* A description has at most 16 MiB, in memory that doubles. */
@@ -35,7 +37,8 @@ enum { DESCRIPTION_BYTES = 48 << 20 };
 static struct fixture fixture;
 static struct fixture_place *joining[SIGNAL_OPENED_COUNT], *editing[SIGNAL_OPENED_COUNT],
     *editing_items[SIGNAL_OPENED_COUNT], *detecting[SIGNAL_OPENED_COUNT],
-    *counting[SIGNAL_OPENED_COUNT], *filtering[SIGNAL_OPENED_COUNT], *sampling[SIGNAL_OPENED_COUNT];
+    *counting[SIGNAL_OPENED_COUNT], *filtering[SIGNAL_OPENED_COUNT],
+    *sampling[SIGNAL_OPENED_COUNT], *transforming[SIGNAL_OPENED_COUNT];
 static struct span_index *sources; /* for the numbers of sources */
 
 /* Two routes, and a destination for the rest. */
@@ -176,6 +179,11 @@ static void stage_fold(enum signal signal, struct buffer *request, uint32_t item
     batch->items = result.combined;
     batch_prune(batch);
     end_batch(batch);
+}
+
+static void stage_transform(enum signal signal, struct buffer *request, uint32_t items)
+{
+    pass(transforming[signal], request, items);
 }
 
 /* Conditions that read what a sender can make large, for each span. */
@@ -344,6 +352,7 @@ const struct cost_stage cost_stages[] = {
     {"probabilistic_sampler", stage_sampler, false, NODES_BYTES},
     {"prune", stage_prune, true, NODES_BYTES},
     {"fold", stage_fold, true, NODES_BYTES},
+    {"transform", stage_transform, false, WRITES_BYTES},
     {"items", stage_items, false, NODES_BYTES},
     {"attributes", stage_attributes, false, NODES_BYTES},
     {"cut_1", stage_cut_1, false, PEAK_MORE},
@@ -397,6 +406,22 @@ void cost_stages_start(void)
     static const char sample[] =
         "processors: {probabilistic_sampler: {sampling_percentage: 50, profiles: {without_trace: "
         "sample}}}";
+    /* Each writes what a sender can make large, or searches it. */
+    static const char change[] =
+        "processors: {transform: {error_mode: silent, trace_statements: ["
+        "{context: span, statements: ['set(attributes[\"k\"], resource.attributes[\"k\"])', "
+        "'merge_maps(attributes, resource.attributes, \"insert\")', "
+        "'set(resource.attributes[\"n\"], span_id.string)', "
+        "'replace_all_patterns(attributes, \"key\", \"^(a|k)\", \"x$1\")', "
+        "'replace_pattern(name, \"[a-z]\", \"$0$0\")', 'limit(attributes, 10, [\"k\"])', "
+        "'flatten(attributes, resolve_conflicts=true)', 'set(cache[\"k\"], attributes)']}, "
+        "{context: spanevent, statements: ['set(span.attributes[\"n\"], name)', "
+        "'truncate_all(attributes, 5)']}], "
+        "profile_statements: [{context: profilesample, statements: ["
+        "'set(attributes[\"k\"], resource.attributes[\"k\"])', "
+        "'merge_maps(attributes, profile.attributes, \"upsert\")', "
+        "'delete_matching_keys(attributes, \"a.*b$\")', "
+        "'set(profile.attributes[\"n\"], Len(attributes))']}]}}";
     fixture_init(&fixture, 1);
     sources = span_index_new(&(struct span_index_options){.max_spans = 1, .window_ns = 1});
     start_routing(&routings[SIGNAL_TRACES],
@@ -418,6 +443,8 @@ void cost_stages_start(void)
         sampling[signal] =
             fixture_place(&fixture, &probabilistic_sampler_processor_type, "probabilistic_sampler",
                           sample, name, (enum signal)signal);
+        transforming[signal] = fixture_place(&fixture, &transform_processor_type, "transform",
+                                             change, name, (enum signal)signal);
         counting[signal] = fixture_place(&fixture, &count_connector_type, "count", count, name,
                                          (enum signal)signal);
     }
