@@ -6,14 +6,14 @@
 
 #include <assert.h>
 
-/* A frame costs about as much as so many bytes of a text; shorter texts count nothing. */
-enum { STEPS_OF_FRAME = 16, SHORT_TEXT_MAX = 128 };
+/* A frame takes so many steps, a text above the limit one for so many bytes. */
+enum { STEPS_OF_FRAME = 32, SHORT_TEXT_MAX = 128, BYTES_OF_STEP = 4 };
 const char *const ottl_steps_error =
     "reading the stacks and texts that samples of this request share "
     "takes too many steps";
 
 /* Each batch has so many steps, and some more for each of its bytes. */
-enum { STEPS_MIN = 64 << 20, STEPS_PER_BYTE = 40 };
+enum { STEPS_MIN = 4 << 20, STEPS_PER_BYTE = 40 };
 
 void ottl_item_set_dictionary(struct ottl_item *item, struct dictionary *dictionary,
                               struct arena *arena)
@@ -37,7 +37,7 @@ static bool take_steps(struct ottl_profile_tables *tables, size_t steps)
 
 static struct slice charge(struct ottl_profile_tables *tables, struct slice text)
 {
-    if (text.size > SHORT_TEXT_MAX && !take_steps(tables, text.size))
+    if (text.size > SHORT_TEXT_MAX && !take_steps(tables, text.size / BYTES_OF_STEP))
         return (struct slice){0};
     return text;
 }
