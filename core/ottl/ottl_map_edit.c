@@ -145,7 +145,8 @@ static void load_bytes(struct ottl_edit *edit, struct slice list)
 {
     struct wire_cursor cursor = wire_cursor(list);
     struct wire_field field;
-    while (wire_next_bytes(&cursor, KEY_VALUE_LIST_VALUES, &field)) {
+    while (edit->count <= OTTL_EDIT_MAX &&
+           wire_next_bytes(&cursor, KEY_VALUE_LIST_VALUES, &field)) {
         struct key_value pair = key_value_read(field.bytes);
         push(edit, pair.key, pair.value, OTTL_ENTRY_KEPT);
     }
@@ -154,7 +155,7 @@ static void load_bytes(struct ottl_edit *edit, struct slice list)
 static void load_attributes(struct ottl_edit *edit, const struct ottl_value *map)
 {
     struct attribute attribute = attribute_first(*map->message, map->number);
-    while (attribute_next(&attribute))
+    while (edit->count <= OTTL_EDIT_MAX && attribute_next(&attribute))
         push(edit, attribute.pair.key, attribute.pair.value, OTTL_ENTRY_KEPT);
 }
 
@@ -162,8 +163,16 @@ static void load_indices(struct ottl_edit *edit, const struct ottl_value *map)
 {
     struct ottl_numbers indices = ottl_attribute_indices(map->tables, map->index);
     struct slice key, value;
-    while (ottl_table_attribute_next(map->tables, &indices, &key, &value))
+    while (edit->count <= OTTL_EDIT_MAX &&
+           ottl_table_attribute_next(map->tables, &indices, &key, &value))
         push(edit, key, value, OTTL_ENTRY_KEPT);
+}
+
+bool ottl_edit_check(struct ottl_evaluation *evaluation, const struct ottl_edit *edit)
+{
+    return edit->count <= OTTL_EDIT_MAX ||
+           error_set(ottl_evaluation_error(evaluation),
+                     "a map with more than %d entries cannot be changed", OTTL_EDIT_MAX);
 }
 
 bool ottl_edit_load(struct ottl_evaluation *evaluation, const struct ottl_node *path,
@@ -171,7 +180,7 @@ bool ottl_edit_load(struct ottl_evaluation *evaluation, const struct ottl_node *
 {
     struct ottl_value map;
     edit->count = edit->left = 0;
-    edit->is_changed = edit->is_indexed = false;
+    edit->is_changed = edit->is_charged = edit->is_indexed = false;
     if (!ottl_take_search(evaluation, path->path) || !ottl_node_evaluate(evaluation, path, &map))
         return false;
     if (map.kind != OTTL_MAP)
@@ -184,6 +193,8 @@ bool ottl_edit_load(struct ottl_evaluation *evaluation, const struct ottl_node *
     else
         load_bytes(edit, map.bytes);
     const struct ottl_profile_tables *tables = ottl_evaluation_item(evaluation)->tables;
+    if (!ottl_edit_check(evaluation, edit))
+        return false;
     return !tables || !tables->ran_out ||
            error_set(ottl_evaluation_error(evaluation), "%s", ottl_steps_error);
 }
@@ -253,7 +264,7 @@ bool ottl_edit_store(struct ottl_evaluation *evaluation, const struct ottl_node 
         return true;
     if (path->key_count > 0 || row->is_cache)
         return ottl_write_payload(evaluation, path, encode(evaluation, edit));
-    if (!charge(evaluation, edit))
+    if (!edit->is_charged && !charge(evaluation, edit))
         return false;
     return row->is_indices ? ottl_write_indices(evaluation, row, edit)
                            : store_attributes(evaluation, row, edit);

@@ -37,11 +37,17 @@ struct ottl_edit {
     uint32_t capacity;
     uint32_t left; /* entries that are not removed */
     bool is_changed;
+    bool is_charged;           /* what is new was counted already (ottl_take_room) */
     bool is_indexed;           /* by_key is up to date */
     struct index_table by_key; /* the first entry of each key that is not removed */
 };
 
 void ottl_edit_deinit(struct ottl_edit *edit);
+
+/* A map with more entries is not changed: they take more memory than their bytes. */
+enum { OTTL_EDIT_MAX = 100000 };
+/* Returns false with the error set if there are more. */
+bool ottl_edit_check(struct ottl_evaluation *evaluation, const struct ottl_edit *edit);
 
 /* Reads the map at a path. Returns false with the error set if there is no map. */
 bool ottl_edit_load(struct ottl_evaluation *evaluation, const struct ottl_node *path,

@@ -69,13 +69,15 @@ EDITOR(merge_maps)
     if (!ottl_edit_load(evaluation, node->operands[0], edit))
         return false;
     struct ottl_cursor cursor = ottl_cursor(&source);
+    edit->is_charged = true;
     while (ottl_cursor_next(&cursor, &entry)) {
-        if (!ottl_take_entry(evaluation, &entry))
+        if (!ottl_take_entry(evaluation, &entry) || !ottl_edit_check(evaluation, edit))
             return false;
         bool found = ottl_edit_find(edit, entry.key, &at);
         if (!(strategy & (found ? UPDATE : INSERT)))
             continue;
-        if (!ottl_encode_value(evaluation, &entry.value, &payload))
+        if (!ottl_encode_entry(evaluation, &entry,
+                               found ? edit->entries[at].value : (struct slice){0}, &payload))
             return false;
         if (found)
             ottl_edit_set_value(edit, at, payload);
@@ -216,7 +218,8 @@ static bool add(struct flattening *f, struct slice key, struct slice payload)
             return error_set(ottl_evaluation_error(f->evaluation), "too many keys are the same");
         free_key = join_number(f, key, i);
     }
-    if (!ottl_take_room(f->evaluation, free_key.size, 0))
+    if (!ottl_take_room(f->evaluation, free_key.size, 0) ||
+        !ottl_edit_check(f->evaluation, f->edit))
         return false;
     ottl_edit_add(f->edit, free_key, payload);
     return true;

@@ -227,7 +227,8 @@ static bool take_name(struct reading *r, const char *const *names, int count, in
         size_t size = strlen(names[i]);
         bool is_whole =
             r->rest.size >= size && slice_is_ignoring_case(slice_of(r->rest.data, size), names[i]);
-        if (!is_whole && (r->rest.size < 3 || strncasecmp((const char *)r->rest.data, names[i], 3)))
+        if (!is_whole &&
+            (r->rest.size < 3 || strncasecmp((const char *)r->rest.data, names[i], 3) != 0))
             continue;
         size = is_whole ? size : 3;
         r->rest = slice_of(r->rest.data + size, r->rest.size - size);
@@ -266,7 +267,7 @@ static bool take_zone(struct reading *r)
         r->rest = slice_of(r->rest.data + 1, r->rest.size - 1);
     if (!take_digits(r, 2, 2, &minutes, NULL))
         return false;
-    r->offset = (hours * 60 + minutes) * (is_negative ? -60 : 60);
+    r->offset = ((int64_t)hours * 60 + minutes) * (is_negative ? -60 : 60);
     return true;
 }
 
@@ -508,7 +509,8 @@ static bool check_format(const struct ottl_node *node, struct error *err)
     if (format.size == 0)
         return error_set(err, "format cannot be nil");
     for (size_t i = 0; i + 1 < format.size; i++)
-        if (format.data[i] == '%' && !memchr("YymdeHIklMSLfsbBhaApzZFTDRrc%", format.data[++i], 29))
+        if (format.data[i] == '%' &&
+            (format.data[++i] == 0 || !strchr("YymdeHIklMSLfsbBhaApzZFTDRrc%", format.data[i])))
             return error_set(err, "invalid directive %%%c in the format", format.data[i]);
     if (node->operands[2] && !slice_is(node->operands[2]->constant.bytes, "UTC"))
         return error_set(err, "only the location UTC is supported; write %%z for an offset");

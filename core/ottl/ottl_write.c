@@ -428,6 +428,21 @@ bool ottl_encode_value(struct ottl_evaluation *evaluation, const struct ottl_val
     return true;
 }
 
+bool ottl_encode_entry(struct ottl_evaluation *evaluation, const struct ottl_entry *entry,
+                       struct slice old, struct slice *payload_out)
+{
+    if (!encode(evaluation, &entry->value, payload_out))
+        return false;
+    if (old.data && slice_equal(old, *payload_out)) {
+        *payload_out = old;
+        return true;
+    }
+    if (!ottl_take_room(evaluation, entry->key.size + payload_out->size, old.size))
+        return false;
+    *payload_out = keep(evaluation, *payload_out);
+    return true;
+}
+
 /* Replaces all entries. What cannot be written at all is found before anything is removed. */
 static bool write_map(struct ottl_evaluation *evaluation, const struct ottl_node *path,
                       const struct ottl_value *map)
@@ -439,9 +454,10 @@ static bool write_map(struct ottl_evaluation *evaluation, const struct ottl_node
     if (!ottl_edit_load(evaluation, path, edit))
         return false;
     ottl_edit_clear(edit);
+    edit->is_charged = true;
     while (ottl_cursor_next(&cursor, &entry)) {
-        if (!ottl_take_entry(evaluation, &entry) ||
-            !ottl_encode_value(evaluation, &entry.value, &payload))
+        if (!ottl_take_entry(evaluation, &entry) || !ottl_edit_check(evaluation, edit) ||
+            !ottl_encode_entry(evaluation, &entry, (struct slice){0}, &payload))
             return false;
         ottl_edit_add(edit, entry.key, payload);
     }

@@ -26,6 +26,11 @@ bool ottl_write_payload(struct ottl_evaluation *evaluation, const struct ottl_no
 bool ottl_encode_value(struct ottl_evaluation *evaluation, const struct ottl_value *value,
                        struct slice *out);
 
+/* The same for an entry that an edit gains: sets *payload_out, in scratch memory, and counts it, if
+ * the value is not `old`, which is what the entry had before. */
+bool ottl_encode_entry(struct ottl_evaluation *evaluation, const struct ottl_entry *entry,
+                       struct slice old, struct slice *payload_out);
+
 /* Opens the message of a row. Returns its iterator, at the start. */
 struct message_iter *ottl_open(struct ottl_evaluation *evaluation, const struct ottl_path_row *row);
 /* Counts bytes of a key and a value that take the place of `old` bytes; each execution has 64 that
