@@ -37,8 +37,8 @@ enum { DESCRIPTION_BYTES = 48 << 20 };
 static struct fixture fixture;
 static struct fixture_place *joining[SIGNAL_OPENED_COUNT], *editing[SIGNAL_OPENED_COUNT],
     *editing_items[SIGNAL_OPENED_COUNT], *detecting[SIGNAL_OPENED_COUNT],
-    *counting[SIGNAL_OPENED_COUNT], *filtering[SIGNAL_OPENED_COUNT],
-    *sampling[SIGNAL_OPENED_COUNT], *transforming[SIGNAL_OPENED_COUNT];
+    *counting[SIGNAL_OPENED_COUNT], *filtering[SIGNAL_OPENED_COUNT], *sampling[SIGNAL_OPENED_COUNT],
+    *transforming[SIGNAL_OPENED_COUNT];
 static struct span_index *sources; /* for the numbers of sources */
 
 /* Two routes, and a destination for the rest. */

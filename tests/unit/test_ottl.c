@@ -454,8 +454,8 @@ static const struct row mistakes[] = {
         "1:1: must provide exactly 1 key when accessing trace_state"),
     BAD("true and IsMach(name, \"x\")", "true and IsMach(name, \"x\")",
         "1:10: undefined function \"IsMach\"; did you mean \"IsMatch\"?"),
-    BAD("ParseJSON(name) == 1", "ParseJSON(name) == 1",
-        "1:1: the function ParseJSON is not supported yet"),
+    BAD("ExtractGrokPatterns(name) == 1", "ExtractGrokPatterns(name) == 1",
+        "1:1: the function ExtractGrokPatterns is not supported yet"),
     BAD("kind == SPAN_KIND_X", "kind == SPAN_KIND_X", "1:9: enum symbol \"SPAN_KIND_X\" not found"),
     BAD("IsMatch(name, \"(\")", "IsMatch(name, \"(\")",
         "1:15: couldn't create function: the regex pattern supplied to IsMatch '(' is not a valid "
