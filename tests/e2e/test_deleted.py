@@ -20,7 +20,7 @@ SECRETS = (b"secret_function", b"secret-value", b"secret-key", b"secret-span", b
 CONFIG = """
 receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}}}}
 processors:
-  probabilistic_sampler: {SAMPLER}
+  PROCESSOR: {SETTINGS}
   batch: {send_batch_size: SIZE, timeout: 60s}
 exporters:
   otlp_grpc: {endpoint: "GRPC", tls: {insecure: true}, compression: none}
@@ -55,14 +55,14 @@ def request(number):
 
 
 class Deleted(unittest.TestCase):
-    def exchange(self, sampler, batched):
+    def exchange(self, settings, batched, processor="probabilistic_sampler"):
         """Send requests; return what left through each exporter, uncompressed."""
         with contextlib.ExitStack() as stack:
             targets = {name: stack.enter_context(backend.Backend(protocol)) for name, protocol in (("GRPC", "grpc"), ("HTTP", "http"), ("JSON", "http"))}
             fake = stack.enter_context(pyroscope.Pyroscope())
             text = CONFIG.replace("GRPC", targets["GRPC"].address).replace("HTTP", targets["HTTP"].url).replace("JSON", targets["JSON"].url)
-            text = text.replace("PYROSCOPE", fake.url).replace("SAMPLER", sampler).replace("SIZE", str(REQUESTS))
-            text = text.replace("PROCESSORS", "probabilistic_sampler, batch" if batched else "probabilistic_sampler")
+            text = text.replace("PYROSCOPE", fake.url).replace("PROCESSORS", f"{processor}, batch" if batched else processor)
+            text = text.replace("PROCESSOR", processor).replace("SETTINGS", settings).replace("SIZE", str(REQUESTS if processor != "attributes" else 2 * REQUESTS))
             profcol = stack.enter_context(server.Profcol(text, arguments=["--workers", "1"]))
             for number in range(REQUESTS):
                 self.assertTrue(client.succeeded(client.export("grpc", profcol.address("grpc"), request(number))))
@@ -99,6 +99,14 @@ class Deleted(unittest.TestCase):
                 data = b"".join(payloads)
                 self.assertIn(b"secret_function_1", data)
                 self.assertEqual([text for text in SECRETS[2:] if text in data], [])
+
+    def test_what_attributes_deletes(self):
+        actions = 'actions: [{key: secret-key, action: delete}, {key: route, value: "-", action: update}, {key: span_id, action: hash}]'
+        for name, payloads in self.exchange(actions, batched=True, processor="attributes").items():
+            with self.subTest(exporter=name):
+                data = b"".join(payloads)
+                self.assertIn(b"secret_function_1", data)
+                self.assertEqual([text for text in SECRETS[1:] if text in data], [])
 
     def test_it_would_be_found(self):
         """What nothing deletes leaves through each exporter, except that Pyroscope has no place for an original."""
