@@ -2,9 +2,9 @@
 
 #include "core/base/hash.h"
 #include "core/base/memory.h"
-#include "core/ottl/ottl_paths.h"
+#include "core/ottl/ottl_path.h"
 #include "core/ottl/ottl_profile_tables.h"
-#include "core/ottl/ottl_write.h"
+#include "core/ottl/ottl_writing.h"
 
 #include <assert.h>
 #include <stdlib.h>

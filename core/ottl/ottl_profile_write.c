@@ -1,7 +1,7 @@
 #include "core/ottl/ottl_map_edit.h"
 #include "core/ottl/ottl_paths.h"
 #include "core/ottl/ottl_profile_tables.h"
-#include "core/ottl/ottl_write.h"
+#include "core/ottl/ottl_writing.h"
 
 #include <assert.h>
 

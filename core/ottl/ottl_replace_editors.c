@@ -1,7 +1,7 @@
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_map_edit.h"
 #include "core/ottl/ottl_replace.h"
-#include "core/ottl/ottl_write.h"
+#include "core/ottl/ottl_writing.h"
 
 #include <assert.h>
 

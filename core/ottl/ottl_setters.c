@@ -1,6 +1,6 @@
 #include "core/ottl/ottl_setters.h"
 
-#include "core/ottl/ottl_write.h"
+#include "core/ottl/ottl_writing.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #ifndef PROFCOL_CORE_OTTL_OTTL_SETTERS_H
 #define PROFCOL_CORE_OTTL_OTTL_SETTERS_H
 
-#include "core/ottl/ottl_paths.h"
+#include "core/ottl/ottl_path.h"
 
 #define OTTL_SETTER(name)                                                                          \
     bool name(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,                 \

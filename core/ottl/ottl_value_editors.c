@@ -1,5 +1,5 @@
 #include "core/ottl/ottl_functions.h"
-#include "core/ottl/ottl_write.h"
+#include "core/ottl/ottl_writing.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
-#include "core/ottl/ottl_write.h"
+#include "core/ottl/ottl_writing.h"
 
 #include "core/ottl/ottl_encode.h"
 #include "core/ottl/ottl_map_edit.h"
-#include "core/ottl/ottl_paths.h"
+#include "core/ottl/ottl_path.h"
 #include "core/ottl/ottl_trace_state.h"
 
 #include <assert.h>

@@ -30,8 +30,7 @@ static const struct {
     {CONFIG_RECEIVERS, "pyroscope", "{endpoint: '127.0.0.1:0'}"},
     {CONFIG_PROCESSORS, "attributes", "{actions: [{key: a, value: b, action: upsert}]}"},
     {CONFIG_PROCESSORS, "batch", ""},
-    {CONFIG_PROCESSORS, "transform",
-     "{trace_statements: ['set(span.name, \"x\")']}"},
+    {CONFIG_PROCESSORS, "transform", "{trace_statements: ['set(span.name, \"x\")']}"},
     {CONFIG_PROCESSORS, "filter",
      "{trace_conditions: ['span.name == \"none\"'], profile_conditions: ['profile.period == 77'], "
      "metric_conditions: ['scope.name == \"none\"'], log_conditions: ['scope.name == \"none\"']}"},

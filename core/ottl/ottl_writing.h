@@ -1,5 +1,5 @@
 /*
- * ottl_write: sets what a path names.
+ * ottl_writing: sets what a path names (ottl_write.c).
  *
  * A message is opened when it is written first (core/data/message.h), with those around it. After a
  * write, what was kept for this level and those inside it counts no more.
@@ -8,8 +8,8 @@
  *
  * Thread: that of the evaluator, while it executes a statement.
  */
-#ifndef PROFCOL_CORE_OTTL_OTTL_WRITE_H
-#define PROFCOL_CORE_OTTL_OTTL_WRITE_H
+#ifndef PROFCOL_CORE_OTTL_OTTL_WRITING_H
+#define PROFCOL_CORE_OTTL_OTTL_WRITING_H
 
 #include "core/ottl/ottl_evaluation.h"
 

@@ -1,0 +1,40 @@
+/*
+ * ottl_path: one path of a context, a row of the tables of ottl_paths.h.
+ *
+ * Owner: constant.
+ *
+ * Thread: any; `read` and `write` that of the evaluator.
+ */
+#ifndef PROFCOL_CORE_OTTL_OTTL_PATH_H
+#define PROFCOL_CORE_OTTL_OTTL_PATH_H
+
+#include "core/ottl/ottl_evaluation.h"
+
+enum ottl_indexing {
+    OTTL_NOT_INDEXED,
+    OTTL_MAP_INDEXED,        /* keys, first of the map, then of what is in it */
+    OTTL_TRACE_STATE_INDEXED /* one key that is a text */
+};
+
+struct ottl_path_row {
+    const char *name; /* without its context: "status.code" */
+    enum ottl_context context;
+    enum ottl_indexing indexing;
+    bool (*read)(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
+                 const struct message_iter *message, struct ottl_value *out);
+    size_t message;  /* offset in struct ottl_item: the message that is read */
+    uint32_t number; /* of the field */
+    /* Sets the value, which has no keys. Returns false with the error set. NULL: the path can only
+     * be read, unless it is a map that is written by its keys (ottl_writing.h). */
+    bool (*write)(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
+                  const struct ottl_value *value);
+    bool is_map;     /* attributes or the cache */
+    bool is_cache;   /* the cache */
+    bool is_indices; /* attributes of the dictionary */
+};
+
+/* Reads the value of a path, before any key. */
+bool ottl_path_read(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
+                    struct ottl_value *out);
+
+#endif
