@@ -256,12 +256,12 @@ static char *marked_names(const char *json)
     struct text names = {0};
     json_t *request = json_loads(json, 0, NULL), *group, *scope, *span, *attribute;
     size_t g, s, i, a;
-    json_array_foreach(json_object_get(request, "resourceSpans"), g, group)
-        json_array_foreach(json_object_get(group, "scopeSpans"), s, scope)
-            json_array_foreach(json_object_get(scope, "spans"), i, span) json_array_foreach(
-                json_object_get(span, "attributes"), a,
-                attribute) if (json_equal(json_object_get(attribute, "key"), json_string("mark")))
-                text_append(&names, json_string_value(json_object_get(span, "name")));
+    json_array_foreach(json_object_get(request, "resourceSpans"), g,
+                       group) json_array_foreach(json_object_get(group, "scopeSpans"), s, scope)
+        json_array_foreach(json_object_get(scope, "spans"), i, span) json_array_foreach(
+            json_object_get(span, "attributes"), a,
+            attribute) if (strcmp(json_string_value(json_object_get(attribute, "key")), "mark") ==
+                           0) text_append(&names, json_string_value(json_object_get(span, "name")));
     json_decref(request);
     return names.data;
 }

@@ -407,11 +407,13 @@ static void test_long_body_after_a_refusal(void **state)
     (void)state;
     enum { CHUNK = 16 * 1024, HEAD = 6, SKIPPED = 256 * 1024 };
     static char chunk[HEAD + CHUNK + 2] = "4000\r\n";
-    memcpy(chunk + sizeof chunk - 2, "\r\n", 2);
+    chunk[sizeof chunk - 2] = '\r';
+    chunk[sizeof chunk - 1] = '\n';
     struct scene *scene = scene_new();
     raw_client_send(&scene->client, REFUSED_CHUNKED);
     size_t sent = 0;
-    for (; sent < 2 * SKIPPED && !raw_client_is_closed(&scene->client); sent += sizeof chunk)
+    for (; sent < (size_t)2 * SKIPPED && !raw_client_is_closed(&scene->client);
+         sent += sizeof chunk)
         raw_client_send(&scene->client, slice_of(chunk, sizeof chunk));
     assert_in_range(sent, SKIPPED, SKIPPED + sizeof chunk);
     assert_int_equal(count_of(&scene->client, "HTTP/1.1 "), 1);
