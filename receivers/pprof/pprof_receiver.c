@@ -51,14 +51,23 @@ static bool pprof_init(struct component *component, struct error *err)
     const struct pprof_settings *settings = settings_of(component);
     if (settings->scrape.enabled)
         received_counters_init(&receiver->scraped, component, "scrape", SIGNAL_PROFILES);
+    struct pusher *former =
+        component->predecessor ? receiver_of(component->predecessor)->pusher : NULL;
     if (settings->push.enabled)
-        receiver->pusher = pusher_new(component, &settings->push, err);
+        receiver->pusher = pusher_new(component, &settings->push, former, err);
     return !settings->push.enabled || receiver->pusher;
 }
 
 static void pprof_deinit(struct component *component)
 {
     pusher_free(receiver_of(component)->pusher);
+}
+
+static void pprof_take_over(struct component *component)
+{
+    struct pprof_receiver *receiver = receiver_of(component);
+    if (receiver->pusher)
+        pusher_take_over(receiver->pusher);
 }
 
 static bool pprof_node_start(struct node *node, struct error *err)
@@ -137,6 +146,7 @@ const struct component_type pprof_receiver_type = {
     .component_size = sizeof(struct pprof_receiver),
     .init = pprof_init,
     .deinit = pprof_deinit,
+    .take_over = pprof_take_over,
     .node_size = sizeof(struct pprof_node),
     .node_start = pprof_node_start,
     .node_drain = pprof_node_drain,
