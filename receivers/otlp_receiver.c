@@ -524,6 +524,20 @@ static void otlp_check(void *config, struct config_check *check)
                           "protocols::http");
 }
 
+static size_t otlp_same_listeners(const void *before, const void *after,
+                                  struct config_same_listener listeners_out[CONFIG_LISTENERS_MAX])
+{
+    const struct otlp_protocols *protocols = &((const struct otlp_settings *)after)->protocols;
+    size_t count = 0;
+    if (is_same_listener(before, after, TRANSPORT_GRPC))
+        listeners_out[count++] =
+            grpc_server_listener(transport_names[TRANSPORT_GRPC], &protocols->grpc);
+    if (is_same_listener(before, after, TRANSPORT_HTTP))
+        listeners_out[count++] =
+            http_server_listener(transport_names[TRANSPORT_HTTP], &protocols->http.server);
+    return count;
+}
+
 const struct component_type otlp_receiver_type = {
     .config =
         {
@@ -539,6 +553,7 @@ const struct component_type otlp_receiver_type = {
             .fields = otlp_fields,
             .config_size = sizeof(struct otlp_settings),
             .check = otlp_check,
+            .same_listeners = otlp_same_listeners,
         },
     .component_size = sizeof(struct otlp_receiver),
     .init = otlp_init,

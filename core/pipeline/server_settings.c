@@ -321,6 +321,20 @@ bool http_server_is_same(const struct http_server_settings *one, const char *end
     return strcmp(endpoint, other_endpoint) == 0 && are_equal(http_server_fields, one, other);
 }
 
+struct config_same_listener grpc_server_listener(const char *name,
+                                            const struct grpc_server_settings *settings)
+{
+    return (struct config_same_listener){
+        name, settings->auth.enabled ? settings->auth.authenticator : NULL};
+}
+
+struct config_same_listener http_server_listener(const char *name,
+                                            const struct http_server_settings *settings)
+{
+    return (struct config_same_listener){
+        name, settings->auth.enabled ? settings->auth.authenticator : NULL};
+}
+
 static struct server_options common_options(struct process *process, const char *label)
 {
     return (struct server_options){.label = label,

@@ -130,6 +130,16 @@ static void pprof_node_stop(struct node *node)
         pusher_stop(pusher, node);
 }
 
+static size_t pprof_same_listeners(const void *before, const void *after,
+                                   struct config_same_listener listeners_out[CONFIG_LISTENERS_MAX])
+{
+    const struct pprof_settings *one = before, *other = after;
+    if (!pprof_push_is_same(&one->push, &other->push))
+        return 0;
+    listeners_out[0] = http_server_listener("push", &other->push.server);
+    return 1;
+}
+
 const struct component_type pprof_receiver_type = {
     .config =
         {
@@ -142,6 +152,7 @@ const struct component_type pprof_receiver_type = {
             .fields = pprof_fields,
             .config_size = sizeof(struct pprof_settings),
             .check = pprof_check,
+            .same_listeners = pprof_same_listeners,
         },
     .component_size = sizeof(struct pprof_receiver),
     .init = pprof_init,

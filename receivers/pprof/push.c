@@ -171,18 +171,13 @@ static void on_request(void *context, struct exchange *exchange)
 
 static const struct server_handler handler = {.on_head = on_head, .on_request = on_request};
 
-static bool is_same_listener(const struct push_settings *one, const struct push_settings *other)
-{
-    return http_server_is_same(&one->server, one->endpoint, &other->server, other->endpoint);
-}
-
 struct pusher *pusher_new(struct component *component, const struct push_settings *settings,
                           struct pusher *former, struct error *err)
 {
     struct server_options options = http_server_options(&settings->server, settings->endpoint,
                                                         component->process, component->label);
     struct pusher *pusher = memory_zalloc(sizeof *pusher);
-    bool is_same = former && is_same_listener(former->settings, settings);
+    bool is_same = former && pprof_push_is_same(former->settings, settings);
     pusher->settings = settings;
     if (!static_labels_read(&settings->labels, &pusher->series, err) ||
         !receiver_server_open(&pusher->server, component, &options, &handler, pusher,

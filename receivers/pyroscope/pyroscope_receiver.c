@@ -511,16 +511,24 @@ static void explain_taken_port(struct error *err)
                  "; if Pyroscope listens there, give one of the two another port (endpoint)");
 }
 
+static size_t pyroscope_same_listeners(const void *before, const void *after,
+                                       struct config_same_listener listeners_out[CONFIG_LISTENERS_MAX])
+{
+    const struct pyroscope_settings *one = before, *other = after;
+    if (!http_server_is_same(&one->server, one->endpoint, &other->server, other->endpoint))
+        return 0;
+    listeners_out[0] = http_server_listener(NULL, &other->server);
+    return 1;
+}
+
 /* Returns the server of the receiver that this one replaces, if its settings are equal. */
 static struct receiver_server *former_server(const struct component *component)
 {
-    if (!component->predecessor)
+    struct config_same_listener unused[CONFIG_LISTENERS_MAX];
+    const struct component *former = component->predecessor;
+    if (!former || pyroscope_same_listeners(former->settings, component->settings, unused) == 0)
         return NULL;
-    struct pyroscope_receiver *former = receiver_of(component->predecessor);
-    const struct pyroscope_settings *before = settings_of(former), *after = component->settings;
-    return http_server_is_same(&before->server, before->endpoint, &after->server, after->endpoint)
-               ? &former->server
-               : NULL;
+    return &receiver_of(component->predecessor)->server;
 }
 
 static bool pyroscope_init(struct component *component, struct error *err)
@@ -608,6 +616,7 @@ const struct component_type pyroscope_receiver_type = {
             .fields = pyroscope_fields,
             .config_size = sizeof(struct pyroscope_settings),
             .check = pyroscope_check,
+            .same_listeners = pyroscope_same_listeners,
         },
     .component_size = sizeof(struct pyroscope_receiver),
     .init = pyroscope_init,
