@@ -242,6 +242,49 @@ static void replace_users(struct arena *arena, struct config_diff *diff)
     }
 }
 
+/* ---- listeners ---- */
+
+static bool is_extension_replaced(const struct config_diff *diff, const char *id)
+{
+    for (size_t i = 0; id && i < diff->count; i++) {
+        const struct config_change *change = &diff->changes[i];
+        const struct config_component *after = change->after;
+        if (after && after->type->section == CONFIG_EXTENSIONS && strcmp(after->id, id) == 0)
+            return !config_change_goes_on(change);
+    }
+    return false;
+}
+
+static const char *join_listeners(struct arena *arena, const struct config_same_listener *listeners,
+                                  size_t count)
+{
+    if (!listeners[0].name)
+        return "the listener goes on";
+    const char *names = listeners[0].name;
+    for (size_t i = 1; i < count; i++)
+        names = arena_printf(arena, "%s and %s", names, listeners[i].name);
+    return count == 1 ? arena_printf(arena, "the listener %s goes on", names)
+                      : arena_printf(arena, "the listeners %s go on", names);
+}
+
+static void find_passed(struct arena *arena, const struct config_diff *diff,
+                        struct config_change *change)
+{
+    struct config_same_listener listeners[CONFIG_LISTENERS_MAX];
+    if (change->fate != CONFIG_REPLACED || change->before->type != change->after->type ||
+        !change->after->type->same_listeners)
+        return;
+    size_t found = change->after->type->same_listeners(change->before->settings,
+                                                       change->after->settings, listeners);
+    size_t count = 0;
+    assert(found <= CONFIG_LISTENERS_MAX);
+    for (size_t i = 0; i < found; i++)
+        if (!is_extension_replaced(diff, listeners[i].authenticator))
+            listeners[count++] = listeners[i];
+    if (count > 0)
+        change->passed = join_listeners(arena, listeners, count);
+}
+
 /* ---- the whole ---- */
 
 static size_t count_components(const struct config *config)
@@ -307,6 +350,8 @@ struct config_diff *config_diff_new(struct arena *arena, const struct config *be
                                 sizeof *diff->changes);
     compare_components(arena, diff);
     replace_users(arena, diff);
+    for (size_t i = 0; i < diff->count; i++)
+        find_passed(arena, diff, &diff->changes[i]);
     diff->pipelines_differ = do_pipelines_differ(before, after);
     compare_telemetry(arena, diff);
     return diff;
@@ -336,6 +381,8 @@ static void print_change(const struct config_change *change, struct text *out)
                 texts[change->fate]);
     if (change->why)
         text_printf(out, " (%s)", change->why);
+    if (change->passed)
+        text_printf(out, "; %s", change->passed);
     text_append_char(out, '\n');
 }
 

@@ -29,6 +29,7 @@ struct config_change {
     const struct config_component *after;  /* NULL: removed */
     enum config_fate fate;
     const char *why; /* of UPDATED and REPLACED: "sending_queue::queue_size differs"; else NULL */
+    const char *passed; /* of REPLACED: "the listener grpc goes on"; NULL: none does */
 };
 
 /* Whether the component is carried over. */

@@ -43,6 +43,13 @@ enum stability {
     STABILITY_STABLE
 };
 
+/* A listener of a receiver. */
+struct config_same_listener {
+    const char *name;          /* "grpc"; NULL: the only one */
+    const char *authenticator; /* id of the extension that decides about its requests; NULL: none */
+};
+enum { CONFIG_LISTENERS_MAX = 2 };
+
 #define CONFIG_EMITS(SIGNAL) (1u << (SIGNAL))
 
 struct config_type {
@@ -63,6 +70,10 @@ struct config_type {
     /* Checks rules between several fields, after decoding has succeeded. Reports through
      * config_check_error; may set derived members of config. */
     void (*check)(void *config, struct config_check *check);
+    /* Of a receiver: lists the listeners whose own settings are equal before and after, and returns
+     * their number. A reload that replaces the receiver passes them on. May be NULL. */
+    size_t (*same_listeners)(const void *before, const void *after,
+                             struct config_same_listener listeners_out[CONFIG_LISTENERS_MAX]);
 };
 
 struct config_component {

@@ -18,6 +18,7 @@
 #include "core/pipeline/otlp_request.h"
 #include "core/pipeline/reading.h"
 #include "core/pipeline/received.h"
+#include "core/pipeline/receiver_server.h"
 #include "core/pipeline/server_settings.h"
 
 #include <assert.h>
@@ -72,11 +73,9 @@ static const char *const transport_names[] = {"grpc", "http"};
 
 struct otlp_receiver {
     struct component component;
-    struct server *servers[TRANSPORT_COUNT];
+    struct receiver_server servers[TRANSPORT_COUNT];
     struct received_counters counters[TRANSPORT_COUNT][SIGNAL_COUNT];
     struct node *nodes[WORKERS_MAX];
-    bool started; /* the servers are started. The last worker sets it before it answers main, so all
-                     others see it */
 };
 
 struct otlp_node {
@@ -399,13 +398,28 @@ static const struct server_handler handler = {
 
 /* ---- start and stop ---- */
 
+static bool is_same_listener(const struct otlp_settings *one, const struct otlp_settings *other,
+                             enum transport transport)
+{
+    const struct otlp_http_settings *http = &one->protocols.http;
+    const struct otlp_http_settings *other_http = &other->protocols.http;
+    if (transport == TRANSPORT_GRPC)
+        return grpc_server_is_same(&one->protocols.grpc, &other->protocols.grpc);
+    return http->enabled && other_http->enabled &&
+           http_server_is_same(&http->server, http->endpoint, &other_http->server,
+                               other_http->endpoint);
+}
+
 static bool open_server(struct otlp_receiver *receiver, enum transport transport,
                         const struct server_options *options, struct error *err)
 {
-    struct process *process = receiver->component.process;
-    receiver->servers[transport] =
-        server_new(options, &handler, receiver, process->workers, process->worker_count, err);
-    return receiver->servers[transport] != NULL;
+    struct component *component = &receiver->component;
+    struct otlp_receiver *former =
+        component->predecessor ? receiver_of(component->predecessor) : NULL;
+    bool is_same =
+        former && is_same_listener(settings_of(former), settings_of(receiver), transport);
+    return receiver_server_open(&receiver->servers[transport], component, options, &handler,
+                                receiver, is_same ? &former->servers[transport] : NULL, err);
 }
 
 /* Counters that exist already stay the same. */
@@ -413,8 +427,9 @@ static void make_counters(struct component *component)
 {
     struct otlp_receiver *receiver = receiver_of(component);
     for (int transport = 0; transport < TRANSPORT_COUNT; transport++)
-        for (int signal = 0; receiver->servers[transport] && signal < SIGNAL_COUNT; signal++)
-            if (is_used(receiver, (enum signal)signal))
+        for (int signal = 0; signal < SIGNAL_COUNT; signal++)
+            if (receiver_server_is_used(&receiver->servers[transport]) &&
+                is_used(receiver, (enum signal)signal))
                 received_counters_init(&receiver->counters[transport][signal], component,
                                        transport_names[transport], (enum signal)signal);
 }
@@ -423,8 +438,7 @@ static void otlp_deinit(struct component *component)
 {
     struct otlp_receiver *receiver = receiver_of(component);
     for (int i = 0; i < TRANSPORT_COUNT; i++)
-        if (receiver->servers[i])
-            server_free(receiver->servers[i]);
+        receiver_server_close(&receiver->servers[i]);
 }
 
 static bool otlp_init(struct component *component, struct error *err)
@@ -446,32 +460,26 @@ static bool otlp_init(struct component *component, struct error *err)
     return fine;
 }
 
-static void log_start(const struct otlp_receiver *receiver, const struct node *node)
+static void otlp_take_over(struct component *component)
 {
-    const struct otlp_protocols *protocols = &settings_of(receiver)->protocols;
-    if (receiver->servers[TRANSPORT_GRPC])
-        log_info(node->origin, "Starting GRPC server",
-                 LOG_TEXT("endpoint", protocols->grpc.endpoint));
-    if (receiver->servers[TRANSPORT_HTTP])
-        log_info(node->origin, "Starting HTTP server",
-                 LOG_TEXT("endpoint", protocols->http.endpoint));
+    struct otlp_receiver *receiver = receiver_of(component);
+    for (int i = 0; i < TRANSPORT_COUNT; i++)
+        receiver_server_take_over(&receiver->servers[i]);
 }
 
 static bool otlp_node_start(struct node *node, struct error *err)
 {
     (void)err;
     struct otlp_receiver *receiver = receiver_of(node->component);
-    assert(node->worker->index < WORKERS_MAX && !receiver->started);
+    const struct otlp_protocols *protocols = &settings_of(receiver)->protocols;
+    assert(node->worker->index < WORKERS_MAX);
     receiver->nodes[node->worker->index] = node;
-    /* Workers start one after the other. Connections may arrive only when the last one has its
-     * node. */
-    if (node->worker->index + 1 < receiver->component.process->worker_count)
-        return true;
-    receiver->started = true;
-    for (int i = 0; i < TRANSPORT_COUNT; i++)
-        if (receiver->servers[i])
-            server_start(receiver->servers[i]);
-    log_start(receiver, node);
+    if (receiver_server_start(&receiver->servers[TRANSPORT_GRPC], node))
+        log_info(node->origin, "Starting GRPC server",
+                 LOG_TEXT("endpoint", protocols->grpc.endpoint));
+    if (receiver_server_start(&receiver->servers[TRANSPORT_HTTP], node))
+        log_info(node->origin, "Starting HTTP server",
+                 LOG_TEXT("endpoint", protocols->http.endpoint));
     return true;
 }
 
@@ -488,22 +496,18 @@ static void otlp_node_drain(struct node *node)
     struct otlp_receiver *receiver = receiver_of(node->component);
     struct otlp_node *self = node_of(node);
     assert(self->undrained_servers == 0);
-    self->undrained_servers = 1; /* one for this function, while the loop below runs */
+    self->undrained_servers = 1 + TRANSPORT_COUNT; /* one for this function, while the loop runs */
     for (int i = 0; i < TRANSPORT_COUNT; i++)
-        if (receiver->servers[i]) {
-            self->undrained_servers++;
-            node_drain_server(node, receiver->servers[i], on_server_drained, self);
-        }
+        if (!receiver_server_drain(&receiver->servers[i], node, on_server_drained, self))
+            on_server_drained(self);
     on_server_drained(self);
 }
 
 static void otlp_node_stop(struct node *node)
 {
     struct otlp_receiver *receiver = receiver_of(node->component);
-    /* The servers were not started if another worker could not start its nodes. */
-    for (int i = 0; i < TRANSPORT_COUNT && receiver->started; i++)
-        if (receiver->servers[i])
-            server_stop(receiver->servers[i], node->worker);
+    for (int i = 0; i < TRANSPORT_COUNT; i++)
+        receiver_server_stop(&receiver->servers[i], node);
 }
 
 static void otlp_check(void *config, struct config_check *check)
@@ -518,6 +522,20 @@ static void otlp_check(void *config, struct config_check *check)
     if (protocols->http.enabled)
         http_server_check(&protocols->http.server, protocols->http.endpoint, check,
                           "protocols::http");
+}
+
+static size_t otlp_same_listeners(const void *before, const void *after,
+                                  struct config_same_listener listeners_out[CONFIG_LISTENERS_MAX])
+{
+    const struct otlp_protocols *protocols = &((const struct otlp_settings *)after)->protocols;
+    size_t count = 0;
+    if (is_same_listener(before, after, TRANSPORT_GRPC))
+        listeners_out[count++] =
+            grpc_server_listener(transport_names[TRANSPORT_GRPC], &protocols->grpc);
+    if (is_same_listener(before, after, TRANSPORT_HTTP))
+        listeners_out[count++] =
+            http_server_listener(transport_names[TRANSPORT_HTTP], &protocols->http.server);
+    return count;
 }
 
 const struct component_type otlp_receiver_type = {
@@ -535,10 +553,12 @@ const struct component_type otlp_receiver_type = {
             .fields = otlp_fields,
             .config_size = sizeof(struct otlp_settings),
             .check = otlp_check,
+            .same_listeners = otlp_same_listeners,
         },
     .component_size = sizeof(struct otlp_receiver),
     .init = otlp_init,
     .deinit = otlp_deinit,
+    .take_over = otlp_take_over,
     .pipelines_changed = make_counters,
     .node_size = sizeof(struct otlp_node),
     .node_start = otlp_node_start,

@@ -33,7 +33,7 @@ static void set_buffer_sizes(struct server_options *options)
         options->write_buffer_bytes = SERVER_WRITE_BYTES;
 }
 
-static void set_defaults(struct server_options *options)
+void server_options_complete(struct server_options *options)
 {
     if (options->max_body_bytes == 0)
         options->max_body_bytes = DEFAULT_MAX_BODY_BYTES;
@@ -97,6 +97,24 @@ static void make_metrics(struct server *server)
     text_deinit(&labels);
 }
 
+/* The gauge has the sum of the listeners that are started, as that of open connections. */
+static void show_limit(const struct server *server, int64_t sign)
+{
+    if (server->limit_gauge)
+        gauge_add(server->limit_gauge, sign * (int64_t)server->max_connections);
+}
+
+void server_set_limits(struct server *server)
+{
+    bool is_shown = server->parts[0].started;
+    if (is_shown)
+        show_limit(server, -1);
+    server->max_connections = connection_limit(&server->options);
+    server->descriptor_limit = descriptor_limit(&server->options);
+    if (is_shown)
+        show_limit(server, 1);
+}
+
 struct server *server_new(const struct server_options *options,
                           const struct server_handler *handler, void *context,
                           struct worker *workers, unsigned worker_count, struct error *err)
@@ -104,17 +122,14 @@ struct server *server_new(const struct server_options *options,
     assert(handler->on_head && handler->on_request && worker_count > 0);
     struct server *server = memory_zalloc(sizeof *server);
     server->options = *options;
-    set_defaults(&server->options);
+    server_options_complete(&server->options);
     server->label = memory_strdup(options->label ? options->label : "server");
-    server->handler = handler;
-    server->context = context;
     server->workers = workers;
     server->part_count = worker_count;
     server->parts = memory_zalloc(worker_count * sizeof *server->parts);
     server->listen_fd = server->reserve_fd = -1;
     server->cors = cors_new(options->cors);
-    server->max_connections = connection_limit(options);
-    server->descriptor_limit = descriptor_limit(options);
+    server_set_limits(server);
     if (options->max_connections_per_ip > 0)
         server->peers = peer_counts_new(options->max_connections_per_ip);
     atomic_init(&server->references, 1);
@@ -122,6 +137,7 @@ struct server *server_new(const struct server_options *options,
         server->parts[i].server = server;
         server->parts[i].worker = &workers[i];
     }
+    server_users_init(server, handler, context);
     /* Without an endpoint there is no listener: tests open connections themselves. */
     if (!make_tls(server, err) || (options->endpoint && !listener_open(server, err))) {
         server_unref(server);
@@ -129,13 +145,6 @@ struct server *server_new(const struct server_options *options,
     }
     make_metrics(server);
     return server;
-}
-
-/* The gauge has the sum of the listeners that are started, as that of open connections. */
-static void show_limit(const struct server *server, int64_t sign)
-{
-    if (server->limit_gauge)
-        gauge_add(server->limit_gauge, sign * (int64_t)server->max_connections);
 }
 
 void server_unref(struct server *server)
@@ -150,6 +159,7 @@ void server_unref(struct server *server)
     tls_context_free(server->tls);
     cors_free(server->cors);
     peer_counts_free(server->peers);
+    server_users_deinit(server);
     free(server->parts);
     free(server->label);
     free(server);
@@ -267,6 +277,7 @@ void server_part_round(struct server_part *part)
         server_connection_settle(connection);
     }
     server_part_check_drained(part);
+    server_users_let_go(part);
     bool has_buried = part->buried.count > 0;
     free_buried(part);
     if (has_buried)
@@ -328,7 +339,7 @@ static void drain(struct server *server, struct worker *worker, uint64_t waits_u
     part->on_drained = on_drained;
     part->drained_context = context;
     if (is_first(part))
-        listener_retire(server);
+        (waits_until_ns > 0 ? listener_retire : listener_stop)(server);
     for (struct list_link *link = part->connections.first; link; link = link->next)
         drain_connection(connection_of_link(link));
     server_part_check_drained(part);
@@ -366,6 +377,7 @@ void server_stop(struct server *server, struct worker *worker)
     part->live++; /* until the end of this function */
     part->stopped = true;
     part->on_drained = NULL;
+    server_users_stop(part);
     while (part->connections.first)
         server_connection_close(connection_of_link(part->connections.first), CLOSE_SHUTDOWN);
     free_buried(part);

@@ -8,7 +8,8 @@
  * method, media type or a missing credential is answered before the body is read), and delivered
  * when it is complete, decompressed, in one buffer.
  *
- * Owner: the receiver owns the server; the server owns an exchange until exchange_respond.
+ * Owner: the receiver owns the server, and may pass it on to its successor; the server owns an
+ * exchange until exchange_respond.
  *
  * Thread: server_new/free on main; handlers and exchange_ functions on the exchange's worker.
  */
@@ -116,6 +117,22 @@ struct server *server_new(const struct server_options *options,
 void server_offer_addresses(const char *label);
 /* Ends that for all addresses that nobody has taken. */
 void server_withdraw_addresses(void);
+/* For a reload: whether the server can go on with other options whose settings are equal: the
+ * authenticator must be the same one. */
+bool server_can_pass(const struct server *server, const struct server_options *options);
+/* Ends the offer for the address of a server that will be passed on. */
+void server_keep_address(struct server *server);
+/* Passes the server, with its listener and connections, on to another user, whose options are equal
+ * but in memory that lives as long as that user. New requests are for the new handler. Those whose
+ * head has been accepted stay with the former one until they are answered. Main, while all workers
+ * wait. The new user stops and frees the server. */
+void server_pass(struct server *server, const struct server_options *options,
+                 const struct server_handler *handler, void *context);
+/* Call it on each worker for the former user, with its context. Calls on_left, perhaps inside this
+ * call, when all requests that it has taken on that worker are answered, and its handler is not
+ * called any more; not after server_stop. */
+void server_leave(struct server *server, struct worker *worker, const void *context,
+                  void (*on_left)(void *context), void *left_context);
 /* Begins to accept connections. */
 void server_start(struct server *server);
 /* Returns the port that the server listens on; 0 for a Unix socket. */
@@ -126,7 +143,8 @@ uint16_t server_port(const struct server *server);
 void server_drain(struct server *server, struct worker *worker, void (*on_drained)(void *context),
                   void *context);
 /* The same while the process goes on: connections without a request wait up to 5 s for the next
- * one, whose answer ends them, because a client may just be sending it. */
+ * one, whose answer ends them, because a client may just be sending it. The first worker accepts
+ * clients whose handshake has begun, so call it there first, and elsewhere when that has returned. */
 void server_retire(struct server *server, struct worker *worker, void (*on_drained)(void *context),
                    void *context);
 /* Closes all connections of that worker at once; unanswered exchanges end. After this has run on

@@ -260,7 +260,8 @@ static bool take_decompressed(struct exchange *exchange, const struct decompress
 static void hand_over(struct exchange *exchange)
 {
     assert(exchange->connection && exchange->body && !exchange->held);
-    struct server *server = exchange->part->server;
+    const struct server *server = exchange->part->server;
+    const struct server_user *user = exchange->user;
     if (exchange->deadline_ns != UINT64_MAX) {
         worker_now(exchange->part->worker);
         if (server_exchange_has_expired(exchange)) {
@@ -274,7 +275,7 @@ static void hand_over(struct exchange *exchange)
     exchange->state = EXCHANGE_WAITING;
     exchange->held = true;
     worker_begin_piece(worker, &piece, is_large ? server->label : NULL);
-    server->handler->on_request(server->context, exchange);
+    user->handler->on_request(user->context, exchange);
     worker_end_piece(worker, &piece);
 }
 

@@ -78,6 +78,7 @@ void server_exchange_free(struct exchange *exchange)
 {
     struct server_part *part = exchange->part;
     assert(!exchange->held);
+    server_user_release(exchange);
     cancel_auth(exchange);
     if (exchange->identity)
         part->server->options.auth.release(exchange->identity);
@@ -98,10 +99,10 @@ void server_exchange_free(struct exchange *exchange)
 /* Calls on_gone, which may respond and so free the exchange. */
 static void tell_gone(struct exchange *exchange)
 {
-    struct server *server = exchange->part->server;
+    const struct server_user *user = server_user_of(exchange);
     assert(exchange->held);
-    if (server->handler->on_gone)
-        server->handler->on_gone(server->context, exchange);
+    if (user->handler->on_gone)
+        user->handler->on_gone(user->context, exchange);
 }
 
 void server_exchange_gone(struct exchange *exchange)
@@ -213,6 +214,7 @@ static bool begin_answer(struct exchange *exchange)
     bool was_answered = exchange->state == EXCHANGE_ANSWERED; /* by server_exchange_expire */
     assert(exchange->held || !was_answered);
     exchange->held = false;
+    server_user_release(exchange);
     if (!exchange->connection) {
         server_exchange_free(exchange);
         return false;
@@ -244,11 +246,11 @@ static void respond_grpc(struct exchange *exchange, int http_status, const struc
 void server_exchange_refuse(struct exchange *exchange, int status, const struct verdict *verdict)
 {
     assert(exchange->connection && exchange->state != EXCHANGE_ANSWERED);
-    struct server *server = exchange->part->server;
+    const struct server_user *user = server_user_of(exchange);
     if (exchange->dialect == SERVER_GRPC) {
         exchange_respond_grpc(exchange, verdict, (struct slice){NULL, 0});
-    } else if (server->handler->on_error) {
-        server->handler->on_error(server->context, exchange, status, verdict);
+    } else if (user->handler->on_error) {
+        user->handler->on_error(user->context, exchange, status, verdict);
         assert(exchange->state == EXCHANGE_ANSWERED);
     } else {
         struct http_header retry = {SLICE("retry-after"), SLICE("1")};
@@ -475,8 +477,9 @@ void *exchange_identity(const struct exchange *exchange)
 /* Whether the handler wants the request. False after having answered. */
 static bool ask_handler(struct exchange *exchange)
 {
-    const struct server *server = exchange->part->server;
-    bool is_wanted = server->handler->on_head(server->context, exchange);
+    server_user_take(exchange);
+    const struct server_user *user = exchange->user;
+    bool is_wanted = user->handler->on_head(user->context, exchange);
     assert(is_wanted == (exchange->state == EXCHANGE_HEAD));
     return is_wanted;
 }

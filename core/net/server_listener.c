@@ -45,6 +45,8 @@ struct bound_address {
     char *unix_path; /* a file to remove at the end; NULL: none */
     struct list servers;
     bool is_offered;
+    bool is_left; /* its only server ends, and accepts those whose handshake had begun: any new
+                     server may have the address */
     struct server *successor; /* has the same port on other addresses and takes over the clients
                                  that wait here; NULL: none */
 };
@@ -82,12 +84,17 @@ static bool overlap(const struct bind_address *one, const struct bind_address *o
            (is_any_address(one) || is_any_address(other));
 }
 
-/* Makes the server the successor of those on other, offered addresses that overlap. */
+static bool is_available(const struct bound_address *bound)
+{
+    return bound->is_offered || bound->is_left;
+}
+
+/* Makes the server the successor of those on other, available addresses that overlap. */
 static void succeed_offered(struct server *server, const struct bind_address *address)
 {
     for (struct list_link *link = all_bound.first; link; link = link->next) {
         struct bound_address *other = container_of(link, struct bound_address, link);
-        if (other != server->bound && other->is_offered && overlap(&other->address, address))
+        if (other != server->bound && is_available(other) && overlap(&other->address, address))
             other->successor = server;
     }
 }
@@ -117,21 +124,21 @@ static void admit_new_clients(struct bound_address *bound)
     setsockopt(one->listen_fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof unused);
 }
 
-/* Gives the server a descriptor of an address that is offered. */
+/* Gives the server a descriptor of an address that is available. */
 static bool take_offered(struct server *server, const struct bind_address *address)
 {
     bool is_taken = false;
     pthread_mutex_lock(&all_bound_lock);
     for (struct list_link *link = all_bound.first; link && !is_taken; link = link->next) {
         struct bound_address *bound = container_of(link, struct bound_address, link);
-        if (!bound->is_offered || !is_same_address(&bound->address, address))
+        if (!is_available(bound) || !is_same_address(&bound->address, address))
             continue;
         const struct server *other = container_of(bound->servers.first, struct server, bound_link);
         server->listen_fd = fcntl(other->listen_fd, F_DUPFD_CLOEXEC, 0);
         if (server->listen_fd < 0)
             break; /* bind() then says what is wrong */
         list_append(&bound->servers, &server->bound_link);
-        bound->is_offered = false;
+        bound->is_offered = bound->is_left = false;
         server->bound = bound;
         admit_new_clients(bound);
         is_taken = true;
@@ -217,6 +224,14 @@ void server_withdraw_addresses(void)
     pthread_mutex_unlock(&all_bound_lock);
 }
 
+void server_keep_address(struct server *server)
+{
+    pthread_mutex_lock(&all_bound_lock);
+    if (server->bound)
+        server->bound->is_offered = false;
+    pthread_mutex_unlock(&all_bound_lock);
+}
+
 static bool is_wildcard(const char *host)
 {
     return host[0] == '\0' || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
@@ -280,7 +295,7 @@ static void set_reuse_port(const struct bound_address *bound, int on)
                    SO_REUSEPORT, &on, sizeof on);
 }
 
-/* Binds a port that is offered on addresses that overlap, such as 127.0.0.1 and 0.0.0.0, while the
+/* Binds a port that is available on addresses that overlap, such as 127.0.0.1 and 0.0.0.0, while the
  * old sockets still listen. bind() permits it if both have SO_REUSEPORT at that moment. */
 static bool share_offered_port(struct server *server, int fd, const struct bind_address *address)
 {
@@ -289,14 +304,14 @@ static bool share_offered_port(struct server *server, int fd, const struct bind_
     pthread_mutex_lock(&all_bound_lock);
     for (struct list_link *link = all_bound.first; link; link = link->next) {
         struct bound_address *bound = container_of(link, struct bound_address, link);
-        if (bound->is_offered && overlap(&bound->address, address))
+        if (is_available(bound) && overlap(&bound->address, address))
             set_reuse_port(bound, 1);
     }
     bool ok = bind_and_listen(fd, address);
     int why = errno;
     for (struct list_link *link = all_bound.first; link; link = link->next) {
         struct bound_address *bound = container_of(link, struct bound_address, link);
-        if (bound->is_offered && overlap(&bound->address, address))
+        if (is_available(bound) && overlap(&bound->address, address))
             set_reuse_port(bound, 0);
     }
     if (ok)
@@ -462,7 +477,9 @@ static void connection_lost(struct server_part *part, int fd, const struct socka
 
 static void open_here(struct server_part *part, int fd, const struct sockaddr *address)
 {
-    if (part->stopped || part->draining || !server_connection_open(part, fd, address, NULL, NULL))
+    bool is_lingering = part == part->server->parts && part->server->lingering;
+    bool is_closed = part->stopped || (part->draining && !is_lingering);
+    if (is_closed || !server_connection_open(part, fd, address, NULL, NULL))
         connection_lost(part, fd, address);
 }
 
@@ -488,6 +505,12 @@ static struct server_part *least_loaded(struct server *server)
         }
     }
     return best;
+}
+
+/* Only the first part of a server that lingers waits until that ends before it is drained. */
+static struct server_part *choose_part(struct server *server)
+{
+    return server->lingering ? &server->parts[0] : least_loaded(server);
 }
 
 /* Closes a connection whose client has reached max_connections_per_ip. */
@@ -521,7 +544,7 @@ static void hand_over(struct server *server, int fd, const struct sockaddr_in6 *
     atomic_fetch_add(&server->connections, 1);
     if (server->open_gauge)
         gauge_add(server->open_gauge, 1);
-    struct server_part *part = least_loaded(server);
+    struct server_part *part = choose_part(server);
     atomic_fetch_add_explicit(&part->load, 1, memory_order_relaxed);
     if (part == server->parts) {
         open_here(part, fd, (const struct sockaddr *)address);
@@ -697,18 +720,37 @@ static struct server *successor_of(const struct server *server)
     return successor;
 }
 
-/* Gives the clients that still wait to be accepted to the server that has the port now. */
-static void pass_on_waiting(struct server *server)
+/* Whether no other server has a duplicate of the descriptor. Otherwise that one accepts. */
+static bool is_alone(const struct server *server)
+{
+    pthread_mutex_lock(&all_bound_lock);
+    bool is_shared = server->bound && server->bound->servers.count > 1;
+    pthread_mutex_unlock(&all_bound_lock);
+    return !is_shared;
+}
+
+/* Returns the server for clients that still wait at one that ends: that which has the port now, or
+ * the same one. NULL: another one polls the same queue. */
+static struct server *server_for_waiting(struct server *server)
 {
     struct server *successor = successor_of(server);
-    while (successor && !pause_when_full(successor)) {
+    if (successor)
+        return successor;
+    return server->lingering && is_alone(server) ? server : NULL;
+}
+
+/* Accepts the clients that still wait. */
+static void accept_waiting(struct server *server)
+{
+    struct server *target = server_for_waiting(server);
+    while (target && !pause_when_full(target)) {
         struct sockaddr_in6 peer = {0};
         socklen_t size = sizeof peer;
         int fd = accept4(server->listen_fd, (struct sockaddr *)&peer, &size,
                          SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0)
             return;
-        hand_over(successor, fd, &peer);
+        hand_over(target, fd, &peer);
     }
 }
 
@@ -717,8 +759,8 @@ static void on_linger_readable(uv_poll_t *handle, int status, int events)
     (void)status;
     (void)events;
     struct server *server = handle->data;
-    if (successor_of(server))
-        pass_on_waiting(server);
+    if (server_for_waiting(server))
+        accept_waiting(server);
     else
         uv_poll_stop(handle);
 }
@@ -731,16 +773,27 @@ static void on_linger_end(struct timer *timer)
     server_part_check_drained(server->parts);
 }
 
+/* Lets the next server that wants the address have it, whoever that is. */
+static void leave_address(struct server *server)
+{
+    pthread_mutex_lock(&all_bound_lock);
+    if (server->bound)
+        server->bound->is_left = server->bound->servers.count == 1 && !server->bound->successor;
+    pthread_mutex_unlock(&all_bound_lock);
+}
+
 void listener_retire(struct server *server)
 {
-    if (!server->listening || !successor_of(server)) {
+    if (!server->listening || (!successor_of(server) && !is_alone(server))) {
         listener_stop(server);
         return;
     }
     assert(!server->lingering);
     server->lingering = true;
-    ignore_new_clients(server->listen_fd);
-    pass_on_waiting(server);
+    leave_address(server);
+    if (!server->is_unix)
+        ignore_new_clients(server->listen_fd);
+    accept_waiting(server);
     uv_poll_start(&server->listen_poll, UV_READABLE, on_linger_readable);
     server->accept_timer.on_timer = on_linger_end;
     worker_set_timer(server->parts[0].worker, &server->accept_timer,
@@ -751,7 +804,7 @@ void listener_stop(struct server *server)
 {
     struct server_part *part = server->parts;
     if (server->listening) {
-        pass_on_waiting(server);
+        accept_waiting(server);
         server->listening = server->lingering = false;
         worker_cancel_timer(part->worker, &server->accept_timer);
         uv_close((uv_handle_t *)&server->listen_poll, on_listen_closed);

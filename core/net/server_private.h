@@ -4,7 +4,7 @@
  *
  * server_listener.c accepts, server_connection.c moves bytes, a protocol (http1_server.c,
  * h2_server.c) finds requests in them, server_exchange.c handles one request, server.c starts and
- * stops the server.
+ * stops the server, server_users.c passes it on.
  *
  * Owner: a connection belongs to the part of the server on its worker. An exchange belongs to its
  * connection, and from on_request until the answer to the handler, too. A part is freed when
@@ -123,8 +123,21 @@ struct protocol {
 extern const struct protocol http1_protocol;
 extern const struct protocol h2_protocol;
 
+/* Who takes the requests of a part: the handler and its context. After server_pass, requests that
+ * were taken before stay with the former user. */
+struct server_user {
+    struct list_link link; /* of part->former_users */
+    const struct server_handler *handler;
+    void *context;
+    size_t exchanges; /* that it has taken, and the handler may still be called for */
+    void (*on_left)(void *context); /* NULL: server_leave was not called yet */
+    void *left_context;
+};
+
 struct server_part {
     struct server *server;
+    struct server_user *user;
+    struct list former_users; /* since server_pass; few, and usually none */
     struct worker *worker;
     atomic_uint load; /* connections, including those posted to the worker */
     size_t live;      /* references from connections, exchanges and handles */
@@ -160,8 +173,6 @@ struct server_part {
 struct server {
     struct server_options options;
     char *label;
-    const struct server_handler *handler;
-    void *context;
     struct worker *workers;
     struct server_part *parts;
     unsigned part_count;
@@ -177,7 +188,7 @@ struct server {
     uint16_t port;
     uv_poll_t listen_poll;
     bool listening; /* listen_poll is open; first worker only */
-    bool lingering; /* of `listening`: clients go to the server that has the port now */
+    bool lingering; /* of `listening`: only handshakes that had begun go on (listener_retire) */
     struct timer accept_timer;
     struct post resume_post;
     atomic_bool resume_posted;
@@ -217,14 +228,37 @@ void server_part_check_drained(struct server_part *part);
 /* Returns the value of the Date header. */
 const char *server_date(struct server_part *part);
 
+/* ---- server_users.c ---- */
+
+/* Sets the user of each part, before the server starts; frees all users at its end. */
+void server_users_init(struct server *server, const struct server_handler *handler, void *context);
+void server_users_deinit(struct server *server);
+/* Returns the user that an exchange belongs to; before one has taken it, the current one. */
+struct server_user *server_user_of(const struct exchange *exchange);
+/* The current user takes the exchange: its head is complete. */
+void server_user_take(struct exchange *exchange);
+/* The handler will not be called any more. May be called again. */
+void server_user_release(struct exchange *exchange);
+/* Tells former users that have no exchanges left, and frees them. */
+void server_users_let_go(struct server_part *part);
+/* At the stop: tells no former user any more. */
+void server_users_stop(struct server_part *part);
+
+/* ---- server.c ---- */
+
+/* Sets the members that are 0 to their defaults, and limits others. */
+void server_options_complete(struct server_options *options);
+/* Computes the limits of the options for a server that has started, or has not. */
+void server_set_limits(struct server *server);
+
 /* ---- server_listener.c ---- */
 
 /* Binds the listening descriptor. Returns false, with err set, if the address cannot be used. */
 bool listener_open(struct server *server, struct error *err);
 void listener_start(struct server *server); /* on the first worker */
-/* Ends it, on the first worker. If another server has its port on other addresses now, clients that
- * are in the middle of TCP's handshake get some time and go to that one; part 0 is not drained
- * before. */
+/* Ends it, on the first worker. Clients that are in the middle of TCP's handshake get some time, and
+ * part 0 is not drained before. They go to the server that has the port on other addresses now, or
+ * to this one. If another server has the same address now, this one ends at once. */
 void listener_retire(struct server *server);
 void listener_stop(struct server *server);  /* at once; on the first worker; may be called again */
 void listener_close(struct server *server); /* the descriptors; on main or first worker */
@@ -332,6 +366,7 @@ enum exchange_state {
 struct exchange {
     struct server_part *part;
     struct connection *connection; /* NULL: gone */
+    struct server_user *user;      /* that has taken it; NULL: none yet, or its handler is done */
     struct list_link link;         /* of an HTTP/2 connection */
     struct budget *budget;         /* the connection's */
     struct list_link ready;        /* of part->ready */

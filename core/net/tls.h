@@ -60,6 +60,10 @@ struct tls_context *tls_context_client(const struct tls_client_settings *setting
 /* Says whose log lines are about changed files: "receiver otlp". The text must outlive the context;
  * NULL: the process itself. Call it before the first stream. */
 void tls_context_set_label(struct tls_context *context, const char *label);
+/* For settings that are equal, and replace those that the server's context was made of. Its files
+ * are not read again. Any thread, but not while streams begin. */
+void tls_context_set_settings(struct tls_context *context,
+                              const struct tls_server_settings *settings);
 void tls_context_free(struct tls_context *context); /* NULL is allowed */
 
 /* Creates a stream. Returns NULL, with err set, on failure. server_name, for a client: the name for

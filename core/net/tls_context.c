@@ -252,15 +252,9 @@ static struct tls_context *context_new(bool is_server, const struct tls_files *f
     return NULL;
 }
 
-struct tls_context *tls_context_server(const struct tls_server_settings *settings,
-                                       const char *const *alpn, struct error *err)
+static struct tls_files server_files(const struct tls_server_settings *settings)
 {
-    if (!tls_is_given(settings->cert_pem, settings->cert_file) ||
-        !tls_is_given(settings->key_pem, settings->key_file)) {
-        error_set(err, "tls: a certificate and its key are required");
-        return NULL;
-    }
-    const struct tls_files files = {
+    return (struct tls_files){
         .ca_file = settings->ca_file,
         .ca_pem = settings->ca_pem,
         .system_cas = settings->include_system_ca_certs_pool,
@@ -277,7 +271,27 @@ struct tls_context *tls_context_server(const struct tls_server_settings *setting
         .curve_preferences = &settings->curve_preferences,
         .reload_interval_ns = settings->reload_interval,
     };
+}
+
+struct tls_context *tls_context_server(const struct tls_server_settings *settings,
+                                       const char *const *alpn, struct error *err)
+{
+    if (!tls_is_given(settings->cert_pem, settings->cert_file) ||
+        !tls_is_given(settings->key_pem, settings->key_file)) {
+        error_set(err, "tls: a certificate and its key are required");
+        return NULL;
+    }
+    const struct tls_files files = server_files(settings);
     return context_new(true, &files, NULL, alpn, err);
+}
+
+void tls_context_set_settings(struct tls_context *context,
+                              const struct tls_server_settings *settings)
+{
+    assert(context->is_server);
+    pthread_mutex_lock(&context->lock);
+    context->files = server_files(settings);
+    pthread_mutex_unlock(&context->lock);
 }
 
 struct tls_context *tls_context_client(const struct tls_client_settings *settings,

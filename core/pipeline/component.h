@@ -51,6 +51,10 @@ struct component_type {
      * as it is. Called on main while all workers wait, but jobs do not. Not NULL if there are live
      * settings. */
     void (*update)(struct component *component, const void *settings);
+    /* A reload replaces component->predecessor, whose type is the same, by this one, whose nodes
+     * have started. Called on main while all workers wait, but jobs do not; cannot fail. May be
+     * NULL. */
+    void (*take_over)(struct component *component);
     /* A reload has changed pipeline_count of a receiver, which is carried over. Called on main
      * while all workers wait. May be NULL. */
     void (*pipelines_changed)(struct component *component);

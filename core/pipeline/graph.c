@@ -186,7 +186,6 @@ static bool init_components(struct graph *graph, struct error *err)
         if (!graph_is_new(graph, component))
             continue;
         bool is_ready = !component->type->init || component->type->init(component, err);
-        component->predecessor = NULL;
         if (!is_ready) {
             component_status_set(&component->status, STATUS_FATAL_ERROR, err->text);
             error_prefix(err, "%s", component->label);

@@ -31,8 +31,9 @@ struct component *graph_replaced_component(const struct graph *graph,
 {
     const struct config_change *change =
         graph->diff ? config_diff_find(graph->diff, configured) : NULL;
-    return change && change->fate == CONFIG_REPLACED ? graph_component(graph->older, change->before)
-                                                     : NULL;
+    bool is_replaced =
+        change && change->fate == CONFIG_REPLACED && change->before->type == change->after->type;
+    return is_replaced ? graph_component(graph->older, change->before) : NULL;
 }
 
 static bool is_same_place(const struct node *node, const struct component *component,
@@ -173,6 +174,16 @@ static void update_settings(const struct graph *graph)
     }
 }
 
+static void take_over(const struct graph *graph)
+{
+    for (size_t i = 0; i < graph->component_count; i++) {
+        struct component *component = graph->components[i];
+        if (component->predecessor && component->type->take_over)
+            component->type->take_over(component);
+        component->predecessor = NULL;
+    }
+}
+
 /* The limits of queues follow the shares of their exporters. */
 static void share_memory(struct graph *graph)
 {
@@ -188,6 +199,7 @@ static void switch_graphs(struct graph *older, struct graph *next)
     struct workers_pause *pause = workers_pause(process->workers, process->worker_count);
     set_pipelines(next);
     update_settings(next);
+    take_over(next);
     connect_all(next);
     divide(older, next);
     share_memory(next);

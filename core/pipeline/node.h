@@ -80,7 +80,8 @@ struct component {
     size_t pipeline_count[SIGNAL_COUNT]; /* pipelines of each signal that contain it */
     size_t next_count[SIGNAL_COUNT];     /* the same in a graph that is being built; for main */
     bool is_carried;                     /* during the switch of a reload */
-    /* During init: the one with the same id that a reload replaces by this one; NULL: none. */
+    /* From init to the switch of a reload: the one with the same id and type that it replaces by
+     * this one; NULL: none. */
     struct component *predecessor;
     /* For exporters and connectors: bytes that are queued, being sent or kept for it, over all
      * workers. graph.h sets the limits. */

@@ -1,5 +1,6 @@
 #include "core/pipeline/server_settings.h"
 
+#include "config/diff.h"
 #include "config/node.h"
 #include "config/value.h"
 #include "core/pipeline/component.h"
@@ -298,6 +299,40 @@ void http_server_check(const struct http_server_settings *settings, const char *
                            "snappy, deflate, lz4 and x-snappy-framed",
                            unknown);
     }
+}
+
+static bool are_equal(const struct field *fields, const void *one, const void *other)
+{
+    struct arena arena = {0};
+    bool differ = config_fields_differ(&arena, fields, true, one, other) != NULL;
+    arena_deinit(&arena);
+    return !differ;
+}
+
+bool grpc_server_is_same(const struct grpc_server_settings *one,
+                         const struct grpc_server_settings *other)
+{
+    return one->enabled && other->enabled && are_equal(grpc_server_fields, one, other);
+}
+
+bool http_server_is_same(const struct http_server_settings *one, const char *endpoint,
+                         const struct http_server_settings *other, const char *other_endpoint)
+{
+    return strcmp(endpoint, other_endpoint) == 0 && are_equal(http_server_fields, one, other);
+}
+
+struct config_same_listener grpc_server_listener(const char *name,
+                                            const struct grpc_server_settings *settings)
+{
+    return (struct config_same_listener){
+        name, settings->auth.enabled ? settings->auth.authenticator : NULL};
+}
+
+struct config_same_listener http_server_listener(const char *name,
+                                            const struct http_server_settings *settings)
+{
+    return (struct config_same_listener){
+        name, settings->auth.enabled ? settings->auth.authenticator : NULL};
 }
 
 static struct server_options common_options(struct process *process, const char *label)

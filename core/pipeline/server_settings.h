@@ -80,6 +80,18 @@ void grpc_server_check(const struct grpc_server_settings *settings, struct confi
 void http_server_check(const struct http_server_settings *settings, const char *endpoint,
                        struct config_check *check, const char *key);
 
+/* Whether a listener with these settings can go on with the others: nothing differs. */
+bool grpc_server_is_same(const struct grpc_server_settings *one,
+                         const struct grpc_server_settings *other);
+bool http_server_is_same(const struct http_server_settings *one, const char *endpoint,
+                         const struct http_server_settings *other, const char *other_endpoint);
+
+/* Return the listener for config_type.same_listeners. */
+struct config_same_listener grpc_server_listener(const char *name,
+                                            const struct grpc_server_settings *settings);
+struct config_same_listener http_server_listener(const char *name,
+                                            const struct http_server_settings *settings);
+
 /* Returns how many connections a listener accepts: the setting, or if that is 0, a number that
  * follows the memory limit. */
 uint32_t server_max_connections(uint64_t setting, const struct process *process);

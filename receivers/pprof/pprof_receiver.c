@@ -51,14 +51,23 @@ static bool pprof_init(struct component *component, struct error *err)
     const struct pprof_settings *settings = settings_of(component);
     if (settings->scrape.enabled)
         received_counters_init(&receiver->scraped, component, "scrape", SIGNAL_PROFILES);
+    struct pusher *former =
+        component->predecessor ? receiver_of(component->predecessor)->pusher : NULL;
     if (settings->push.enabled)
-        receiver->pusher = pusher_new(component, &settings->push, err);
+        receiver->pusher = pusher_new(component, &settings->push, former, err);
     return !settings->push.enabled || receiver->pusher;
 }
 
 static void pprof_deinit(struct component *component)
 {
     pusher_free(receiver_of(component)->pusher);
+}
+
+static void pprof_take_over(struct component *component)
+{
+    struct pprof_receiver *receiver = receiver_of(component);
+    if (receiver->pusher)
+        pusher_take_over(receiver->pusher);
 }
 
 static bool pprof_node_start(struct node *node, struct error *err)
@@ -121,6 +130,16 @@ static void pprof_node_stop(struct node *node)
         pusher_stop(pusher, node);
 }
 
+static size_t pprof_same_listeners(const void *before, const void *after,
+                                   struct config_same_listener listeners_out[CONFIG_LISTENERS_MAX])
+{
+    const struct pprof_settings *one = before, *other = after;
+    if (!pprof_push_is_same(&one->push, &other->push))
+        return 0;
+    listeners_out[0] = http_server_listener("push", &other->push.server);
+    return 1;
+}
+
 const struct component_type pprof_receiver_type = {
     .config =
         {
@@ -133,10 +152,12 @@ const struct component_type pprof_receiver_type = {
             .fields = pprof_fields,
             .config_size = sizeof(struct pprof_settings),
             .check = pprof_check,
+            .same_listeners = pprof_same_listeners,
         },
     .component_size = sizeof(struct pprof_receiver),
     .init = pprof_init,
     .deinit = pprof_deinit,
+    .take_over = pprof_take_over,
     .node_size = sizeof(struct pprof_node),
     .node_start = pprof_node_start,
     .node_drain = pprof_node_drain,

@@ -248,3 +248,9 @@ void pprof_check(void *config, struct config_check *check)
     if (settings->files.enabled)
         check_files(&settings->files, check);
 }
+
+bool pprof_push_is_same(const struct push_settings *one, const struct push_settings *other)
+{
+    return one->enabled && other->enabled &&
+           http_server_is_same(&one->server, one->endpoint, &other->server, other->endpoint);
+}

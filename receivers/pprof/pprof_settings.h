@@ -82,6 +82,9 @@ extern const struct field pprof_fields[];
 /* The component's check. */
 void pprof_check(void *config, struct config_check *check);
 
+/* Whether a reload passes the listener on: it is enabled in both, and its settings are equal. */
+bool pprof_push_is_same(const struct push_settings *one, const struct push_settings *other);
+
 /* Returns the settings of a kind of profile. */
 const struct scrape_profile *scrape_profile_of(const struct scrape_profiles *profiles,
                                                enum scrape_kind kind);

@@ -6,6 +6,7 @@
 #include "core/base/memory.h"
 #include "core/pipeline/reading.h"
 #include "core/pipeline/received.h"
+#include "core/pipeline/receiver_server.h"
 #include "receivers/pprof/profile_intake.h"
 #include "receivers/pprof/static_labels.h"
 
@@ -14,13 +15,11 @@
 #define PUSH_PATH "/v1/pprof"
 
 struct pusher {
-    struct component *component;
     const struct push_settings *settings;
-    struct server *server;
+    struct receiver_server server;
     struct received_counters counters;
     struct series series;
     struct node *nodes[WORKERS_MAX];
-    bool started; /* set by the last worker before it answers main */
 };
 
 /* A request without an answer yet. */
@@ -173,18 +172,16 @@ static void on_request(void *context, struct exchange *exchange)
 static const struct server_handler handler = {.on_head = on_head, .on_request = on_request};
 
 struct pusher *pusher_new(struct component *component, const struct push_settings *settings,
-                          struct error *err)
+                          struct pusher *former, struct error *err)
 {
-    struct process *process = component->process;
-    struct server_options options =
-        http_server_options(&settings->server, settings->endpoint, process, component->label);
+    struct server_options options = http_server_options(&settings->server, settings->endpoint,
+                                                        component->process, component->label);
     struct pusher *pusher = memory_zalloc(sizeof *pusher);
-    pusher->component = component;
+    bool is_same = former && pprof_push_is_same(former->settings, settings);
     pusher->settings = settings;
-    if (static_labels_read(&settings->labels, &pusher->series, err))
-        pusher->server =
-            server_new(&options, &handler, pusher, process->workers, process->worker_count, err);
-    if (!pusher->server) {
+    if (!static_labels_read(&settings->labels, &pusher->series, err) ||
+        !receiver_server_open(&pusher->server, component, &options, &handler, pusher,
+                              is_same ? &former->server : NULL, err)) {
         free(pusher);
         return NULL;
     }
@@ -196,32 +193,31 @@ void pusher_free(struct pusher *pusher)
 {
     if (!pusher)
         return;
-    server_free(pusher->server);
+    receiver_server_close(&pusher->server);
     free(pusher);
+}
+
+void pusher_take_over(struct pusher *pusher)
+{
+    receiver_server_take_over(&pusher->server);
 }
 
 void pusher_start(struct pusher *pusher, struct node *node)
 {
-    assert(node->worker->index < WORKERS_MAX && !pusher->started);
+    assert(node->worker->index < WORKERS_MAX);
     pusher->nodes[node->worker->index] = node;
-    /* Workers start one after the other. Connections may arrive only when the last one has its
-     * node. */
-    if (node->worker->index + 1 < pusher->component->process->worker_count)
-        return;
-    pusher->started = true;
-    server_start(pusher->server);
-    log_info(log_component(pusher->component->label), "Starting HTTP server",
-             LOG_TEXT("endpoint", pusher->settings->endpoint));
+    if (receiver_server_start(&pusher->server, node))
+        log_info(log_component(node->component->label), "Starting HTTP server",
+                 LOG_TEXT("endpoint", pusher->settings->endpoint));
 }
 
 void pusher_drain(struct pusher *pusher, struct node *node, void (*on_drained)(void *context),
                   void *context)
 {
-    node_drain_server(node, pusher->server, on_drained, context);
+    receiver_server_drain(&pusher->server, node, on_drained, context);
 }
 
 void pusher_stop(struct pusher *pusher, struct node *node)
 {
-    if (pusher->started) /* false if another worker could not start its nodes */
-        server_stop(pusher->server, node->worker);
+    receiver_server_stop(&pusher->server, node);
 }

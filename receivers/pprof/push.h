@@ -14,9 +14,13 @@
 
 struct pusher;
 
-/* Creates a listener and binds it. Returns NULL, with err set, if it cannot. */
+/* Creates a listener and binds it, or waits for that of `former` if its settings are equal. Returns
+ * NULL, with err set, if it cannot. former: of the component that a reload replaces; may be NULL.
+ */
 struct pusher *pusher_new(struct component *component, const struct push_settings *settings,
-                          struct error *err);
+                          struct pusher *former, struct error *err);
+/* Takes over the listener of the former one. */
+void pusher_take_over(struct pusher *pusher);
 void pusher_free(struct pusher *pusher); /* NULL is allowed */
 
 /* Starts the node's part; the listener accepts connections once the last worker has its node. */

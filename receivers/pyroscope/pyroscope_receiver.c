@@ -21,6 +21,7 @@
 #include "core/pipeline/reading.h"
 #include "core/pipeline/received.h"
 #include "core/pipeline/received_profiles.h"
+#include "core/pipeline/receiver_server.h"
 #include "receivers/pyroscope/connect_error.h"
 #include "receivers/pyroscope/grpc_web.h"
 #include "receivers/pyroscope/ingest.h"
@@ -51,10 +52,9 @@ static const char *const transport_names[] = {"grpc", "http"};
 
 struct pyroscope_receiver {
     struct component component;
-    struct server *server;
+    struct receiver_server server;
     struct received_counters counters[TRANSPORT_COUNT];
     struct node *nodes[WORKERS_MAX];
-    bool started; /* the server is started; set by the last worker before it answers main */
 };
 
 extern const struct component_type pyroscope_receiver_type;
@@ -511,6 +511,26 @@ static void explain_taken_port(struct error *err)
                  "; if Pyroscope listens there, give one of the two another port (endpoint)");
 }
 
+static size_t pyroscope_same_listeners(const void *before, const void *after,
+                                       struct config_same_listener listeners_out[CONFIG_LISTENERS_MAX])
+{
+    const struct pyroscope_settings *one = before, *other = after;
+    if (!http_server_is_same(&one->server, one->endpoint, &other->server, other->endpoint))
+        return 0;
+    listeners_out[0] = http_server_listener(NULL, &other->server);
+    return 1;
+}
+
+/* Returns the server of the receiver that this one replaces, if its settings are equal. */
+static struct receiver_server *former_server(const struct component *component)
+{
+    struct config_same_listener unused[CONFIG_LISTENERS_MAX];
+    const struct component *former = component->predecessor;
+    if (!former || pyroscope_same_listeners(former->settings, component->settings, unused) == 0)
+        return NULL;
+    return &receiver_of(component->predecessor)->server;
+}
+
 static bool pyroscope_init(struct component *component, struct error *err)
 {
     struct pyroscope_receiver *receiver = receiver_of(component);
@@ -520,36 +540,37 @@ static bool pyroscope_init(struct component *component, struct error *err)
         http_server_options(&settings->server, settings->endpoint, process, component->label);
     options.accept_grpc = true;
     options.max_message_bytes = options.max_body_bytes;
-    receiver->server =
-        server_new(&options, &handler, receiver, process->workers, process->worker_count, err);
-    if (!receiver->server)
+    if (!receiver_server_open(&receiver->server, component, &options, &handler, receiver,
+                              former_server(component), err)) {
         explain_taken_port(err);
-    for (int i = 0; receiver->server && i < TRANSPORT_COUNT; i++)
+        return false;
+    }
+    for (int i = 0; i < TRANSPORT_COUNT; i++)
         received_counters_init(&receiver->counters[i], component, transport_names[i],
                                SIGNAL_PROFILES);
-    return receiver->server != NULL;
+    return true;
 }
 
 static void pyroscope_deinit(struct component *component)
 {
     struct pyroscope_receiver *receiver = receiver_of(component);
-    server_free(receiver->server);
+    receiver_server_close(&receiver->server);
+}
+
+static void pyroscope_take_over(struct component *component)
+{
+    receiver_server_take_over(&receiver_of(component)->server);
 }
 
 static bool pyroscope_node_start(struct node *node, struct error *err)
 {
     (void)err;
     struct pyroscope_receiver *receiver = receiver_of(node->component);
-    assert(node->worker->index < WORKERS_MAX && !receiver->started);
+    assert(node->worker->index < WORKERS_MAX);
     receiver->nodes[node->worker->index] = node;
-    /* Workers start one after the other. Connections may arrive only when the last one has its
-     * node. */
-    if (node->worker->index + 1 < receiver->component.process->worker_count)
-        return true;
-    receiver->started = true;
-    server_start(receiver->server);
-    log_info(node->origin, "Starting HTTP server",
-             LOG_TEXT("endpoint", settings_of(receiver)->endpoint));
+    if (receiver_server_start(&receiver->server, node))
+        log_info(node->origin, "Starting HTTP server",
+                 LOG_TEXT("endpoint", settings_of(receiver)->endpoint));
     return true;
 }
 
@@ -561,14 +582,13 @@ static void on_server_drained(void *context)
 static void pyroscope_node_drain(struct node *node)
 {
     struct pyroscope_receiver *receiver = receiver_of(node->component);
-    node_drain_server(node, receiver->server, on_server_drained, node);
+    receiver_server_drain(&receiver->server, node, on_server_drained, node);
 }
 
 static void pyroscope_node_stop(struct node *node)
 {
     struct pyroscope_receiver *receiver = receiver_of(node->component);
-    if (receiver->started) /* false if another worker could not start its nodes */
-        server_stop(receiver->server, node->worker);
+    receiver_server_stop(&receiver->server, node);
 }
 
 static void pyroscope_check(void *config, struct config_check *check)
@@ -596,10 +616,12 @@ const struct component_type pyroscope_receiver_type = {
             .fields = pyroscope_fields,
             .config_size = sizeof(struct pyroscope_settings),
             .check = pyroscope_check,
+            .same_listeners = pyroscope_same_listeners,
         },
     .component_size = sizeof(struct pyroscope_receiver),
     .init = pyroscope_init,
     .deinit = pyroscope_deinit,
+    .take_over = pyroscope_take_over,
     .node_size = sizeof(struct node),
     .node_start = pyroscope_node_start,
     .node_drain = pyroscope_node_drain,

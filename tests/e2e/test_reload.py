@@ -14,6 +14,7 @@ import urllib.request
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
 from tests.oracle import backend, client, connections, make, outputs, pipelines, server, testing
+from tests.oracle.reloading import Reloading
 
 CONFIG = """
 receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}}}}
@@ -23,30 +24,6 @@ extensions: {health_check: {http: {endpoint: "127.0.0.1:@health@", status: {enab
 service: {extensions: [health_check], pipelines: {traces: {receivers: [otlp], processors: [batch], exporters: [file]}}}
 """
 BAD = CONFIG.replace("timeout: 10ms", "timeout: soon")
-
-
-class Reloading(server.Profcol):
-    """A process whose configuration file the test rewrites."""
-
-    def write(self, template):
-        """Replace the file as a ConfigMap is replaced: all at once."""
-        path = self.config_path.with_suffix(".new")
-        path.write_text(self.render(template))
-        path.rename(self.config_path)
-
-    def count(self, result):
-        return self.metric("profcol_config_reloads", result=result) or 0
-
-    def reload(self, template, result):
-        """Write the file, send SIGHUP and wait until the reload has had this result."""
-        before = self.count(result)
-        self.write(template)
-        self.signal(signal.SIGHUP)
-        server.wait_until(lambda: self.count(result) == before + 1, what=f"reload: {result}")
-
-    def health(self):
-        with urllib.request.urlopen(self.url("health") + "/status?verbose", timeout=30) as answer:
-            return answer.read().decode()
 
 
 class Loading(unittest.TestCase):

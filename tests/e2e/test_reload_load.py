@@ -28,6 +28,11 @@ receivers:
     protocols:
       grpc: {endpoint: "127.0.0.1:@cgrpc@", max_recv_msg_size_mib: LISTENER}
       http: {endpoint: "127.0.0.1:@chttp@", max_request_body_size: LISTENER000000}
+  otlp/half:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:@hgrpc@"}
+      http: {endpoint: "127.0.0.1:@hhttp@", max_request_body_size: HALF000000}
+  otlp/moved: {protocols: {http: {endpoint: "127.0.0.1:@MOVED@"}}}     # @one@ or @two@
   otlp/tls: {protocols: {http: {endpoint: "127.0.0.1:@tls@", tls: {cert_file: "TLS.pem", key_file: "TLS.key"}}}}
 processors:
   batch: {timeout: 20ms}
@@ -40,13 +45,15 @@ exporters:
   otlp_http: {endpoint: "BACKEND", compression: COMPRESSION, sending_queue: {queue_size: QUEUE}}
 service:
   pipelines:
-    traces: {receivers: [otlp, otlp/changed, otlp/tls], processors: [ORDER], exporters: [file, otlp_http]}
+    traces: {receivers: [otlp, otlp/changed, otlp/half, otlp/moved, otlp/tls], processors: [ORDER], exporters: [file, otlp_http]}
     profiles: {receivers: [otlp], processors: [spanjoin], exporters: [nop]}
 MORE
 """
 # The values of each kind of change, between which the reloads alternate.
 CHANGES = {
     "LISTENER": ("5", "6"),
+    "HALF": ("5", "6"),
+    "MOVED": ("one", "two"),
     "COMPRESSION": ("gzip", "none"),
     "QUEUE": ("5000", "6000"),
     "ORDER": ("spanjoin, resource, batch, resource/second", "spanjoin, resource/second, resource, batch"),
@@ -92,9 +99,11 @@ class Load:
         self.grpc = connections.Http2(profcol.address("grpc"))
         self.http = connections.Http1(profcol.address("http"))
         self.joins = connections.Http2(profcol.address("grpc"))
+        self.half = connections.Http2(profcol.address("hgrpc"))
         self.changed = None
         self.senders = [Sender(self, send) for send in (
-            self.send_grpc, self.send_http, self.send_changed_grpc, self.send_changed_http, self.send_tls, self.send_joined)]
+            self.send_grpc, self.send_http, self.send_changed_grpc, self.send_changed_http, self.send_half_grpc,
+            self.send_half_http, self.send_moved, self.send_tls, self.send_joined)]
 
     def __next__(self):
         with self.lock:
@@ -127,6 +136,27 @@ class Load:
         if not self.changed or not self.changed.open:
             self.changed = connections.Http1(self.profcol.address("chttp"))
         return client.export("http", self.profcol.address("chttp"), pipelines.span(number), connection=self.changed)
+
+    def send_half_grpc(self, number):
+        return client.export("grpc", self.profcol.address("hgrpc"), pipelines.span(number), connection=self.half)
+
+    def send_half_http(self, number):
+        return client.export("http", self.profcol.address("hhttp"), pipelines.span(number))
+
+    def send_moved(self, number):
+        """A client that looks where the listener is. Once it is connected, it must get its answer."""
+        for _ in range(100):
+            for name in CHANGES["MOVED"]:
+                try:
+                    connection = connections.Http1(self.profcol.address(name))
+                except ConnectionRefusedError:
+                    continue
+                try:
+                    return client.export("http", self.profcol.address(name), pipelines.span(number), connection=connection)
+                finally:
+                    connection.close()
+            time.sleep(0.01)
+        raise ConnectionRefusedError("at both addresses")
 
     def send_tls(self, number):
         connection = connections.Http1(self.profcol.address("tls"))
@@ -207,12 +237,12 @@ class UnderLoad(unittest.TestCase):
         tls.load_verify_locations(cafile=str(files / "two" / "ca.pem"))
         with backend.Backend("http") as target:
             text = self.text(CONFIG, files, target)
-            with server.Profcol(text, arguments=["--workers", "2"]) as profcol:
+            with server.Profcol(text, arguments=["--workers", "2"], listen=["grpc", "http", "tls", "metrics"]) as profcol:
                 load = Load(profcol, tls)
                 early = self.run_reloads(profcol, files, target)
                 load.end()
                 self.assertEqual(load.failures(), [])
-                self.assertTrue(load.grpc.open and load.http.open and load.joins.open)
+                self.assertTrue(load.grpc.open and load.http.open and load.joins.open and load.half.open)
                 self.wait_until_drained(profcol)
                 late = self.resources(profcol)
                 self.assertLess(late[1], early[1] + 10)     # connections of the moment differ

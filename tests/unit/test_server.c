@@ -48,6 +48,7 @@ struct site {
     atomic_uint gone;
     atomic_uint drained;
     atomic_uint stopped;
+    atomic_uint retired;
     atomic_uint standing; /* number of workers blocked until `go` */
     sem_t go;
 };
@@ -182,14 +183,19 @@ static void stop_here(struct worker *worker, struct post *post)
     free(post);
 }
 
+static void on_worker(struct site *site, unsigned worker,
+                      void (*what)(struct worker *worker, struct post *post))
+{
+    struct errand *errand = calloc(1, sizeof *errand);
+    errand->site = site;
+    errand->post.on_post = what;
+    worker_post(&site->workers[worker], &errand->post);
+}
+
 static void on_all(struct site *site, void (*what)(struct worker *worker, struct post *post))
 {
-    for (unsigned i = 0; i < site->count; i++) {
-        struct errand *errand = calloc(1, sizeof *errand);
-        errand->site = site;
-        errand->post.on_post = what;
-        worker_post(&site->workers[i], &errand->post);
-    }
+    for (unsigned i = 0; i < site->count; i++)
+        on_worker(site, i, what);
 }
 
 static void site_free(struct site *site)
@@ -941,6 +947,99 @@ static void test_port_in_use(void **state)
     site_free(site);
 }
 
+static void retire_here(struct worker *worker, struct post *post)
+{
+    struct site *site = ((struct errand *)(void *)post)->site;
+    server_retire(site->server, worker, on_drained, site);
+    atomic_fetch_add(&site->retired, 1);
+    free(post);
+}
+
+/* The first worker first, as server.h says. */
+static void retire(struct site *site)
+{
+    for (unsigned i = 0; i < site->count; i++) {
+        on_worker(site, i, retire_here);
+        wait_for(&site->retired, i + 1);
+    }
+}
+
+/* Clients that wait in the kernel's queue when a listener ends are served. */
+static void test_retired_with_clients_in_the_queue(void **state)
+{
+    (void)state;
+    enum { CLIENTS = 200 }; /* more than one event accepts */
+    int fds[CLIENTS];
+    struct site *site = site_new(2, (struct server_options){0});
+    uint16_t port = server_port(site->server);
+    int first = dial(port);
+    say(first, GET("/stand"));
+    wait_for(&site->standing, 1); /* the first worker, which accepts */
+    for (int i = 0; i < CLIENTS; i++) {
+        fds[i] = dial(port);
+        say(fds[i], GET("/now"));
+    }
+    on_worker(site, 0, retire_here); /* before the rest of the queue is accepted */
+    sem_post(&site->go);
+    wait_for(&site->retired, 1);
+    on_worker(site, 1, retire_here);
+    for (int i = 0; i < CLIENTS; i++) {
+        assert_true(hear(fds[i], "\r\n\r\nok"));
+        close(fds[i]);
+    }
+    assert_true(hear(first, "\r\n\r\nok"));
+    close(first);
+    wait_for(&site->drained, 2);
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons(port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int late = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(late, (struct sockaddr *)&address, sizeof address), -1);
+    assert_int_equal(errno, ECONNREFUSED);
+    close(late);
+    site_free(site);
+}
+
+static void endpoint_of_free_port(char *endpoint, size_t size)
+{
+    static struct worker worker;
+    struct error err;
+    worker_init_manual(&worker, 0, 1);
+    struct server *server = server_new(&(struct server_options){.endpoint = "127.0.0.1:0"},
+                                       &handler, NULL, &worker, 1, &err);
+    snprintf(endpoint, size, "127.0.0.1:%u", server_port(server));
+    server_free(server);
+    worker_deinit(&worker);
+}
+
+/* While a listener ends, anyone may have its address. */
+static void test_address_of_a_retired_server(void **state)
+{
+    (void)state;
+    char endpoint[32];
+    endpoint_of_free_port(endpoint, sizeof endpoint);
+    struct site *site = site_new(1, (struct server_options){.endpoint = endpoint});
+    int before = dial(server_port(site->server));
+    say(before, GET("/now"));
+    assert_true(hear(before, "\r\n\r\nok")); /* it has started */
+    retire(site);
+    struct site *next = site_new(1, (struct server_options){.endpoint = endpoint});
+    int after = dial(server_port(next->server));
+    say(after, GET("/now"));
+    assert_true(hear(after, "\r\n\r\nok"));
+    say(before, GET("/now"));
+    assert_true(hear(before, "Connection: close\r\n"));
+    close(before);
+    close(after);
+    wait_for(&site->drained, 1);
+    site_free(site);
+    after = dial(server_port(next->server));
+    say(after, GET("/now"));
+    assert_true(hear(after, "\r\n\r\nok"));
+    close(after);
+    site_free(next);
+}
+
 static void test_never_started(void **state)
 {
     (void)state;
@@ -974,6 +1073,8 @@ int main(void)
         cmocka_unit_test(test_unix_socket),
         cmocka_unit_test(test_endpoints),
         cmocka_unit_test(test_port_in_use),
+        cmocka_unit_test(test_retired_with_clients_in_the_queue),
+        cmocka_unit_test(test_address_of_a_retired_server),
         cmocka_unit_test(test_never_started),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
