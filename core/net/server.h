@@ -144,7 +144,8 @@ void server_drain(struct server *server, struct worker *worker, void (*on_draine
                   void *context);
 /* The same while the process goes on: connections without a request wait up to 5 s for the next
  * one, whose answer ends them, because a client may just be sending it. The first worker accepts
- * clients whose handshake has begun, so call it there first, and elsewhere when that has returned. */
+ * clients whose handshake has begun, so call it there first, and elsewhere when that has returned.
+ */
 void server_retire(struct server *server, struct worker *worker, void (*on_drained)(void *context),
                    void *context);
 /* Closes all connections of that worker at once; unanswered exchanges end. After this has run on

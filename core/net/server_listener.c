@@ -295,8 +295,8 @@ static void set_reuse_port(const struct bound_address *bound, int on)
                    SO_REUSEPORT, &on, sizeof on);
 }
 
-/* Binds a port that is available on addresses that overlap, such as 127.0.0.1 and 0.0.0.0, while the
- * old sockets still listen. bind() permits it if both have SO_REUSEPORT at that moment. */
+/* Binds a port that is available on addresses that overlap, such as 127.0.0.1 and 0.0.0.0, while
+ * the old sockets still listen. bind() permits it if both have SO_REUSEPORT at that moment. */
 static bool share_offered_port(struct server *server, int fd, const struct bind_address *address)
 {
     int on = 1, off = 0;

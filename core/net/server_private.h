@@ -129,7 +129,7 @@ struct server_user {
     struct list_link link; /* of part->former_users */
     const struct server_handler *handler;
     void *context;
-    size_t exchanges; /* that it has taken, and the handler may still be called for */
+    size_t exchanges;               /* that it has taken, and the handler may still be called for */
     void (*on_left)(void *context); /* NULL: server_leave was not called yet */
     void *left_context;
 };
@@ -256,9 +256,9 @@ void server_set_limits(struct server *server);
 /* Binds the listening descriptor. Returns false, with err set, if the address cannot be used. */
 bool listener_open(struct server *server, struct error *err);
 void listener_start(struct server *server); /* on the first worker */
-/* Ends it, on the first worker. Clients that are in the middle of TCP's handshake get some time, and
- * part 0 is not drained before. They go to the server that has the port on other addresses now, or
- * to this one. If another server has the same address now, this one ends at once. */
+/* Ends it, on the first worker. Clients that are in the middle of TCP's handshake get some time,
+ * and part 0 is not drained before. They go to the server that has the port on other addresses now,
+ * or to this one. If another server has the same address now, this one ends at once. */
 void listener_retire(struct server *server);
 void listener_stop(struct server *server);  /* at once; on the first worker; may be called again */
 void listener_close(struct server *server); /* the descriptors; on main or first worker */

@@ -322,17 +322,17 @@ bool http_server_is_same(const struct http_server_settings *one, const char *end
 }
 
 struct config_same_listener grpc_server_listener(const char *name,
-                                            const struct grpc_server_settings *settings)
+                                                 const struct grpc_server_settings *settings)
 {
-    return (struct config_same_listener){
-        name, settings->auth.enabled ? settings->auth.authenticator : NULL};
+    return (struct config_same_listener){name, settings->auth.enabled ? settings->auth.authenticator
+                                                                      : NULL};
 }
 
 struct config_same_listener http_server_listener(const char *name,
-                                            const struct http_server_settings *settings)
+                                                 const struct http_server_settings *settings)
 {
-    return (struct config_same_listener){
-        name, settings->auth.enabled ? settings->auth.authenticator : NULL};
+    return (struct config_same_listener){name, settings->auth.enabled ? settings->auth.authenticator
+                                                                      : NULL};
 }
 
 static struct server_options common_options(struct process *process, const char *label)

@@ -88,9 +88,9 @@ bool http_server_is_same(const struct http_server_settings *one, const char *end
 
 /* Return the listener for config_type.same_listeners. */
 struct config_same_listener grpc_server_listener(const char *name,
-                                            const struct grpc_server_settings *settings);
+                                                 const struct grpc_server_settings *settings);
 struct config_same_listener http_server_listener(const char *name,
-                                            const struct http_server_settings *settings);
+                                                 const struct http_server_settings *settings);
 
 /* Returns how many connections a listener accepts: the setting, or if that is 0, a number that
  * follows the memory limit. */

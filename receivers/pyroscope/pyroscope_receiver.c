@@ -511,8 +511,9 @@ static void explain_taken_port(struct error *err)
                  "; if Pyroscope listens there, give one of the two another port (endpoint)");
 }
 
-static size_t pyroscope_same_listeners(const void *before, const void *after,
-                                       struct config_same_listener listeners_out[CONFIG_LISTENERS_MAX])
+static size_t
+pyroscope_same_listeners(const void *before, const void *after,
+                         struct config_same_listener listeners_out[CONFIG_LISTENERS_MAX])
 {
     const struct pyroscope_settings *one = before, *other = after;
     if (!http_server_is_same(&one->server, one->endpoint, &other->server, other->endpoint))

@@ -990,9 +990,8 @@ static void test_retired_with_clients_in_the_queue(void **state)
     assert_true(hear(first, "\r\n\r\nok"));
     close(first);
     wait_for(&site->drained, 2);
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons(port),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int late = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(late, (struct sockaddr *)&address, sizeof address), -1);
     assert_int_equal(errno, ECONNREFUSED);
