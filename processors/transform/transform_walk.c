@@ -12,8 +12,7 @@ enum { RESOURCES, SCOPES, ITEMS, PARTS };
 
 static struct ottl_evaluator **make_evaluators(struct ottl_program *const *programs, size_t count)
 {
-    struct ottl_evaluator **evaluators =
-        memory_array(count + 1, sizeof(struct ottl_evaluator *));
+    struct ottl_evaluator **evaluators = memory_array(count + 1, sizeof(struct ottl_evaluator *));
     for (size_t i = 0; i < count; i++)
         evaluators[i] = ottl_evaluator_new(programs[i]);
     return evaluators;
