@@ -94,8 +94,9 @@ static const struct field grpc_fields[] = {
                  "Where to send: host:port, http://host:port for cleartext, https://host:port for "
                  "TLS, or unix:///path.",
                  .required = true),
-    FIELD_ENUM(grpc_settings, compression, "How requests are compressed.", otlp_compression_names,
-               .fallback = "gzip"),
+    FIELD_ENUM(grpc_settings, compression,
+               "How requests are compressed; gRPC has none, gzip, snappy and zstd of these.",
+               otlp_compression_names, .fallback = "gzip"),
     FIELD_BLOCK(grpc_settings, tls, tls_client_settings, tls_client_fields,
                 "TLS, used unless `insecure` or the endpoint says otherwise."),
     FIELD_PAIRS(grpc_settings, headers, "Headers added to every request."),

@@ -40,7 +40,8 @@ const struct field tls_server_fields[] = {
                  "File with the certificate authorities that client certificates are verified "
                  "against; clients must then present one."),
     FIELD_BOOL(tls_server_settings, client_ca_file_reload,
-               "Read client_ca_file again when it changes."),
+               "Read client_ca_file again, and with it the other files of this table, when it "
+               "changes."),
     FIELD_BOOL(tls_server_settings, include_system_ca_certs_pool,
                "Verify clients against the system's certificate authorities, too, in addition to "
                "those of client_ca_file."),
