@@ -225,7 +225,7 @@ static void *take(struct reader *reader, uint64_t count, size_t element_size)
 {
     size_t size = (size_t)(count + 1) * element_size;
     if (!budget_reserve(reader->delta->budget, size)) {
-        error_set(reader->err, "profcol is at its memory limit");
+        error_set(reader->err, "data refused due to high memory usage");
         return NULL;
     }
     reader->charged += size;
@@ -572,7 +572,7 @@ static bool note_samples(struct reader *reader)
     struct pprof_delta *delta = reader->delta;
     free_table(delta, &delta->now);
     if (!make_table(delta, &delta->now, reader->counts[PPROF_SAMPLE], reader->width))
-        return error_set(reader->err, "profcol is at its memory limit");
+        return error_set(reader->err, "data refused due to high memory usage");
     delta->now.types = reader->types;
     if (!each_record(reader, PPROF_SAMPLE, note_sample))
         return false;

@@ -7,8 +7,7 @@
 
 const struct verdict received_over_budget = {.code = GRPC_RESOURCE_EXHAUSTED,
                                              .retry_after_ns = 1000000000,
-                                             .text =
-                                                 "profcol is at its memory limit, try again later"};
+                                             .text = "data refused due to high memory usage"};
 
 void received_counters_init(struct received_counters *counters, const struct component *receiver,
                             const char *transport, enum signal signal)

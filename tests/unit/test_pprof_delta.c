@@ -147,7 +147,7 @@ static void test_no_room(void **state)
     struct wire_writer out = {0};
     struct error err;
     assert_false(pprof_delta_next(delta, wire_text_slice(&pprof), &out, &err));
-    assert_string_equal(err.text, "profcol is at its memory limit");
+    assert_string_equal(err.text, "data refused due to high memory usage");
     assert_int_equal(budget_used(&small), 0);
     wire_writer_deinit(&out);
     text_deinit(&pprof);
