@@ -17,6 +17,8 @@ extern const struct component_type filter_processor_type;
 extern const struct component_type transform_processor_type;
 extern const struct component_type memory_limiter_processor_type;
 extern const struct component_type probabilistic_sampler_processor_type;
+extern const struct component_type tail_sampling_processor_type;
+extern const struct field tail_policy_fields[];
 extern const struct component_type resource_detection_processor_type;
 extern const struct component_type resource_processor_type;
 extern const struct component_type spanjoin_processor_type;
@@ -47,6 +49,7 @@ const struct config_type *const component_types[] = {
     &transform_processor_type.config,
     &memory_limiter_processor_type.config,
     &probabilistic_sampler_processor_type.config,
+    &tail_sampling_processor_type.config,
     &resource_detection_processor_type.config,
     &resource_processor_type.config,
     &spanjoin_processor_type.config,
@@ -97,5 +100,8 @@ const struct config_shared_block shared_blocks[] = {
      retry_fields},
     {"Actions on attributes", "What to do with an attribute of a resource, a span or a sample.",
      attribute_action_fields},
+    {"Policies of tail_sampling",
+     "Each decides by the block that has the name of its type, and ignores the others.",
+     tail_policy_fields},
     {0},
 };

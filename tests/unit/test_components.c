@@ -37,6 +37,7 @@ static const struct {
     {CONFIG_PROCESSORS, "memory_limiter", "{check_interval: 1s, limit_mib: 100}"},
     {CONFIG_PROCESSORS, "resource", "{attributes: [{key: a, value: b, action: upsert}]}"},
     {CONFIG_PROCESSORS, "probabilistic_sampler", "{sampling_percentage: 50}"},
+    {CONFIG_PROCESSORS, "tail_sampling", "{policies: [{name: all, type: always_sample}]}"},
     {CONFIG_PROCESSORS, "resource_detection", "{refresh_interval: 1ms}"},
     {CONFIG_PROCESSORS, "spanjoin", ""},
     {CONFIG_EXPORTERS, "debug", ""},

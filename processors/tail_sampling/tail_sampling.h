@@ -1,0 +1,55 @@
+/*
+ * tail_sampling: what the files of the processor share: the state of a component, and that of a
+ * node.
+ *
+ * One id may be in a traces and in a profiles pipeline; both use the same table of traces.
+ *
+ * Owner: the component owns struct tail.
+ *
+ * Thread: a node stays on its worker. Of struct tail, a worker uses the table, which has locks, and
+ * atomics.
+ */
+#ifndef PROFCOL_TAIL_SAMPLING_TAIL_SAMPLING_H
+#define PROFCOL_TAIL_SAMPLING_TAIL_SAMPLING_H
+
+#include "core/pipeline/component_as.h"
+#include "core/pipeline/large_batches.h"
+#include "processors/tail_sampling/held_state.h"
+#include "processors/tail_sampling/span_reader.h"
+
+extern const struct component_type tail_sampling_processor_type;
+
+struct tail {
+    struct component component; /* first */
+    const struct tail_settings *settings;
+    struct trace_table *table; /* after a reload maybe shared with the component that it replaced */
+    struct tail_metrics metrics;
+    struct leaf_programs programs;
+    struct budget held[SIGNAL_OPENED_COUNT]; /* memory of what waits or was not accepted yet */
+    struct budget leaving; /* the part of the traces that does not wait any more; no limit */
+};
+
+struct tail_node {
+    struct node node; /* first */
+    struct tail *tail;
+    struct large_batches arriving;
+    struct span_reader reader;
+    struct held_traces traces;
+};
+
+static inline struct tail_node *tail_node_of(struct node *node)
+{
+    return node_as(struct tail_node, node, &tail_sampling_processor_type);
+}
+
+static inline struct table_user tail_user(const struct tail_node *node)
+{
+    return (struct table_user){node->tail->settings, &node->tail->metrics,
+                               node->node.worker->index};
+}
+
+/* Counts acknowledged items that the next component refused, or that were given up at the stop. */
+void tail_count_refused(struct tail_node *node, const struct verdict *verdict, uint32_t items);
+void tail_count_stopped(struct tail_node *node, uint64_t items);
+
+#endif

@@ -1,0 +1,226 @@
+/*
+ * tail_sampling: keeps traces by what is in them, when they are complete.
+ *
+ * Like the Collector's processor of the same name. A trace waits for decision_wait; then the
+ * policies decide by what was seen of its spans (span_reader.h) whether they are sent on. There is
+ * one decision for each trace of the process (trace_table.h).
+ *
+ * Owner: tail_sampling.h.
+ *
+ * Thread: each node on its worker; large requests are read in a job.
+ */
+#include "config/diff.h"
+#include "core/base/log.h"
+#include "core/base/memory.h"
+#include "processors/tail_sampling/held_traces.h"
+#include "processors/tail_sampling/tail_fields.h"
+
+#include <assert.h>
+
+enum {
+    LARGE_BYTES = 256 * 1024, /* a request of this size is read in a job */
+    DEFAULT_HELD_MIB = 64,    /* without a limit on the memory for requests */
+};
+
+static struct tail *tail_of(struct component *component)
+{
+    return component_as(struct tail, component, &tail_sampling_processor_type);
+}
+
+/* ---- losses ---- */
+
+void tail_count_refused(struct tail_node *node, const struct verdict *verdict, uint32_t items)
+{
+    if (verdict_is_retryable(verdict)) { /* of acknowledged data only at the stop */
+        node->traces.lost += items;
+        return;
+    }
+    counter_add(node->tail->metrics.dropped_refused, node->node.worker->index, items);
+    char error[VERDICT_ERROR_MAX];
+    log_error(node->node.origin, "Held data is lost: the next component refused it.",
+              LOG_TEXT("error", verdict_print(verdict, error)), LOG_U64("dropped_items", items));
+}
+
+void tail_count_stopped(struct tail_node *node, uint64_t items)
+{
+    if (items == 0)
+        return;
+    atomic_fetch_add(&node->node.component->process->lost_items, items);
+    counter_add(node->tail->metrics.dropped_stopped, node->node.worker->index, items);
+    log_error(node->node.origin,
+              "Held data is lost: it was not accepted before the end. Raise --drain-timeout.",
+              LOG_U64("dropped_items", items));
+}
+
+/* ---- nodes ---- */
+
+static uint64_t read_batch(struct node *base, struct batch *batch)
+{
+    struct tail_node *node = tail_node_of(base);
+    batch_flatten(batch);
+    span_reader_read(&node->reader, batch);
+    return 0;
+}
+
+static void hold_batch(struct node *base, struct batch *batch, uint64_t result)
+{
+    (void)result;
+    held_traces_add(tail_node_of(base), batch);
+}
+
+static const struct batch_work arriving_work = {
+    .work = read_batch, .forward = hold_batch, .large_bytes = LARGE_BYTES};
+
+static void tail_consume(struct node *node, struct batch *batch)
+{
+    large_batches_add(&tail_node_of(node)->arriving, batch);
+}
+
+static bool tail_node_start(struct node *base, struct error *err)
+{
+    struct tail_node *node = tail_node_of(base);
+    node->tail = tail_of(base->component);
+    span_reader_init(&node->reader, &node->tail->settings->plan, &node->tail->programs,
+                     base->component->label);
+    large_batches_init(&node->arriving, base, &arriving_work);
+    if (held_traces_init(node))
+        return true;
+    return error_set(err, "is in too many pipelines");
+}
+
+static void tail_node_drain(struct node *node)
+{
+    held_traces_drain(tail_node_of(node));
+}
+
+static bool tail_is_idle(const struct node *base)
+{
+    const struct tail_node *node =
+        node_as(const struct tail_node, base, &tail_sampling_processor_type);
+    return large_batches_is_empty(&node->arriving) && held_traces_are_idle(node);
+}
+
+static void tail_node_stop(struct node *base)
+{
+    struct tail_node *node = tail_node_of(base);
+    large_batches_stop(&node->arriving);
+    held_traces_stop(node);
+    span_reader_deinit(&node->reader);
+}
+
+/* ---- the component ---- */
+
+static double read_count(void *context)
+{
+    return (double)trace_table_count(((const struct tail *)context)->table);
+}
+
+static double read_held(void *context)
+{
+    const struct tail *tail = context;
+    size_t used = 0;
+    for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++)
+        used += budget_used(&tail->held[signal]);
+    return (double)used;
+}
+
+static void make_gauges(struct tail *tail)
+{
+    struct metrics *metrics = tail->component.process->metrics;
+    struct text labels = {0};
+    metrics_label(&labels, "processor", tail->component.id);
+    metrics_gauge_from(
+        metrics, METRICS_COLLECTOR "processor_tail_sampling_sampling_traces_on_memory",
+        "Traces that are known, decided ones included.", text_string(&labels), read_count, tail);
+    metrics_gauge_from(metrics, METRICS_OWN "tail_sampling_held_bytes",
+                       "Memory of the spans and profiles that wait.", text_string(&labels),
+                       read_held, tail);
+    text_deinit(&labels);
+}
+
+static bool has_equal_settings(const struct tail *tail, const struct tail *other)
+{
+    struct arena arena;
+    arena_init(&arena, NULL);
+    bool is_equal =
+        !config_fields_differ(&arena, tail_fields, false, tail->settings, other->settings);
+    arena_deinit(&arena);
+    return is_equal;
+}
+
+/* A reload replaces a component with equal settings if processors around it change. What is decided
+ * stays decided. */
+static struct trace_table *make_table(struct tail *tail, struct component *predecessor)
+{
+    struct tail *before = predecessor ? tail_of(predecessor) : NULL;
+    unsigned workers = tail->component.process->worker_count;
+    if (before && has_equal_settings(tail, before) && trace_table_has_room(before->table, workers))
+        return trace_table_ref(before->table);
+    return trace_table_new(tail->settings);
+}
+
+/* Profiles, if there is a pipeline for them, get a quarter of the memory. */
+static void limit_memory(struct tail *tail)
+{
+    const struct budget *budget = tail->component.process->budget;
+    size_t limit = (size_t)tail->settings->max_held_mib << 20;
+    if (limit == 0)
+        limit = budget && budget_limit(budget) ? budget_limit(budget) / 2
+                                               : (size_t)DEFAULT_HELD_MIB << 20;
+    bool has_profiles = tail->component.pipeline_count[SIGNAL_PROFILES] > 0;
+    tail->held[SIGNAL_PROFILES].limit_bytes = limit / 4;
+    tail->held[SIGNAL_TRACES].limit_bytes = has_profiles ? limit - limit / 4 : limit;
+}
+
+static bool tail_init(struct component *component, struct error *err)
+{
+    struct tail *tail = tail_of(component);
+    tail->settings = component->settings;
+    for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++)
+        if (component->pipeline_count[signal] > 1)
+            return error_set(err,
+                             "is in %zu %s pipelines, but only one is allowed: a trace would be "
+                             "counted once for each",
+                             component->pipeline_count[signal], signal_name((enum signal)signal));
+    if (!leaf_programs_init(&tail->programs, &tail->settings->plan, err))
+        return false;
+    limit_memory(tail);
+    tail->table = make_table(tail, component->predecessor);
+    tail_metrics_init(&tail->metrics, component, &tail->settings->plan);
+    make_gauges(tail);
+    return true;
+}
+
+static void tail_deinit(struct component *component)
+{
+    struct tail *tail = tail_of(component);
+    metrics_forget(component->process->metrics, tail);
+    tail_metrics_deinit(&tail->metrics);
+    leaf_programs_deinit(&tail->programs);
+    trace_table_unref(tail->table);
+}
+
+const struct component_type tail_sampling_processor_type = {
+    .config =
+        {
+            .name = "tail_sampling",
+            .section = CONFIG_PROCESSORS,
+            .stability = {[CONFIG_TRACES] = STABILITY_DEVELOPMENT},
+            .help = "Keeps traces by what is in them: each waits until it is complete, and then "
+                    "the policies decide.",
+            .fields = tail_fields,
+            .config_size = sizeof(struct tail_settings),
+            .check = tail_check,
+            .one_pipeline_per_signal = true,
+        },
+    .component_size = sizeof(struct tail),
+    .init = tail_init,
+    .deinit = tail_deinit,
+    .node_size = sizeof(struct tail_node),
+    .node_start = tail_node_start,
+    .consume = tail_consume,
+    .holds = true,
+    .node_drain = tail_node_drain,
+    .is_idle = tail_is_idle,
+    .node_stop = tail_node_stop,
+};

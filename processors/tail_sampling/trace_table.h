@@ -1,0 +1,97 @@
+/*
+ * trace_table: what the process knows about each trace: the facts of one that waits, the decision
+ * about one that was decided.
+ *
+ * There is one decision for a trace, whatever workers its spans reach. The spans themselves wait at
+ * the node that received them, a *holder*. A holder asks for the decision when decision_wait is
+ * over; the first one that asks makes it. If it is made earlier (memory, num_traces, a root span),
+ * the other holders of the trace are told.
+ *
+ * At most num_traces traces are known, in the order of their first span; the oldest leaves, and is
+ * decided first if it waits. Decisions may be remembered longer, in the order of their last use
+ * (decision_cache).
+ *
+ * Owner: components with equal settings may share a table, which is counted by reference. Messages
+ * that are being delivered hold a reference, too.
+ *
+ * Thread: any; each shard has a lock.
+ */
+#ifndef PROFCOL_TAIL_SAMPLING_TRACE_TABLE_H
+#define PROFCOL_TAIL_SAMPLING_TRACE_TABLE_H
+
+#include "core/base/worker.h"
+#include "processors/tail_sampling/policy_decision.h"
+
+struct trace_table;
+
+enum trace_state {
+    TRACE_UNKNOWN, /* no span has arrived */
+    TRACE_PENDING,
+    TRACE_NOT_SAMPLED,
+    TRACE_SAMPLED,
+    TRACE_DROPPED, /* by a drop policy */
+};
+
+/* Who uses the table: a component. */
+struct table_user {
+    const struct tail_settings *settings;
+    const struct tail_metrics *metrics;
+    unsigned worker;
+};
+
+struct trace_answer {
+    enum trace_state state;
+    uint64_t deadline_ns; /* of one that waits: monotonic */
+};
+
+/* Spans of one trace, or samples linked to it, that arrive together. */
+struct trace_arrival {
+    const uint8_t *id; /* 16 bytes */
+    struct trace_facts facts;
+    const uint64_t *bits;
+};
+
+/* Returns a table with one reference, for components with these settings. */
+struct trace_table *trace_table_new(const struct tail_settings *settings);
+struct trace_table *trace_table_ref(struct trace_table *table);
+void trace_table_unref(struct trace_table *table);
+/* Returns the number of traces that count for num_traces. */
+size_t trace_table_count(const struct trace_table *table);
+
+/* ---- holders ---- */
+
+enum { HOLDERS_MAX = 128 };
+/* Adds a holder, on its worker; returns its number, or -1 if there are too many. on_wake is called
+ * on that worker when it has to ask about a trace again. */
+int trace_table_add_holder(struct trace_table *table, struct worker *worker,
+                           void (*on_wake)(void *context, const uint8_t *id), void *context);
+/* Removes a holder, on its worker. It holds no trace any more. */
+void trace_table_remove_holder(struct trace_table *table, int holder);
+/* Whether there is room for so many holders more. Main, while the workers run or not. */
+bool trace_table_has_room(struct trace_table *table, unsigned holders);
+
+/* ---- traces ---- */
+
+/* Adds spans. If the trace waits, the holder has to keep them, and to ask with trace_table_take. */
+struct trace_answer trace_table_arrive(struct trace_table *table, const struct table_user *user,
+                                       const struct trace_arrival *arrival, int holder,
+                                       uint64_t now_ns);
+/* Why a decision is made before its time; TAKE_WHEN_DUE: it is not. */
+enum { TAKE_WHEN_DUE = -1 };
+/* Returns what was decided about a trace that the holder keeps, and decides if it is time, or
+ * because of `early` (enum tail_early). If the answer is not TRACE_PENDING, it is the last one that
+ * the holder gets about these spans. */
+struct trace_answer trace_table_take(struct trace_table *table, const struct table_user *user,
+                                     const uint8_t *id, int holder, uint64_t now_ns, int early);
+/* Drops a trace that waits, undecided. */
+void trace_table_give_up(struct trace_table *table, const struct table_user *user,
+                         const uint8_t *id, int holder, uint64_t now_ns);
+
+/* Returns what is known about a trace. decide_now: decides about one that waits. */
+struct trace_answer trace_table_look(struct trace_table *table, const struct table_user *user,
+                                     const uint8_t *id, uint64_t now_ns, bool decide_now);
+/* Adds samples to the facts of a trace that is not decided. */
+void trace_table_add_samples(struct trace_table *table, const struct table_user *user,
+                             const struct trace_arrival *samples, uint64_t now_ns);
+
+#endif
