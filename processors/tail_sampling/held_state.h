@@ -10,7 +10,10 @@
 
 #include "core/base/index_table.h"
 #include "core/base/list.h"
+#include "core/pipeline/large_batches.h"
 #include "core/pipeline/offer.h"
+#include "processors/tail_sampling/linked_samples.h"
+#include "processors/tail_sampling/profile_reader.h"
 
 struct held_trace;
 struct piece;
@@ -31,7 +34,18 @@ struct held_traces {
     bool is_due;
     struct timer gather;
     struct offers offers;
-    uint64_t lost; /* items */
+};
+
+struct held_profiles {
+    struct profile_reader reader;
+    struct list waiting; /* of struct held_profile, oldest first */
+    struct list due;     /* those that leave next */
+    struct list working; /* those in `leaving` */
+    struct large_batches leaving;
+    struct linked_result applied; /* what `leaving` did to the batch that is sent next */
+    struct linked_result arrived; /* the same of one that did not wait */
+    size_t leaving_bytes;         /* of `due`, `working` and those not accepted yet */
+    struct offers offers;
 };
 
 #endif

@@ -13,6 +13,8 @@ enum {
     REQUEST_BYTES = 1 << 20, /* or as many bytes */
     TRACE_BYTES = 384,       /* memory of a waiting trace, here and in the table */
     LEAVING_PART = 4,        /* at most a quarter of the limit leaves early at a time */
+    EARLY_PART = 16,         /* so much of the limit is decided early together */
+    EARLY_TRACES = 64,       /* or so many traces */
 };
 #define GATHER_NS UINT64_C(50000000)
 #define RETRY_AFTER_NS INT64_C(1000000000)
@@ -245,13 +247,22 @@ static void on_wake(void *context, const uint8_t *id)
 
 /* ---- memory ---- */
 
+/* Decides about some of the oldest traces, so that what they sample leaves in one request. Returns
+ * false if none waits. */
 static bool decide_oldest(struct tail_node *node)
 {
-    struct list_link *oldest = node->traces.waiting.first;
-    if (!oldest)
-        return false;
-    ask(container_of(oldest, struct held_trace, link), EARLY_MEMORY);
-    return true;
+    struct held_traces *held = &node->traces;
+    struct tail *tail = node->tail;
+    size_t enough =
+        budget_used(&tail->leaving) + tail->held[SIGNAL_TRACES].limit_bytes / EARLY_PART;
+    int count = 0;
+    while (held->waiting.first && count < EARLY_TRACES && budget_used(&tail->leaving) < enough) {
+        ask(container_of(held->waiting.first, struct held_trace, link), EARLY_MEMORY);
+        count++;
+    }
+    held->is_due = held->ready != NULL;
+    offers_pump(&held->offers);
+    return count > 0;
 }
 
 /* Reserves memory; decides about the oldest traces if there is not enough. A request that is larger
@@ -414,16 +425,16 @@ void held_traces_stop(struct tail_node *node)
     worker_cancel_timer(node->node.worker, &held->gather);
     while (held->waiting.first) {
         struct held_trace *trace = container_of(held->waiting.first, struct held_trace, link);
-        held->lost += trace->spans;
+        node->lost += trace->spans;
         give_up(trace);
     }
-    held->lost += held->ready_spans;
+    node->lost += held->ready_spans;
     budget_release(&node->tail->leaving, held->ready_bytes);
     pieces_drop(held->ready);
     trace_table_remove_holder(node->tail->table, held->holder);
     free(held->items);
     free(held->free_numbers);
     free(held->by_id.slots);
-    tail_count_stopped(node, held->lost);
+    tail_count_stopped(node, node->lost);
     *held = (struct held_traces){.offers = held->offers};
 }

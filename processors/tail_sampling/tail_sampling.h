@@ -34,7 +34,9 @@ struct tail_node {
     struct tail *tail;
     struct large_batches arriving;
     struct span_reader reader;
-    struct held_traces traces;
+    struct held_traces traces;     /* of a traces pipeline */
+    struct held_profiles profiles; /* of a profiles pipeline */
+    uint64_t lost;                 /* acknowledged items, counted at the stop */
 };
 
 static inline struct tail_node *tail_node_of(struct node *node)

@@ -12,6 +12,7 @@
 #include "config/diff.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "processors/tail_sampling/held_profiles.h"
 #include "processors/tail_sampling/held_traces.h"
 #include "processors/tail_sampling/tail_fields.h"
 
@@ -32,7 +33,7 @@ static struct tail *tail_of(struct component *component)
 void tail_count_refused(struct tail_node *node, const struct verdict *verdict, uint32_t items)
 {
     if (verdict_is_retryable(verdict)) { /* of acknowledged data only at the stop */
-        node->traces.lost += items;
+        node->lost += items;
         return;
     }
     counter_add(node->tail->metrics.dropped_refused, node->node.worker->index, items);
@@ -68,8 +69,10 @@ static void hold_batch(struct node *base, struct batch *batch, uint64_t result)
     held_traces_add(tail_node_of(base), batch);
 }
 
-static const struct batch_work arriving_work = {
+static const struct batch_work traces_work = {
     .work = read_batch, .forward = hold_batch, .large_bytes = LARGE_BYTES};
+static const struct batch_work profiles_work = {
+    .work = held_profiles_read, .forward = held_profiles_add, .large_bytes = LARGE_BYTES};
 
 static void tail_consume(struct node *node, struct batch *batch)
 {
@@ -80,30 +83,44 @@ static bool tail_node_start(struct node *base, struct error *err)
 {
     struct tail_node *node = tail_node_of(base);
     node->tail = tail_of(base->component);
+    if (base->signal == SIGNAL_PROFILES) {
+        held_profiles_init(node);
+        large_batches_init(&node->arriving, base, &profiles_work);
+        return true;
+    }
     span_reader_init(&node->reader, &node->tail->settings->plan, &node->tail->programs,
                      base->component->label);
-    large_batches_init(&node->arriving, base, &arriving_work);
+    large_batches_init(&node->arriving, base, &traces_work);
     if (held_traces_init(node))
         return true;
     return error_set(err, "is in too many pipelines");
 }
 
-static void tail_node_drain(struct node *node)
+static void tail_node_drain(struct node *base)
 {
-    held_traces_drain(tail_node_of(node));
+    if (base->signal == SIGNAL_PROFILES)
+        held_profiles_drain(tail_node_of(base));
+    else
+        held_traces_drain(tail_node_of(base));
 }
 
 static bool tail_is_idle(const struct node *base)
 {
     const struct tail_node *node =
         node_as(const struct tail_node, base, &tail_sampling_processor_type);
-    return large_batches_is_empty(&node->arriving) && held_traces_are_idle(node);
+    return large_batches_is_empty(&node->arriving) &&
+           (base->signal == SIGNAL_PROFILES ? held_profiles_are_idle(node)
+                                            : held_traces_are_idle(node));
 }
 
 static void tail_node_stop(struct node *base)
 {
     struct tail_node *node = tail_node_of(base);
     large_batches_stop(&node->arriving);
+    if (base->signal == SIGNAL_PROFILES) {
+        held_profiles_stop(node);
+        return;
+    }
     held_traces_stop(node);
     span_reader_deinit(&node->reader);
 }
@@ -205,9 +222,11 @@ const struct component_type tail_sampling_processor_type = {
         {
             .name = "tail_sampling",
             .section = CONFIG_PROCESSORS,
-            .stability = {[CONFIG_TRACES] = STABILITY_DEVELOPMENT},
+            .stability = {[CONFIG_TRACES] = STABILITY_DEVELOPMENT,
+                          [CONFIG_PROFILES] = STABILITY_DEVELOPMENT},
             .help = "Keeps traces by what is in them: each waits until it is complete, and then "
-                    "the policies decide.",
+                    "the policies decide; and of profiles the samples of these traces. Put the "
+                    "same id into a traces pipeline and a profiles pipeline.",
             .fields = tail_fields,
             .config_size = sizeof(struct tail_settings),
             .check = tail_check,

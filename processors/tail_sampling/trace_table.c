@@ -510,15 +510,16 @@ void trace_table_give_up(struct trace_table *table, const struct table_user *use
 /* ---- samples ---- */
 
 struct trace_answer trace_table_look(struct trace_table *table, const struct table_user *user,
-                                     const uint8_t *id, uint64_t now_ns, bool decide_now)
+                                     const uint8_t *id, uint64_t now_ns, enum trace_look look)
 {
     uint32_t hash;
     struct shard *shard = lock_shard(table, id, &hash);
     struct trace_entry *entry = find(shard, id, hash);
     struct trace_answer answer = {TRACE_UNKNOWN, 0};
-    if (entry && entry->state == TRACE_PENDING && now_ns >= entry->deadline_ns)
+    bool waits = entry && entry->state == TRACE_PENDING;
+    if (waits && look != LOOK_ONLY && now_ns >= entry->deadline_ns)
         decide(table, shard, entry, user, now_ns);
-    else if (entry && entry->state == TRACE_PENDING && decide_now)
+    else if (waits && look == LOOK_AND_DECIDE)
         decide_early(table, shard, entry, user, now_ns, EARLY_DRAIN, -1);
     if (entry)
         answer = answer_of(entry);

@@ -87,9 +87,12 @@ struct trace_answer trace_table_take(struct trace_table *table, const struct tab
 void trace_table_give_up(struct trace_table *table, const struct table_user *user,
                          const uint8_t *id, int holder, uint64_t now_ns);
 
-/* Returns what is known about a trace. decide_now: decides about one that waits. */
+/* LOOK_WHEN_DUE decides about a trace whose time is over, LOOK_AND_DECIDE about any that waits; for
+ * these two, the caller is on its worker. */
+enum trace_look { LOOK_ONLY, LOOK_WHEN_DUE, LOOK_AND_DECIDE };
+/* Returns what is known about a trace. */
 struct trace_answer trace_table_look(struct trace_table *table, const struct table_user *user,
-                                     const uint8_t *id, uint64_t now_ns, bool decide_now);
+                                     const uint8_t *id, uint64_t now_ns, enum trace_look look);
 /* Adds samples to the facts of a trace that is not decided. */
 void trace_table_add_samples(struct trace_table *table, const struct table_user *user,
                              const struct trace_arrival *samples, uint64_t now_ns);

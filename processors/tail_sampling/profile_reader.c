@@ -1,0 +1,256 @@
+#include "processors/tail_sampling/profile_reader.h"
+
+#include "core/base/hash.h"
+#include "core/data/otlp.h"
+#include "core/data/sample_fields.h"
+
+#include <assert.h>
+
+/* Profiles of one upload (Go: samples/count and cpu/nanoseconds) are near each other. */
+enum { SIBLINGS = 16 };
+
+void profile_reader_init(struct profile_reader *reader, const struct tail_plan *plan,
+                         const struct leaf_programs *programs, const char *label)
+{
+    *reader = (struct profile_reader){.plan = plan, .words = facts_words(plan->bit_count)};
+    leaf_tests_init(&reader->tests, programs, label);
+    arena_init(&reader->arena, NULL);
+}
+
+void profile_reader_deinit(struct profile_reader *reader)
+{
+    if (!reader->plan)
+        return;
+    leaf_tests_deinit(&reader->tests);
+    arena_deinit(&reader->arena);
+    reader->plan = NULL;
+}
+
+/* ---- traces ---- */
+
+/* Returns the index of a trace, which is added if it is new. */
+static uint32_t trace_of(struct profile_reader *reader, const uint8_t *id)
+{
+    uint32_t hash = (uint32_t)hash_bytes(slice_of(id, TRACE_ID_SIZE));
+    index_table_reserve(&reader->by_id, 1, &reader->arena);
+    struct index_probe probe = index_table_probe(&reader->by_id, hash);
+    for (uint32_t i; index_table_next(&reader->by_id, &probe, &i);)
+        if (memcmp(reader->traces[i].id, id, TRACE_ID_SIZE) == 0)
+            return i;
+    index_table_add(&reader->by_id, &probe, reader->trace_count);
+    reader->traces[reader->trace_count] = (struct linked_trace){.id = id};
+    return reader->trace_count++;
+}
+
+static bool is_zero(struct slice bytes)
+{
+    for (size_t i = 0; i < bytes.size; i++)
+        if (bytes.data[i])
+            return false;
+    return true;
+}
+
+static void read_links(struct profile_reader *reader)
+{
+    uint32_t links = dictionary_count(reader->dictionary, DICTIONARY_LINK_TABLE);
+    reader->traces = arena_array(&reader->arena, links + 1, sizeof *reader->traces);
+    reader->trace_of_link = arena_array(&reader->arena, links + 1, sizeof(uint32_t));
+    for (uint32_t i = 1; i < links; i++) {
+        struct slice id = dictionary_link(reader->dictionary, i).trace_id;
+        if (id.size == TRACE_ID_SIZE && !is_zero(id))
+            reader->trace_of_link[i] = trace_of(reader, id.data) + 1;
+    }
+    reader->bits = arena_array(&reader->arena, (size_t)reader->trace_count * reader->words + 1,
+                               sizeof(uint64_t));
+}
+
+/* ---- profiles ---- */
+
+/* What the samples of a profile count. */
+struct profile_head {
+    struct slice raw;
+    uint32_t type, unit, period_type, period_unit;
+    uint64_t period;
+    uint64_t time_ns;
+    bool is_cpu;     /* cpu/nanoseconds */
+    bool is_samples; /* samples/count */
+    bool is_cpu_period;
+};
+
+static void read_value_type(struct slice bytes, uint32_t *type_out, uint32_t *unit_out)
+{
+    struct wire_cursor cursor = wire_cursor(bytes);
+    struct wire_field field;
+    while (wire_next(&cursor, &field)) {
+        if (field.type != WIRE_VARINT)
+            continue;
+        if (field.number == VALUE_TYPE_TYPE_STRINDEX)
+            *type_out = (uint32_t)field.value;
+        else if (field.number == VALUE_TYPE_UNIT_STRINDEX)
+            *unit_out = (uint32_t)field.value;
+    }
+}
+
+static bool is_type(const struct profile_reader *reader, uint32_t type, uint32_t unit,
+                    const char *type_name, const char *unit_name)
+{
+    return slice_is(dictionary_string(reader->dictionary, type), type_name) &&
+           slice_is(dictionary_string(reader->dictionary, unit), unit_name);
+}
+
+static struct profile_head read_head(const struct profile_reader *reader, struct slice raw)
+{
+    struct profile_head head = {.raw = raw};
+    struct wire_cursor cursor = wire_cursor(raw);
+    struct wire_field field;
+    while (wire_next(&cursor, &field)) {
+        if (field.number == PROFILE_SAMPLE_TYPE && field.type == WIRE_BYTES)
+            read_value_type(field.bytes, &head.type, &head.unit);
+        else if (field.number == PROFILE_PERIOD_TYPE && field.type == WIRE_BYTES)
+            read_value_type(field.bytes, &head.period_type, &head.period_unit);
+        else if (field.number == PROFILE_PERIOD && field.type == WIRE_VARINT)
+            head.period = field.value;
+        else if (field.number == PROFILE_TIME_UNIX_NANO && field.type == WIRE_FIXED64)
+            head.time_ns = field.value;
+    }
+    head.is_cpu = is_type(reader, head.type, head.unit, "cpu", "nanoseconds");
+    head.is_samples = is_type(reader, head.type, head.unit, "samples", "count");
+    head.is_cpu_period = is_type(reader, head.period_type, head.period_unit, "cpu", "nanoseconds");
+    return head;
+}
+
+/* Which of several profiles of one upload counts, so that no sample counts twice. */
+struct profile_role {
+    uint64_t cpu_per_value; /* nanoseconds; 0: it adds no CPU time */
+    bool counts_samples;
+};
+
+static struct profile_role role_of(const struct profile_head *heads, uint32_t count, uint32_t i)
+{
+    const struct profile_head *head = &heads[i];
+    bool has_cpu = false, has_samples = false, is_first = true;
+    uint32_t from = i > SIBLINGS ? i - SIBLINGS : 0;
+    uint32_t to = i + SIBLINGS + 1 < count ? i + SIBLINGS + 1 : count;
+    for (uint32_t k = from; k < to; k++) {
+        if (k == i || heads[k].time_ns != head->time_ns ||
+            heads[k].is_cpu_period != head->is_cpu_period)
+            continue;
+        has_cpu |= heads[k].is_cpu;
+        has_samples |= heads[k].is_samples;
+        is_first &= k > i;
+    }
+    struct profile_role role = {.counts_samples = head->is_samples || (!has_samples && is_first)};
+    if (head->is_cpu)
+        role.cpu_per_value = 1;
+    else if (head->is_samples && head->is_cpu_period && !has_cpu)
+        role.cpu_per_value = head->period;
+    return role;
+}
+
+/* ---- samples ---- */
+
+/* The numbers of a sample: OTLP says that there are as many values as timestamps, or none. */
+struct sample_numbers {
+    uint64_t sum;   /* of the values */
+    uint64_t count; /* observations */
+    bool has_values;
+};
+
+static struct sample_numbers read_numbers(struct profile_reader *reader, struct slice sample)
+{
+    struct sample_numbers numbers = {0};
+    struct wire_cursor values = wire_cursor(sample_list(sample, SAMPLE_VALUES, &reader->arena));
+    struct wire_cursor times =
+        wire_cursor(sample_list(sample, SAMPLE_TIMESTAMPS_UNIX_NANO, &reader->arena));
+    for (uint64_t value; wire_packed_varint(&values, &value); numbers.has_values = true)
+        numbers.sum += value;
+    numbers.count = (uint64_t)(times.end - times.next) / sizeof(uint64_t);
+    if (numbers.count == 0)
+        numbers.count = 1;
+    if (!numbers.has_values)
+        numbers.sum = numbers.count; /* without values, each timestamp counts 1 */
+    return numbers;
+}
+
+static void test_functions(struct profile_reader *reader, struct slice sample, uint64_t *bits)
+{
+    struct leaf_tests *tests = &reader->tests;
+    bool is_set = false;
+    for (uint32_t i = 0; i < reader->plan->leaf_count; i++) {
+        const struct tail_policy *policy = reader->plan->leaves[i];
+        if (policy->type != TAIL_FUNCTION || facts_has(bits, policy->bit))
+            continue;
+        if (!is_set)
+            ottl_item_set_sample(&tests->item, message_iter_bytes(sample));
+        is_set = true;
+        struct ottl_evaluator *evaluator = tests->evaluators[policy->number][0];
+        enum ottl_result result = ottl_evaluate(evaluator, &tests->item);
+        if (result == OTTL_MATCH)
+            facts_set(bits, policy->bit);
+        else if (result == OTTL_FAILED)
+            ottl_errors_report(&tests->errors, OTTL_IGNORE, OTTL_OF_CONDITION, "function",
+                               ottl_evaluator_error(evaluator));
+    }
+}
+
+static void read_sample(struct profile_reader *reader, const struct profile_head *head,
+                        const struct profile_role *role, struct slice sample)
+{
+    uint32_t trace = reader->trace_of_link[sample_head(sample).link];
+    if (trace == 0)
+        return;
+    struct trace_facts *facts = &reader->traces[trace - 1].facts;
+    struct sample_numbers numbers = read_numbers(reader, sample);
+    facts->cpu_ns += numbers.sum * role->cpu_per_value;
+    if (role->counts_samples)
+        facts->samples += head->is_samples ? numbers.sum : numbers.count;
+    test_functions(reader, sample, reader->bits + (size_t)(trace - 1) * reader->words);
+}
+
+static void read_scope(struct profile_reader *reader, struct slice scope)
+{
+    struct profile_head *heads = NULL;
+    uint32_t count = 0, capacity = 0;
+    struct wire_cursor cursor = wire_cursor(scope);
+    struct wire_field field;
+    while (wire_next_bytes(&cursor, SCOPE_PROFILES_PROFILES, &field)) {
+        heads = arena_grow(&reader->arena, heads, count, &capacity, sizeof *heads);
+        heads[count++] = read_head(reader, field.bytes);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct profile_role role = role_of(heads, count, i);
+        struct wire_cursor samples = wire_cursor(heads[i].raw);
+        ottl_item_set_profile(&reader->tests.item, message_iter_bytes(heads[i].raw));
+        while (wire_next_bytes(&samples, PROFILE_SAMPLES, &field))
+            read_sample(reader, &heads[i], &role, field.bytes);
+    }
+}
+
+static void read_samples(struct profile_reader *reader, struct slice request)
+{
+    struct wire_cursor groups = wire_cursor(request);
+    struct wire_field group, scope;
+    while (wire_next_bytes(&groups, PROFILES_RESOURCE_PROFILES, &group)) {
+        struct wire_cursor scopes = wire_cursor(group.bytes);
+        ottl_item_set_group(&reader->tests.item, message_iter_bytes(group.bytes));
+        while (wire_next_bytes(&scopes, RESOURCE_PROFILES_SCOPE_PROFILES, &scope)) {
+            ottl_item_set_scope_group(&reader->tests.item, message_iter_bytes(scope.bytes));
+            read_scope(reader, scope.bytes);
+        }
+    }
+}
+
+void profile_reader_read(struct profile_reader *reader, struct batch *batch)
+{
+    assert(batch->part_count == 1);
+    arena_deinit(&reader->arena);
+    reader->by_id = (struct index_table){0};
+    reader->trace_count = 0;
+    reader->dictionary = batch_dictionary(batch);
+    read_links(reader);
+    if (!reader->plan->reads_samples || reader->trace_count == 0)
+        return;
+    leaf_tests_begin(&reader->tests);
+    ottl_item_set_dictionary(&reader->tests.item, reader->dictionary, &reader->arena);
+    read_samples(reader, buffer_slice(batch->parts[0].buffer));
+}
