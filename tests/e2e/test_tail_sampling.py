@@ -1,0 +1,118 @@
+"""Processor tail_sampling in a pipeline of traces and one of profiles: decisions, the end of the process, reloads, warnings."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
+
+from tests.oracle import client, make, outputs, server, testing
+from tests.oracle.reloading import Reloading
+
+CONFIG = """
+receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}}}}
+processors:
+  batch/one: {timeout: 0s}
+  tail_sampling:
+    decision_wait: WAIT
+    policies: [{name: errors, type: status_code, status_code: {status_codes: [ERROR]}}]
+    profiles: {wait: 3s}
+exporters: {file/traces: {path: "@dir@/traces"}, file/profiles: {path: "@dir@/profiles"}}
+service:
+  pipelines:
+    traces: {receivers: [otlp], processors: [batch/one, tail_sampling], exporters: [file/traces]}
+    profiles: {receivers: [otlp], processors: [tail_sampling], exporters: [file/profiles]}
+"""
+TRACE = "{:032x}"
+JOIN = """
+receivers: {otlp: {protocols: {grpc: {endpoint: localhost:0}}}}
+processors: {tail_sampling: {decision_wait: 15s, policies: [{name: busy, type: cpu_above, cpu_above: {threshold: 1s}}]}}
+exporters: {nop: {}}
+service: {pipelines: {traces: {receivers: [otlp], processors: [tail_sampling], exporters: [nop]}PROFILES}}
+"""
+
+
+def span(trace, number, status=0):
+    return {"trace_id": TRACE.format(trace), "span_id": f"{number:016x}", "name": str(number), "status": status}
+
+
+class TailSampling(unittest.TestCase):
+    def send(self, profcol, request):
+        self.assertTrue(client.succeeded(client.export("grpc", profcol.address("grpc"), request)))
+
+    def spans(self, profcol):
+        """Return the numbers of the spans that left."""
+        path = profcol.directory / "traces"
+        records = [json.loads(record) for record in outputs.records(path, "json")] if path.exists() else []
+        return sorted(int(s["name"]) for r in records for g in r["resourceSpans"] for c in g["scopeSpans"] for s in c["spans"])
+
+    def samples(self, profcol):
+        """Return (trace or "", value) of the samples that left."""
+        found = []
+        for record in outputs.records(profcol.directory / "profiles", "json"):
+            request = json.loads(record)
+            links = request["dictionary"].get("linkTable", [{}])
+            for group in request["resourceProfiles"]:
+                for sample in (s for c in group["scopeProfiles"] for p in c["profiles"] for s in p["samples"]):
+                    link = links[sample.get("linkIndex", 0)]
+                    found.append((link.get("traceId", ""), int(sample["values"][0])))
+        return sorted(found)
+
+    def test_profiles_follow_the_traces(self):
+        with server.Profcol(CONFIG.replace("WAIT", "1s"), arguments=["--workers", "2"]) as profcol:
+            for number, (trace, status) in enumerate([(1, 0), (2, 0), (1, 2), (2, 1), (1, 0)]):
+                self.send(profcol, make.traces([span(trace, number, status)]))
+            link = [(f"{i:016x}", TRACE.format(i)) for i in (0, 1, 2, 3)]
+            self.send(profcol, make.profiles([{"values": [1], "link": link[1]}, {"values": [20], "link": link[2]}, {"values": [300], "link": link[2]},
+                                              {"values": [4000]}, {"values": [50000], "link": link[3]}]))
+            server.wait_until(lambda: self.spans(profcol) == [0, 2, 4], what="the spans of the trace with an error")
+            server.wait_until(lambda: (profcol.directory / "profiles").exists() and (profcol.directory / "profiles").stat().st_size, what="the profile")
+            self.assertEqual(self.samples(profcol), sorted([(TRACE.format(1), 1), ("", 320), ("", 4000), (TRACE.format(3), 50000)]))
+            self.assertEqual(profcol.metric("otelcol_processor_tail_sampling_global_count_traces_sampled", processor="tail_sampling", sampled="true", decision="sampled"), 1)
+            self.assertEqual(profcol.metric("profcol_tail_sampling_profile_samples", processor="tail_sampling", decision="folded"), 2)
+            self.send(profcol, make.traces([span(1, 9), span(2, 8)]))     # late
+            server.wait_until(lambda: self.spans(profcol) == [0, 2, 4, 9], what="the late span")
+
+    def test_the_end_decides(self):
+        with server.Profcol(CONFIG.replace("WAIT", "60s"), arguments=["--workers", "2"]) as profcol:
+            for number, (trace, status) in enumerate([(1, 0), (2, 0), (1, 2), (3, 2)]):
+                self.send(profcol, make.traces([span(trace, number, status)]))
+            self.send(profcol, make.profiles([{"values": [1], "link": ("01" * 8, TRACE.format(1))}, {"values": [2], "link": ("02" * 8, TRACE.format(2))}]))
+            self.assertEqual(self.spans(profcol), [])
+            profcol.stop()
+            self.assertEqual(self.spans(profcol), [0, 2, 3])
+            self.assertEqual(self.samples(profcol), [("", 2), (TRACE.format(1), 1)])
+
+    def test_a_reload_that_changes_something_else_changes_nothing_here(self):
+        config = CONFIG.replace("WAIT", "2s")
+        with Reloading(config) as profcol:
+            self.send(profcol, make.traces([span(1, 0), span(2, 1)]))
+            profcol.reload(config.replace("exporters: [file/profiles]", "exporters: [file/profiles, file/traces]"))
+            self.send(profcol, make.traces([span(1, 2, 2), span(2, 3)]))
+            server.wait_until(lambda: self.spans(profcol) == [0, 2], what="both spans of the trace")
+            self.assertEqual(profcol.metric("profcol_tail_sampling_decided_early", processor="tail_sampling", cause="drain"), 0)
+
+    def test_a_replaced_processor_keeps_the_decisions(self):
+        config = CONFIG.replace("WAIT", "1s")
+        with Reloading(config) as profcol:
+            self.send(profcol, make.traces([span(1, 0, 2), span(2, 1)]))
+            server.wait_until(lambda: self.spans(profcol) == [0], what="the decision")
+            self.send(profcol, make.traces([span(3, 2, 2)]))
+            profcol.reload(config.replace("batch/one", "batch/two"))     # other processors are before it
+            server.wait_until(lambda: self.spans(profcol) == [0, 2], what="what waited")
+            profcol.wait_until_drained()
+            self.send(profcol, make.traces([span(1, 3), span(2, 4, 2), span(3, 5)]))
+            server.wait_until(lambda: self.spans(profcol) == [0, 2, 3, 5], what="the late spans")
+
+    def test_validate_warns_of_samples_that_come_too_late(self):
+        for profiles, wanted in (("", "no profiles pipeline has this processor"), (", profiles: {receivers: [otlp], processors: [tail_sampling], exporters: [nop]}", "a longer decision_wait")):
+            with self.subTest(wanted):
+                result = subprocess.run([os.environ["PROFCOL"], "validate", "--config", "yaml:" + JOIN.replace("PROFILES", profiles)], capture_output=True, text=True, timeout=30, check=False)
+                self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+                self.assertIn(wanted, result.stdout + result.stderr)
+
+
+if __name__ == "__main__":
+    testing.main()
