@@ -190,6 +190,7 @@ uint64_t held_profiles_read(struct node *base, struct batch *batch)
 static void forward(struct tail_node *node, struct batch *batch)
 {
     count(node, &node->profiles.arrived);
+    profile_reader_clear(&node->profiles.reader);
     if (batch->items > 0)
         node_forward(&node->node, batch);
     else
@@ -256,6 +257,7 @@ static struct held_profile *hold_new(struct tail_node *node, struct batch *kept,
 
 static void refuse(struct tail_node *node, struct batch *batch)
 {
+    profile_reader_clear(&node->profiles.reader);
     struct verdict verdict =
         verdict_try_later(GRPC_RESOURCE_EXHAUSTED, RETRY_AFTER_NS,
                           "%s: max_held_mib is reached, and the next component accepts nothing",
@@ -280,6 +282,7 @@ void held_profiles_add(struct node *base, struct batch *batch, uint64_t was_appl
     struct batch *kept = batch_clone(batch);
     kept->arrived_ns = batch->arrived_ns;
     ask(hold_new(node, kept, size));
+    profile_reader_clear(&node->profiles.reader);
     offers_pump(&node->profiles.offers);
     /* The last call: the answer may deliver the next request. */
     batch_drop(batch, &verdict_ok);

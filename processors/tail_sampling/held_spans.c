@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-size_t held_request_memory(const struct span_reader *reader, const struct batch *batch)
+size_t held_request_memory(const struct trace_reader *reader, const struct batch *batch)
 {
     return batch_memory(batch) + sizeof(struct held_request) +
            reader->span_count * sizeof(struct held_span) +
@@ -26,7 +26,7 @@ static bool is_received(const struct batch *batch, struct slice bytes)
     return bytes.size == 0;
 }
 
-static size_t joined_bytes(const struct span_reader *reader, const struct batch *batch)
+static size_t joined_bytes(const struct trace_reader *reader, const struct batch *batch)
 {
     size_t size = 0;
     for (uint32_t i = 0; i < reader->group_count; i++)
@@ -47,7 +47,7 @@ static struct slice keep(const struct batch *batch, struct slice bytes, uint8_t 
 }
 
 /* Sets the pieces, and puts the spans of each trace one after another. */
-static void sort_spans(struct held_request *request, const struct span_reader *reader)
+static void sort_spans(struct held_request *request, const struct trace_reader *reader)
 {
     uint32_t first = 0;
     for (uint32_t i = 0; i < reader->trace_count; i++) {
@@ -63,7 +63,7 @@ static void sort_spans(struct held_request *request, const struct span_reader *r
 }
 
 /* Everything is in one block of memory. */
-static struct held_request *allocate(const struct span_reader *reader, const struct batch *batch)
+static struct held_request *allocate(const struct trace_reader *reader, const struct batch *batch)
 {
     size_t buffers = batch->part_count * sizeof(struct buffer *);
     size_t groups = reader->group_count * sizeof(struct slice);
@@ -81,7 +81,7 @@ static struct held_request *allocate(const struct span_reader *reader, const str
     return request;
 }
 
-struct held_request *held_request_new(const struct span_reader *reader, const struct batch *batch,
+struct held_request *held_request_new(const struct trace_reader *reader, const struct batch *batch,
                                       uint64_t ordinal, struct budget *held, size_t charged)
 {
     struct held_request *request = allocate(reader, batch);
@@ -239,18 +239,50 @@ static struct buffer *write_all(const struct picked *picked, uint32_t count, str
     return buffer;
 }
 
-struct buffer *pieces_join(struct piece *first, uint32_t span_count, struct budget *budget)
+/* Takes spans from the front of a list. The pieces stay. */
+static void pick(struct picked *picked, uint32_t count, const struct piece *piece)
 {
-    struct picked *picked = memory_array(span_count, sizeof *picked);
-    uint32_t count = 0;
-    for (const struct piece *piece = first; piece; piece = piece->next)
-        for (uint32_t i = 0; i < piece->count; i++)
-            picked[count++] =
+    for (uint32_t taken = 0; taken < count; piece = piece->next)
+        for (uint32_t i = 0; i < piece->count && taken < count; i++)
+            picked[taken++] =
                 (struct picked){piece->request, &piece->request->spans[piece->first + i]};
-    assert(count == span_count && count > 0);
-    qsort(picked, count, sizeof *picked, compare);
+}
+
+/* Removes spans from the front of a list, and drops the references of pieces that have none left.
+ */
+static struct piece *skip(struct piece *piece, uint32_t count)
+{
+    while (count > 0) {
+        uint32_t taken = piece->count < count ? piece->count : count;
+        struct piece *next = piece->next; /* the request may go with the piece */
+        count -= taken;
+        piece->first += taken;
+        piece->count -= taken;
+        if (piece->count > 0)
+            return piece;
+        held_request_unref(piece->request);
+        piece = next;
+    }
+    return piece;
+}
+
+static bool is_sorted(const struct picked *picked, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++)
+        if (compare(&picked[i - 1], &picked[i]) > 0)
+            return false;
+    return true;
+}
+
+struct buffer *pieces_join(struct piece **first, uint32_t count, struct budget *budget)
+{
+    struct picked *picked = memory_array(count, sizeof *picked);
+    assert(count > 0);
+    pick(picked, count, *first);
+    if (!is_sorted(picked, count))
+        qsort(picked, count, sizeof *picked, compare);
     struct buffer *buffer = write_all(picked, count, budget);
     free(picked);
-    pieces_drop(first);
+    *first = skip(*first, count);
     return buffer;
 }

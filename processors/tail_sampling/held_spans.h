@@ -11,7 +11,7 @@
 #ifndef PROFCOL_TAIL_SAMPLING_HELD_SPANS_H
 #define PROFCOL_TAIL_SAMPLING_HELD_SPANS_H
 
-#include "processors/tail_sampling/span_reader.h"
+#include "processors/tail_sampling/trace_reader.h"
 
 struct held_span {
     const uint8_t *data; /* payload */
@@ -46,17 +46,17 @@ struct held_request {
 };
 
 /* Returns about how many bytes a held request takes, with its buffers. */
-size_t held_request_memory(const struct span_reader *reader, const struct batch *batch);
+size_t held_request_memory(const struct trace_reader *reader, const struct batch *batch);
 /* Holds what the reader has read of the batch. pieces[i] is of trace i; whoever keeps it takes a
  * reference. Charged bytes were reserved in `held`. */
-struct held_request *held_request_new(const struct span_reader *reader, const struct batch *batch,
+struct held_request *held_request_new(const struct trace_reader *reader, const struct batch *batch,
                                       uint64_t ordinal, struct budget *held, size_t charged);
 void held_request_ref(struct held_request *request);
 void held_request_unref(struct held_request *request);
 
-/* Returns a request of the spans of a list of pieces, in the order of their arrival, and drops
- * their references. */
-struct buffer *pieces_join(struct piece *first, uint32_t span_count, struct budget *budget);
+/* Returns a request of the first `count` spans of a list of pieces, in the order of their arrival,
+ * and takes them off the list. A piece without spans loses its reference. */
+struct buffer *pieces_join(struct piece **first, uint32_t count, struct budget *budget);
 /* Drops the references of a list. */
 void pieces_drop(struct piece *first);
 

@@ -11,6 +11,7 @@
 enum {
     REQUEST_SPANS = 8192,    /* a request that is sent has about as many at most */
     REQUEST_BYTES = 1 << 20, /* or as many bytes */
+    REPEATED_PART = 4,       /* but then has four times the bytes that are repeated */
     TRACE_BYTES = 384,       /* memory of a waiting trace, here and in the table */
     LEAVING_PART = 4,        /* at most a quarter of the limit leaves early at a time */
     EARLY_PART = 16,         /* so much of the limit is decided early together */
@@ -81,7 +82,8 @@ static void end(struct held_trace *trace)
 {
     struct held_traces *held = &trace->node->traces;
     worker_cancel_timer(trace->node->node.worker, &trace->timer);
-    list_remove(&held->waiting, &trace->link);
+    if (trace->link.list)
+        list_remove(&held->waiting, &trace->link);
     index_table_remove(&held->by_id, trace->hash, trace->number);
     held->items[trace->number] = NULL;
     held->free_numbers[held->free_count++] = trace->number;
@@ -109,28 +111,46 @@ static void on_sent(struct offer *offer, const struct verdict *verdict)
     free(sent);
 }
 
-/* Takes pieces for one request; at least one. */
-static struct piece *take_ready(struct held_traces *held, struct budget *leaving,
-                                uint32_t *spans_out)
+/* Bytes that the request of a span and the next one both have if they are divided there. */
+static size_t repeated_bytes(const struct held_request *request, const struct held_span *span)
 {
-    struct piece *first = held->ready, *last = NULL;
-    size_t bytes = 0;
-    *spans_out = 0;
-    while (held->ready && (!last || (*spans_out < REQUEST_SPANS && bytes < REQUEST_BYTES))) {
-        last = held->ready;
-        held->ready = last->next;
-        *spans_out += last->count;
-        for (uint32_t i = 0; i < last->count; i++)
-            bytes += last->request->spans[last->first + i].size;
-    }
-    last->next = NULL;
+    const struct held_scope *scope = &request->scopes[span->scope];
+    return request->groups[scope->group].size + scope->header.size;
+}
+
+/* Returns how many of the spans that are ready leave in the next request, and their bytes. A large
+ * resource is not repeated for a few spans. */
+static uint32_t spans_of_next(const struct held_traces *held, size_t *bytes_out)
+{
+    uint32_t spans = 0;
+    *bytes_out = 0;
+    for (const struct piece *piece = held->ready; piece; piece = piece->next)
+        for (uint32_t i = 0; i < piece->count; i++) {
+            const struct held_span *span = &piece->request->spans[piece->first + i];
+            if ((spans >= REQUEST_SPANS || *bytes_out >= REQUEST_BYTES) &&
+                *bytes_out >= REPEATED_PART * repeated_bytes(piece->request, span))
+                return spans;
+            *bytes_out += span->size;
+            spans++;
+        }
+    return spans;
+}
+
+/* Makes a request of spans that are ready. */
+static struct buffer *take_ready(struct tail_node *node, uint32_t *spans_out)
+{
+    struct held_traces *held = &node->traces;
+    size_t bytes;
+    *spans_out = spans_of_next(held, &bytes);
+    struct buffer *buffer =
+        pieces_join(&held->ready, *spans_out, node->node.component->process->budget);
     if (!held->ready)
         held->ready_last = NULL;
     assert(held->ready_spans >= *spans_out && held->ready_bytes >= bytes);
     held->ready_spans -= *spans_out;
     held->ready_bytes -= bytes;
-    budget_release(leaving, bytes);
-    return first;
+    budget_release(&node->tail->leaving, bytes);
+    return buffer;
 }
 
 static bool send_next(struct offers *offers)
@@ -142,8 +162,7 @@ static bool send_next(struct offers *offers)
         !(held->is_due || held->ready_spans >= REQUEST_SPANS || held->ready_bytes >= REQUEST_BYTES))
         return false;
     struct sent_spans *sent = memory_zalloc(sizeof *sent);
-    struct piece *pieces = take_ready(held, &tail->leaving, &sent->items);
-    struct buffer *buffer = pieces_join(pieces, sent->items, node->node.component->process->budget);
+    struct buffer *buffer = take_ready(node, &sent->items);
     struct batch *batch =
         batch_new(node->node.worker, SIGNAL_TRACES, buffer, sent->items, NULL, NULL);
     held->is_due &= held->ready != NULL;
@@ -212,7 +231,8 @@ static void leave(struct held_trace *trace, enum trace_state state)
     }
 }
 
-/* Asks for the decision; lets the trace leave, or sets its timer. early: enum tail_early. */
+/* Asks for the decision; lets the trace leave, or sets its timer. early: enum tail_early, with
+ * which it always leaves, and need not be in `waiting`. */
 static void ask(struct held_trace *trace, int early)
 {
     struct tail_node *node = trace->node;
@@ -257,7 +277,7 @@ static bool decide_oldest(struct tail_node *node)
         budget_used(&tail->leaving) + tail->held[SIGNAL_TRACES].limit_bytes / EARLY_PART;
     int count = 0;
     while (held->waiting.first && count < EARLY_TRACES && budget_used(&tail->leaving) < enough) {
-        ask(container_of(held->waiting.first, struct held_trace, link), EARLY_MEMORY);
+        ask(container_of(list_pop(&held->waiting), struct held_trace, link), EARLY_MEMORY);
         count++;
     }
     held->is_due = held->ready != NULL;
@@ -288,6 +308,7 @@ static bool make_room(struct tail_node *node, size_t size)
 
 static void refuse(struct tail_node *node, struct batch *batch)
 {
+    trace_reader_clear(&node->reader);
     struct verdict verdict =
         verdict_try_later(GRPC_RESOURCE_EXHAUSTED, RETRY_AFTER_NS,
                           "%s: max_held_mib is reached, and the next component accepts nothing",
@@ -335,8 +356,8 @@ static void decide_all(struct tail_node *node)
     struct list *waiting = &node->traces.waiting;
     bool drops = drops_pending(node);
     uint64_t dropped = 0;
-    while (waiting->first) {
-        struct held_trace *trace = container_of(waiting->first, struct held_trace, link);
+    for (struct list_link *link; (link = list_pop(waiting));) {
+        struct held_trace *trace = container_of(link, struct held_trace, link);
         dropped += drops ? trace->spans : 0;
         if (drops)
             give_up(trace);
@@ -353,7 +374,7 @@ static void decide_all(struct tail_node *node)
 /* Adds the spans of one trace of the request. */
 static void arrive(struct tail_node *node, struct held_request *request, uint32_t index)
 {
-    const struct span_reader *reader = &node->reader;
+    const struct trace_reader *reader = &node->reader;
     struct table_user user = tail_user(node);
     struct trace_arrival arrival = {.id = reader->traces[index].id,
                                     .facts = reader->traces[index].facts,
@@ -372,7 +393,7 @@ static void arrive(struct tail_node *node, struct held_request *request, uint32_
 
 void held_traces_add(struct tail_node *node, struct batch *batch)
 {
-    const struct span_reader *reader = &node->reader;
+    const struct trace_reader *reader = &node->reader;
     struct budget *held = &node->tail->held[SIGNAL_TRACES];
     size_t size = held_request_memory(reader, batch) + (size_t)reader->trace_count * TRACE_BYTES;
     if (reader->span_count == 0) {
@@ -391,6 +412,7 @@ void held_traces_add(struct tail_node *node, struct batch *batch)
     if (node->node.draining)
         decide_all(node);
     schedule(node);
+    trace_reader_clear(&node->reader);
     /* The last call: the answer may deliver the next request. */
     batch_drop(batch, &verdict_ok);
 }
@@ -423,8 +445,8 @@ void held_traces_stop(struct tail_node *node)
     struct held_traces *held = &node->traces;
     offers_stop(&held->offers);
     worker_cancel_timer(node->node.worker, &held->gather);
-    while (held->waiting.first) {
-        struct held_trace *trace = container_of(held->waiting.first, struct held_trace, link);
+    for (struct list_link *link; (link = list_pop(&held->waiting));) {
+        struct held_trace *trace = container_of(link, struct held_trace, link);
         node->lost += trace->spans;
         give_up(trace);
     }

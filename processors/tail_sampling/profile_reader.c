@@ -240,12 +240,18 @@ static void read_samples(struct profile_reader *reader, struct slice request)
     }
 }
 
+void profile_reader_clear(struct profile_reader *reader)
+{
+    arena_deinit(&reader->arena);
+    reader->by_id = (struct index_table){0};
+    reader->traces = NULL;
+    reader->trace_count = 0;
+}
+
 void profile_reader_read(struct profile_reader *reader, struct batch *batch)
 {
     assert(batch->part_count == 1);
-    arena_deinit(&reader->arena);
-    reader->by_id = (struct index_table){0};
-    reader->trace_count = 0;
+    profile_reader_clear(reader);
     reader->dictionary = batch_dictionary(batch);
     read_links(reader);
     if (!reader->plan->reads_samples || reader->trace_count == 0)

@@ -39,5 +39,7 @@ void profile_reader_init(struct profile_reader *reader, const struct tail_plan *
 void profile_reader_deinit(struct profile_reader *reader);
 /* Reads a flat batch. What it finds is valid until the next call, or the batch changes. */
 void profile_reader_read(struct profile_reader *reader, struct batch *batch);
+/* Forgets the last request. */
+void profile_reader_clear(struct profile_reader *reader);
 
 #endif

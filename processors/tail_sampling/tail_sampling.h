@@ -15,7 +15,7 @@
 #include "core/pipeline/component_as.h"
 #include "core/pipeline/large_batches.h"
 #include "processors/tail_sampling/held_state.h"
-#include "processors/tail_sampling/span_reader.h"
+#include "processors/tail_sampling/trace_reader.h"
 
 extern const struct component_type tail_sampling_processor_type;
 
@@ -33,7 +33,7 @@ struct tail_node {
     struct node node; /* first */
     struct tail *tail;
     struct large_batches arriving;
-    struct span_reader reader;
+    struct trace_reader reader;
     struct held_traces traces;     /* of a traces pipeline */
     struct held_profiles profiles; /* of a profiles pipeline */
     uint64_t lost;                 /* acknowledged items, counted at the stop */

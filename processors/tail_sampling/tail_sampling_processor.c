@@ -2,7 +2,7 @@
  * tail_sampling: keeps traces by what is in them, when they are complete.
  *
  * Like the Collector's processor of the same name. A trace waits for decision_wait; then the
- * policies decide by what was seen of its spans (span_reader.h) whether they are sent on. There is
+ * policies decide by what was seen of its spans (trace_reader.h) whether they are sent on. There is
  * one decision for each trace of the process (trace_table.h).
  *
  * Owner: tail_sampling.h.
@@ -59,7 +59,7 @@ static uint64_t read_batch(struct node *base, struct batch *batch)
 {
     struct tail_node *node = tail_node_of(base);
     batch_flatten(batch);
-    span_reader_read(&node->reader, batch);
+    trace_reader_read(&node->reader, batch);
     return 0;
 }
 
@@ -88,8 +88,8 @@ static bool tail_node_start(struct node *base, struct error *err)
         large_batches_init(&node->arriving, base, &profiles_work);
         return true;
     }
-    span_reader_init(&node->reader, &node->tail->settings->plan, &node->tail->programs,
-                     base->component->label);
+    trace_reader_init(&node->reader, &node->tail->settings->plan, &node->tail->programs,
+                      base->component->label);
     large_batches_init(&node->arriving, base, &traces_work);
     if (held_traces_init(node))
         return true;
@@ -122,7 +122,7 @@ static void tail_node_stop(struct node *base)
         return;
     }
     held_traces_stop(node);
-    span_reader_deinit(&node->reader);
+    trace_reader_deinit(&node->reader);
 }
 
 /* ---- the component ---- */

@@ -19,7 +19,8 @@
 
 extern const struct component_type spanjoin_processor_type, resource_processor_type,
     resource_detection_processor_type, attributes_processor_type, count_connector_type,
-    filter_processor_type, probabilistic_sampler_processor_type, transform_processor_type;
+    filter_processor_type, probabilistic_sampler_processor_type, tail_sampling_processor_type,
+    transform_processor_type;
 
 enum { PEAK_MORE = 2 << 20 };
 /* Memory for nodes: one for each changed resource, of which a request has at most 100,000, and one
@@ -31,6 +32,8 @@ enum { EDITS_BYTES = 64 << 20 };
 enum { WRITES_BYTES = 48 << 20 };
 /* Values that data points repeat, in memory that doubles. */
 enum { COUNTS_BYTES = 8 << 20 };
+/* What is remembered of num_traces. */
+enum { TRACES_BYTES = 16 << 20 };
 /* A description has at most 16 MiB, in memory that doubles. */
 enum { DESCRIPTION_BYTES = 48 << 20 };
 
@@ -38,7 +41,7 @@ static struct fixture fixture;
 static struct fixture_place *joining[SIGNAL_OPENED_COUNT], *editing[SIGNAL_OPENED_COUNT],
     *editing_items[SIGNAL_OPENED_COUNT], *detecting[SIGNAL_OPENED_COUNT],
     *counting[SIGNAL_OPENED_COUNT], *filtering[SIGNAL_OPENED_COUNT], *sampling[SIGNAL_OPENED_COUNT],
-    *transforming[SIGNAL_OPENED_COUNT];
+    *transforming[SIGNAL_OPENED_COUNT], *deciding[SIGNAL_OPENED_COUNT];
 static struct span_index *sources; /* for the numbers of sources */
 
 /* Two routes, and a destination for the rest. */
@@ -149,6 +152,15 @@ static void stage_filter(enum signal signal, struct buffer *request, uint32_t it
 static void stage_sampler(enum signal signal, struct buffer *request, uint32_t items)
 {
     pass(sampling[signal], request, items);
+}
+
+/* Every trace is decided at once, and what is sampled leaves a little later. */
+static void stage_tail_sampling(enum signal signal, struct buffer *request, uint32_t items)
+{
+    struct probe probe;
+    fixture_consume(&fixture, deciding[signal]->nodes[0], buffer_slice(request), items, &probe);
+    fixture_advance(&fixture, 100000000);
+    fixture_clear_recorded(&fixture);
 }
 
 /* A component that removes every second sample. */
@@ -350,6 +362,7 @@ const struct cost_stage cost_stages[] = {
     {"routing", stage_routing, false, NODES_BYTES},
     {"filter", stage_filter, false, NODES_BYTES},
     {"probabilistic_sampler", stage_sampler, false, NODES_BYTES},
+    {"tail_sampling", stage_tail_sampling, false, TRACES_BYTES},
     {"prune", stage_prune, true, NODES_BYTES},
     {"fold", stage_fold, true, NODES_BYTES},
     {"transform", stage_transform, false, WRITES_BYTES},
@@ -406,6 +419,14 @@ void cost_stages_start(void)
     static const char sample[] =
         "processors: {probabilistic_sampler: {sampling_percentage: 50, profiles: {without_trace: "
         "sample}}}";
+    static const char decide[] =
+        "processors: {tail_sampling: {decision_wait: 0s, profiles: {wait: 0s, unknown_trace: "
+        "fold}, "
+        "policies: [{name: s, type: string_attribute, string_attribute: {key: k, values: "
+        "['a.*b$'], enabled_regex_matching: true}}, {name: o, type: ottl_condition, "
+        "ottl_condition: {span: ['IsMatch(name, \"a.*b$\")'], spanevent: ['name == "
+        "resource.attributes[\"k\"]']}}, {name: f, type: function, function: {pattern: 'a.*b$'}}, "
+        "{name: all, type: always_sample}]}}";
     /* Each writes what a sender can make large, or searches it. */
     static const char change[] =
         "processors: {transform: {error_mode: silent, trace_statements: ["
@@ -443,6 +464,8 @@ void cost_stages_start(void)
         sampling[signal] =
             fixture_place(&fixture, &probabilistic_sampler_processor_type, "probabilistic_sampler",
                           sample, name, (enum signal)signal);
+        deciding[signal] = fixture_place(&fixture, &tail_sampling_processor_type, "tail_sampling",
+                                         decide, name, (enum signal)signal);
         transforming[signal] = fixture_place(&fixture, &transform_processor_type, "transform",
                                              change, name, (enum signal)signal);
         counting[signal] = fixture_place(&fixture, &count_connector_type, "count", count, name,

@@ -492,8 +492,8 @@ static void test_samples_without_links_do_not_wait(void **state)
     struct fixture f;
     struct probe probe;
     (void)state;
-    struct fixture_place *profiles = begin(&f, 1, ALL);
-    profiles = place(&f, SIGNAL_PROFILES, "");
+    begin(&f, 1, ALL);
+    struct fixture_place *profiles = place(&f, SIGNAL_PROFILES, "");
     fixture_consume_json(&f, profiles->nodes[0],
                          "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"samples\":"
                          "[{\"values\":[1]}]}]}]}]}",

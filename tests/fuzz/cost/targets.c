@@ -125,6 +125,8 @@ static const struct target targets[] = {
     OTLP(sampler_profiles, "probabilistic_sampler", SIGNAL_PROFILES),
     OTLP(prune_profiles, "prune", SIGNAL_PROFILES),
     OTLP(fold_profiles, "fold", SIGNAL_PROFILES),
+    OTLP(tail_sampling_traces, "tail_sampling", SIGNAL_TRACES),
+    OTLP(tail_sampling_profiles, "tail_sampling", SIGNAL_PROFILES),
 };
 enum { TARGETS = sizeof targets / sizeof *targets };
 

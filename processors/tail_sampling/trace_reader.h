@@ -1,13 +1,13 @@
 /*
- * span_reader: reads a traces request once: divides its spans by trace, and finds out for each
+ * trace_reader: reads a traces request once: divides its spans by trace, and finds out for each
  * trace what the policies need.
  *
  * Owner: the node owns its reader, whose arrays are reused. It borrows the batch.
  *
  * Thread: the node's worker, or the job that works on its batch.
  */
-#ifndef PROFCOL_TAIL_SAMPLING_SPAN_READER_H
-#define PROFCOL_TAIL_SAMPLING_SPAN_READER_H
+#ifndef PROFCOL_TAIL_SAMPLING_TRACE_READER_H
+#define PROFCOL_TAIL_SAMPLING_TRACE_READER_H
 
 #include "core/base/index_table.h"
 #include "core/pipeline/batch.h"
@@ -33,7 +33,7 @@ struct read_trace {
     uint32_t group; /* the last one whose size and matches were added, plus 1 */
 };
 
-struct span_reader {
+struct trace_reader {
     const struct tail_plan *plan;
     struct leaf_tests tests;
     uint32_t words;
@@ -53,12 +53,12 @@ struct span_reader {
 };
 
 /* programs: those of the component (leaf_tests.h). */
-void span_reader_init(struct span_reader *reader, const struct tail_plan *plan,
-                      const struct leaf_programs *programs, const char *label);
-void span_reader_deinit(struct span_reader *reader);
+void trace_reader_init(struct trace_reader *reader, const struct tail_plan *plan,
+                       const struct leaf_programs *programs, const char *label);
+void trace_reader_deinit(struct trace_reader *reader);
 /* Reads a flat batch. What it finds is valid until the next call. */
-void span_reader_read(struct span_reader *reader, struct batch *batch);
+void trace_reader_read(struct trace_reader *reader, struct batch *batch);
 /* Forgets the last request. */
-void span_reader_clear(struct span_reader *reader);
+void trace_reader_clear(struct trace_reader *reader);
 
 #endif

@@ -1,4 +1,4 @@
-#include "processors/tail_sampling/span_reader.h"
+#include "processors/tail_sampling/trace_reader.h"
 
 #include "core/base/hash.h"
 #include "core/base/index_table.h"
@@ -7,15 +7,15 @@
 
 #include <assert.h>
 
-void span_reader_init(struct span_reader *reader, const struct tail_plan *plan,
-                      const struct leaf_programs *programs, const char *label)
+void trace_reader_init(struct trace_reader *reader, const struct tail_plan *plan,
+                       const struct leaf_programs *programs, const char *label)
 {
-    *reader = (struct span_reader){.plan = plan, .words = facts_words(plan->bit_count)};
+    *reader = (struct trace_reader){.plan = plan, .words = facts_words(plan->bit_count)};
     leaf_tests_init(&reader->tests, programs, label);
     arena_init(&reader->arena, NULL);
 }
 
-void span_reader_deinit(struct span_reader *reader)
+void trace_reader_deinit(struct trace_reader *reader)
 {
     if (!reader->plan)
         return;
@@ -24,17 +24,17 @@ void span_reader_deinit(struct span_reader *reader)
     reader->plan = NULL;
 }
 
-void span_reader_clear(struct span_reader *reader)
+void trace_reader_clear(struct trace_reader *reader)
 {
-    struct span_reader kept = *reader;
+    struct trace_reader kept = *reader;
     arena_deinit(&kept.arena);
-    *reader = (struct span_reader){
+    *reader = (struct trace_reader){
         .plan = kept.plan, .tests = kept.tests, .words = kept.words, .arena = kept.arena};
 }
 
 /* ---- traces ---- */
 
-static uint32_t add_trace(struct span_reader *reader, const uint8_t *id, uint32_t hash)
+static uint32_t add_trace(struct trace_reader *reader, const uint8_t *id, uint32_t hash)
 {
     uint32_t index = reader->trace_count, capacity = reader->trace_capacity;
     reader->traces = arena_grow(&reader->arena, reader->traces, index, &reader->trace_capacity,
@@ -52,7 +52,7 @@ static uint32_t add_trace(struct span_reader *reader, const uint8_t *id, uint32_
     return index;
 }
 
-static uint32_t find_trace(struct span_reader *reader, const uint8_t *id)
+static uint32_t find_trace(struct trace_reader *reader, const uint8_t *id)
 {
     if (reader->span_count > 0) { /* most often that of the span before */
         uint32_t last = reader->spans[reader->span_count - 1].trace;
@@ -133,7 +133,7 @@ static struct span_fields read_fields(struct slice payload)
     return span;
 }
 
-static void read_span(struct span_reader *reader, struct slice payload)
+static void read_span(struct trace_reader *reader, struct slice payload)
 {
     struct span_fields span = read_fields(payload);
     uint32_t index = find_trace(reader, span.id);
@@ -161,7 +161,7 @@ static void read_span(struct span_reader *reader, struct slice payload)
 
 /* Returns the fields of a message but those of this number, one after another: in place if they are
  * adjacent, otherwise copied. */
-static struct slice other_fields(struct span_reader *reader, struct slice payload, uint32_t number)
+static struct slice other_fields(struct trace_reader *reader, struct slice payload, uint32_t number)
 {
     struct wire_cursor cursor = wire_cursor(payload);
     struct wire_field field;
@@ -185,7 +185,7 @@ static struct slice other_fields(struct span_reader *reader, struct slice payloa
     return header;
 }
 
-static void read_scope(struct span_reader *reader, struct slice payload)
+static void read_scope(struct trace_reader *reader, struct slice payload)
 {
     reader->scopes = arena_grow(&reader->arena, reader->scopes, reader->scope_count,
                                 &reader->scope_capacity, sizeof *reader->scopes);
@@ -199,7 +199,7 @@ static void read_scope(struct span_reader *reader, struct slice payload)
         read_span(reader, field.bytes);
 }
 
-static void read_group(struct span_reader *reader, struct slice payload)
+static void read_group(struct trace_reader *reader, struct slice payload)
 {
     reader->groups = arena_grow(&reader->arena, reader->groups, reader->group_count,
                                 &reader->group_capacity, sizeof *reader->groups);
@@ -217,9 +217,9 @@ static void read_group(struct span_reader *reader, struct slice payload)
         read_scope(reader, field.bytes);
 }
 
-void span_reader_read(struct span_reader *reader, struct batch *batch)
+void trace_reader_read(struct trace_reader *reader, struct batch *batch)
 {
-    span_reader_clear(reader);
+    trace_reader_clear(reader);
     reader->spans = arena_array(&reader->arena, batch->items + 1, sizeof *reader->spans);
     reader->group_bits = arena_array(&reader->arena, reader->words + 1, sizeof(uint64_t));
     reader->span_bits = arena_array(&reader->arena, reader->words + 1, sizeof(uint64_t));
