@@ -1,0 +1,113 @@
+#include "tests/unit/tail_requests.h"
+
+#include "tests/unit/canonical_profiles.h"
+
+#include <stdlib.h>
+
+extern const struct component_type tail_sampling_processor_type;
+
+struct fixture_place *tail_place(struct fixture *f, enum signal signal, const char *settings)
+{
+    struct text yaml = {0};
+    text_printf(&yaml, "processors: {tail_sampling: {%s}}", settings);
+    struct fixture_place *placed = fixture_place(f, &tail_sampling_processor_type, "tail_sampling",
+                                                 text_string(&yaml), signal_name(signal), signal);
+    text_deinit(&yaml);
+    return placed;
+}
+
+static char *spans_json(const char *spans)
+{
+    static unsigned last_id;
+    struct text json = {0};
+    const char *comma = "";
+    text_append(&json, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[");
+    for (; *spans; spans++) {
+        text_printf(&json, "%s{\"traceId\":\"%032x\",\"spanId\":\"%016x\",\"name\":\"%c\"", comma,
+                    (unsigned)*spans, ++last_id, *spans);
+        for (; spans[1] == '!' || spans[1] == '^'; spans++)
+            text_append(&json, spans[1] == '!' ? ",\"status\":{\"code\":2}"
+                                               : ",\"parentSpanId\":\"00000000000000aa\"");
+        text_append_char(&json, '}');
+        comma = ",";
+    }
+    text_append(&json, "]}]}]}");
+    text_string(&json);
+    return json.data;
+}
+
+static uint32_t count_spans(const char *spans)
+{
+    uint32_t count = 0;
+    for (; *spans; spans++)
+        count += *spans >= 'a' && *spans <= 'z';
+    return count;
+}
+
+void tail_consume_spans(struct fixture *f, struct node *node, const char *spans,
+                        struct probe *probe)
+{
+    char *json = spans_json(spans);
+    fixture_consume_json(f, node, json, count_spans(spans), probe);
+    free(json);
+}
+
+#define CPU_TYPE "\"sampleType\":{\"typeStrindex\":1,\"unitStrindex\":2}"
+
+static char *profile_json(const char *samples)
+{
+    struct text json = {0};
+    const char *comma = "";
+    text_append(&json, "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{" CPU_TYPE
+                       ",\"samples\":[");
+    for (const char *at = samples; *at; comma = ",") {
+        char *end;
+        int link = *at == '-' ? 0 : *at - 'a' + 1;
+        long value = strtol(at + 1, &end, 10);
+        text_printf(&json, "%s{\"stackIndex\":1,\"linkIndex\":%d,\"values\":[%ld]}", comma, link,
+                    value);
+        at = end;
+    }
+    text_append(&json, "]}]}]}],\"dictionary\":{\"mappingTable\":[{}],\"locationTable\":[{},"
+                       "{\"lines\":[{\"functionIndex\":1}]}],\"functionTable\":[{},"
+                       "{\"nameStrindex\":3}],\"linkTable\":[{}");
+    for (unsigned link = 'a'; link <= 'h'; link++)
+        text_printf(&json, ",{\"traceId\":\"%032x\",\"spanId\":\"00000000000000bb\"}", link);
+    text_append(&json, "],\"stringTable\":[\"\",\"cpu\",\"nanoseconds\",\"main.work\"],"
+                       "\"attributeTable\":[{}],\"stackTable\":[{},{\"locationIndices\":[1]}]}}");
+    text_string(&json);
+    return json.data;
+}
+
+static uint32_t count_samples(const char *samples)
+{
+    uint32_t count = 0;
+    for (; *samples; samples++)
+        count += *samples == '-' || *samples >= 'a';
+    return count;
+}
+
+void tail_consume_samples(struct fixture *f, struct node *node, const char *samples,
+                          struct probe *probe)
+{
+    char *json = profile_json(samples);
+    fixture_consume_json(f, node, json, count_samples(samples), probe);
+    free(json);
+}
+
+void tail_print_samples(struct slice request, struct text *out)
+{
+    struct text all = {0};
+    canonical_profiles(request, CANONICAL_TEXT, &all);
+    text_string(&all);
+    for (char *line = strtok(all.data, "\n"); line; line = strtok(NULL, "\n")) {
+        if (strncmp(line, "sample ", 7) != 0)
+            continue;
+        const char *slash = strchr(line, '/');
+        char name = '-';
+        if (slash)
+            name = (char)strtol((char[]){slash[-2], slash[-1], 0}, NULL, 16);
+        text_printf(out, "%c%s", name, strrchr(line, ' ') + 1);
+    }
+    text_deinit(&all);
+}

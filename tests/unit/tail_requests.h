@@ -1,0 +1,33 @@
+/*
+ * tail_requests: what the tests of tail_sampling send, in short texts.
+ *
+ * Owner: the test.
+ *
+ * Thread: the test's.
+ */
+#ifndef PROFCOL_TESTS_TAIL_REQUESTS_H
+#define PROFCOL_TESTS_TAIL_REQUESTS_H
+
+#include "core/base/text.h"
+#include "tests/unit/pipeline_fixture.h"
+
+/* Policies. */
+#define TAIL_ALL "policies: [{name: all, type: always_sample}]"
+#define TAIL_ERRORS                                                                                \
+    "policies: [{name: errors, type: status_code, status_code: {status_codes: [ERROR]}}]"
+
+/* Places the processor with these settings; the second place shares those of the first. */
+struct fixture_place *tail_place(struct fixture *f, enum signal signal, const char *settings);
+
+/* Sends spans: 'a' to 'z' is the name of a span and of its trace; '!' after it: an error, '^': it
+ * has a parent. */
+void tail_consume_spans(struct fixture *f, struct node *node, const char *spans,
+                        struct probe *probe);
+/* Sends a profile of CPU time with samples such as "a5-3": 5 ns, linked to trace a, and 3 without a
+ * link. The traces are a to h. */
+void tail_consume_samples(struct fixture *f, struct node *node, const char *samples,
+                          struct probe *probe);
+/* Prints the samples of a request in this form. */
+void tail_print_samples(struct slice request, struct text *out);
+
+#endif
