@@ -5,6 +5,8 @@
 
 #include <assert.h>
 
+enum { SPARE_MATCHES = 32 };
+
 static const uint8_t no_trace[TRACE_ID_SIZE];
 
 static bool trace_is_known(const uint8_t *trace_id)
@@ -19,18 +21,13 @@ static bool within(const struct span_operation *op, uint64_t arrived_ns)
 
 static bool has_span(const struct span_operation *op, const struct span_entry *entry)
 {
-    return (entry->flags & SPAN_ENTRY_HAS_SPAN) && within(op, entry->span_arrived_ns);
+    return (entry->flags & SPAN_ENTRY_HAS_SPAN) && within(op, entry->arrived_ns);
 }
 
 static bool has_totals(const struct span_operation *op, const struct span_entry *entry)
 {
-    return (entry->flags & SPAN_ENTRY_HAS_TOTALS) && within(op, entry->samples_last_ns);
-}
-
-static uint64_t last_arrival(const struct span_entry *entry)
-{
-    return entry->samples_last_ns > entry->span_arrived_ns ? entry->samples_last_ns
-                                                           : entry->span_arrived_ns;
+    return (entry->flags & SPAN_ENTRY_HAS_TOTALS) &&
+           within(op, span_shard_samples(op->shard, entry)->last_ns);
 }
 
 void span_entries_purge(const struct span_index_common *common, struct span_shard *shard,
@@ -43,7 +40,7 @@ void span_entries_purge(const struct span_index_common *common, struct span_shar
     uint64_t gone = now_ns > linger_ns ? now_ns - linger_ns : 0;
     for (; most > 0; most--) {
         struct span_entry *oldest = span_shard_oldest(shard);
-        if (!oldest || last_arrival(oldest) >= gone)
+        if (!oldest || span_shard_last_arrival(shard, oldest) >= gone)
             return;
         span_shard_remove(shard, oldest);
     }
@@ -64,8 +61,7 @@ static struct span_entry *insert(struct span_operation *op, const struct span_ke
     struct span_entry *entry =
         span_shard_insert(op->shard, op->tag, stored_span_id(key, source), flag, source, same_id);
     memcpy(entry->trace_id, key->trace_id, TRACE_ID_SIZE);
-    /* An entry that only has waiters ages, too. */
-    entry->samples_last_ns = op->now_ns;
+    entry->arrived_ns = op->now_ns;
     return entry;
 }
 
@@ -96,11 +92,11 @@ struct candidates {
     struct span_entry *loose; /* of the same source: samples without a trace id, and no span yet */
 };
 
-static void find_candidates(struct span_operation *op, const struct span_key *key,
+static void find_candidates(const struct span_operation *op, const struct span_key *key,
                             const struct span_source *source, struct candidates *out)
 {
-    out->exact = out->loose = NULL;
     out->same_id = span_shard_matches(op->shard, op->tag, stored_span_id(key, source), 0, out->all);
+    out->exact = out->loose = NULL;
     out->count = 0;
     for (unsigned i = 0; i < out->same_id; i++) {
         struct span_entry *entry = out->all[i].entry;
@@ -138,35 +134,47 @@ static const uint64_t *copy_totals(struct span_operation *op, const struct span_
 {
     if (!has_totals(op, entry))
         return NULL;
+    const struct span_samples *samples = span_shard_samples(op->shard, entry);
     return (const uint64_t *)(const void *)arena_copy(
-               op->arena, slice_of(span_entry_totals(entry), op->shard->totals_size))
+               op->arena, slice_of(samples->totals, op->shard->totals_size))
         .data;
 }
 
-/* Adds totals of samples that arrive now. The entry is the newest one. */
+/* Adds totals of samples that arrived between these times. */
 static void add_totals(struct span_operation *op, struct span_entry *entry, const uint64_t *more,
                        uint64_t first_ns, uint64_t last_ns)
 {
     assert(op->common->totals_count * sizeof *more == op->shard->totals_size);
     bool had_totals = has_totals(op, entry);
-    if (!had_totals)
-        entry->flags &= SPAN_ENTRY_FLAGS & ~SPAN_ENTRY_HAS_TOTALS; /* the old ones are expired */
-    uint64_t *sum = span_shard_open_totals(op->shard, entry);
+    struct span_samples *samples = span_shard_open_samples(op->shard, entry);
+    if (!had_totals) { /* or they are expired */
+        memset(samples->totals, 0, op->shard->totals_size);
+        samples->first_ns = first_ns;
+        samples->last_ns = last_ns;
+        entry->flags |= SPAN_ENTRY_HAS_TOTALS;
+    }
     for (unsigned i = 0; i < op->common->totals_count; i++)
-        sum[i] += more[i]; /* may wrap: the numbers come from outside */
-    if (!had_totals || first_ns < entry->samples_first_ns)
-        entry->samples_first_ns = first_ns;
-    if (!had_totals || last_ns > entry->samples_last_ns)
-        entry->samples_last_ns = last_ns;
+        samples->totals[i] += more[i]; /* may wrap: the numbers come from outside */
+    if (first_ns < samples->first_ns)
+        samples->first_ns = first_ns;
+    if (last_ns > samples->last_ns)
+        samples->last_ns = last_ns;
 }
 
 /* ---- spans ---- */
 
-static void note_left(struct span_entry *entry, uint64_t samples)
+static uint32_t samples_left(const struct span_operation *op, const struct span_entry *entry)
 {
-    uint64_t left = entry->samples_left + samples;
-    entry->samples_left =
-        left < SPAN_SAMPLES_LEFT_MAX ? left & SPAN_SAMPLES_LEFT_MAX : SPAN_SAMPLES_LEFT_MAX;
+    const struct span_samples *samples = span_shard_samples(op->shard, entry);
+    return samples ? samples->left : 0;
+}
+
+static void note_left(struct span_operation *op, struct span_entry *entry, uint64_t more)
+{
+    if (more == 0)
+        return;
+    struct span_samples *samples = span_shard_open_samples(op->shard, entry);
+    samples->left = more < UINT32_MAX - samples->left ? samples->left + (uint32_t)more : UINT32_MAX;
 }
 
 /* Moves the totals of samples from their entry to that of the span. The entry is the newest one. */
@@ -174,13 +182,17 @@ static struct span_entry *merge(struct span_operation *op, struct span_entry *en
                                 struct span_entry *left)
 {
     assert(entry != left);
-    uint64_t totals[1 + 2 * SPAN_INDEX_TYPES_MAX];
+    uint64_t totals[1 + 2 * SPAN_INDEX_TYPES_MAX], first_ns = 0, last_ns = 0;
     bool any = has_totals(op, left);
     assert(op->shard->totals_size <= sizeof totals);
-    uint64_t first_ns = left->samples_first_ns, last_ns = left->samples_last_ns;
-    if (any)
-        memcpy(totals, span_entry_totals(left), op->shard->totals_size);
-    note_left(entry, left->samples_left);
+    if (any) {
+        const struct span_samples *samples = span_shard_samples(op->shard, left);
+        assert(samples);
+        memcpy(totals, samples->totals, op->shard->totals_size);
+        first_ns = samples->first_ns;
+        last_ns = samples->last_ns;
+    }
+    note_left(op, entry, samples_left(op, left));
     wake(op, left, SPAN_WAITS_FOR_SPAN);
     span_shard_remove(op->shard, left);
     entry = span_shard_touch(op->shard, entry);
@@ -232,52 +244,68 @@ static struct span_entry *entry_of_span(struct span_operation *op, const struct 
 }
 
 /* Whether a span has the same content as the one that arrived first. */
-static bool says_the_same(const struct span_operation *op, const struct span_entry *entry,
-                          const struct span_facts *facts)
+static bool says_the_same(const struct span_entry *entry, const struct span_put *put)
 {
-    struct span_stored_facts first = span_entry_facts(op->shard, entry);
-    return first.start_ns == facts->start_ns && first.end_ns == facts->end_ns &&
-           first.kind == facts->kind && first.status == facts->status &&
-           first.values_size == facts->values.size &&
-           (facts->values.size == 0 ||
-            memcmp(first.values, facts->values.data, facts->values.size) == 0);
+    return entry->set == put->set && entry->start_ns == put->facts.start_ns &&
+           entry->end_ns == put->facts.end_ns;
 }
 
 static void store_span(struct span_operation *op, struct span_entry *entry,
                        const struct span_put *put)
 {
-    struct span_stored_facts facts = {.start_ns = put->facts.start_ns,
-                                      .end_ns = put->facts.end_ns,
-                                      .values = put->facts.values.data,
-                                      .values_size = (uint32_t)put->facts.values.size,
-                                      .kind = put->facts.kind,
-                                      .status = put->facts.status};
-    entry->span_arrived_ns = op->now_ns;
-    entry->samples_left = 0;
-    span_shard_store(op->shard, entry, put->totals, &facts);
+    entry->arrived_ns = op->now_ns;
+    entry->start_ns = put->facts.start_ns;
+    entry->end_ns = put->facts.end_ns;
+    entry->set = put->set;
+    entry->flags |= SPAN_ENTRY_HAS_SPAN;
+    struct span_samples *samples = span_shard_samples(op->shard, entry);
+    if (samples)
+        samples->left = 0;
+    if (!put->totals) /* they are expired */
+        entry->flags &= SPAN_ENTRY_FLAGS & ~SPAN_ENTRY_HAS_TOTALS;
+}
+
+/* Adds a span whose id nothing in the index has, as usual. */
+static struct span_entry *put_new(struct span_operation *op, struct span_put *put)
+{
+    struct span_entry *entry = insert(op, &put->key, &put->source, 0, 0);
+    put->totals = NULL;
+    put->samples_left = 0;
+    put->has_lag = false;
+    put->lag_ns = 0;
+    store_span(op, entry, put);
+    return entry;
+}
+
+static __attribute__((noinline)) struct span_entry *put_again(struct span_operation *op,
+                                                              struct span_put *put)
+{
+    struct candidates found;
+    find_candidates(op, &put->key, &put->source, &found);
+    bool again = found.exact && has_span(op, found.exact);
+    bool conflict = again && !says_the_same(found.exact, put);
+    struct span_entry *entry = conflict ? found.exact : entry_of_span(op, put, &found);
+    wake(op, entry, SPAN_WAITS_FOR_SPAN);
+    put->totals = copy_totals(op, entry);
+    put->samples_left = samples_left(op, entry);
+    put->has_lag = put->totals != NULL && !again;
+    put->lag_ns =
+        put->has_lag ? (int64_t)(span_shard_samples(op->shard, entry)->first_ns - op->now_ns) : 0;
+    if (conflict)
+        span_shard_note_conflict(op->shard);
+    else
+        store_span(op, entry, put);
+    return entry;
 }
 
 void span_entries_put(struct span_operation *op, void *item)
 {
     struct span_put *put = item;
-    assert(put->facts.values.size <= SPAN_INDEX_VALUES_MAX);
-    struct candidates found;
-    find_candidates(op, &put->key, &put->source, &found);
-    bool again = found.exact && has_span(op, found.exact);
-    bool conflict = again && !says_the_same(op, found.exact, &put->facts);
-    struct span_entry *entry = conflict ? found.exact : entry_of_span(op, put, &found);
-    wake(op, entry, SPAN_WAITS_FOR_SPAN);
-
-    put->totals = copy_totals(op, entry);
-    put->samples_left = entry->samples_left;
-    put->has_lag = put->totals != NULL && !again;
-    put->lag_ns = put->has_lag ? (int64_t)(entry->samples_first_ns - op->now_ns) : 0;
+    struct span_found found;
+    bool is_new = span_shard_match(op->shard, op->tag, stored_span_id(&put->key, &put->source), 0,
+                                   &found) == 0;
+    struct span_entry *entry = is_new ? put_new(op, put) : put_again(op, put);
     put->waits = op->waiter != NULL && put->totals == NULL;
-
-    if (conflict)
-        span_shard_note_conflict(op->shard);
-    else
-        store_span(op, entry, put);
     if (put->waits)
         put->place = span_shard_add_waiter(op->shard, entry, op->waiter->worker, op->waiter->hold,
                                            SPAN_WAITS_FOR_SAMPLES);
@@ -299,29 +327,25 @@ void span_entries_collect(struct span_operation *op, void *item)
 
 /* ---- samples ---- */
 
-static void copy_match(struct span_operation *op, const struct span_found *found,
+/* Returns false if the set of the span is gone, and so is the span. */
+static bool copy_match(struct span_operation *op, const struct span_found *found,
                        const struct span_source *source, struct span_match *out)
 {
     const struct span_entry *entry = found->entry;
-    struct span_stored_facts facts = span_entry_facts(op->shard, entry);
-    *out = (struct span_match){
-        .facts = {.start_ns = facts.start_ns,
-                  .end_ns = facts.end_ns,
-                  .kind = facts.kind,
-                  .status = facts.status,
-                  .values = arena_copy(op->arena, slice_of(facts.values, facts.values_size))},
-        .arrived_ns = entry->span_arrived_ns,
-        .number = found->number,
-        .source = (uint16_t)entry->source,
-    };
+    out->facts.start_ns = entry->start_ns;
+    out->facts.end_ns = entry->end_ns;
+    out->arrived_ns = entry->arrived_ns;
+    out->number = found->number;
+    out->source = (uint16_t)entry->source;
     memcpy(out->key.trace_id, entry->trace_id, TRACE_ID_SIZE);
     uint64_t span_id = entry->span_id ^ source->scope;
     memcpy(out->key.span_id, &span_id, SPAN_ID_SIZE);
+    return span_sets_read(op->sets, entry->set, &out->facts);
 }
 
 static bool arrived_before(const struct span_found *a, const struct span_found *b)
 {
-    return a->entry->span_arrived_ns < b->entry->span_arrived_ns;
+    return a->entry->arrived_ns < b->entry->arrived_ns;
 }
 
 /* Finds the spans that a key of a sample means: within their window, and nearest to its source.
@@ -365,24 +389,58 @@ static enum span_presence presence_of(unsigned live, bool expired)
     return live > 0 ? SPAN_FOUND : expired ? SPAN_EXPIRED : SPAN_MISSING;
 }
 
+/* Returns room for some matches. Takes that for many at once from the arena. */
+static struct span_match *take_matches(struct span_operation *op, unsigned count)
+{
+    assert(count <= SPARE_MATCHES);
+    if (count > op->spare_count) {
+        op->spare_count = SPARE_MATCHES;
+        op->spare = arena_alloc(op->arena, SPARE_MATCHES * sizeof *op->spare);
+    }
+    op->spare_count -= count;
+    return op->spare + op->spare_count;
+}
+
+/* Whether a key of a sample means the only entry with its span id, as usual. */
+static bool is_only_match(const struct span_operation *op, const struct span_find *find,
+                          const struct span_entry *entry)
+{
+    return has_span(op, entry) && nearness_of(op, entry, &find->source) != NEAR_NEVER &&
+           (memcmp(entry->trace_id, find->key.trace_id, TRACE_ID_SIZE) == 0 ||
+            !trace_is_known(find->key.trace_id));
+}
+
+static __attribute__((noinline)) void find_many(struct span_operation *op, struct span_find *find)
+{
+    struct candidates found;
+    struct span_found live[SPAN_SHARD_SAME_ID];
+    bool expired;
+    find_candidates(op, &find->key, &find->source, &found);
+    unsigned count = live_spans(op, find, &found, live, &expired);
+    struct span_match *matches = take_matches(op, count);
+    find->matches = matches;
+    find->match_count = 0;
+    for (unsigned i = 0; i < count; i++)
+        find->match_count += copy_match(op, &live[i], &find->source, &matches[find->match_count]);
+    find->presence = presence_of(find->match_count, expired);
+}
+
 void span_entries_find(struct span_operation *op, void *item)
 {
     struct span_find *find = item;
+    struct span_found found;
     if (find->skip)
         return;
-    struct candidates found;
-    find_candidates(op, &find->key, &find->source, &found);
-    struct span_found live[SPAN_SHARD_SAME_ID];
-    bool expired;
-    find->match_count = live_spans(op, find, &found, live, &expired);
-    find->presence = presence_of(find->match_count, expired);
-    find->matches = NULL;
-    if (find->match_count == 0)
+    if (span_shard_match(op->shard, op->tag, stored_span_id(&find->key, &find->source), 0,
+                         &found) != 1 ||
+        !is_only_match(op, find, found.entry)) {
+        find_many(op, find);
         return;
-    struct span_match *matches = arena_alloc(op->arena, find->match_count * sizeof *matches);
-    for (unsigned i = 0; i < find->match_count; i++)
-        copy_match(op, &live[i], &find->source, &matches[i]);
-    find->matches = matches;
+    }
+    struct span_match *match = take_matches(op, 1);
+    find->matches = match;
+    find->match_count = copy_match(op, &found, &find->source, match);
+    find->presence = presence_of(find->match_count, false);
 }
 
 static void add_samples(struct span_operation *op, struct span_entry *entry, const uint64_t *totals)
@@ -449,7 +507,7 @@ void span_entries_leave(struct span_operation *op, void *item)
     if (op->waiter)
         span_shard_drop_waiter(op->shard, entry, find->place, op->waiter->worker, op->waiter->hold,
                                SPAN_WAITS_FOR_SPAN);
-    note_left(entry, find->samples_left);
+    note_left(op, entry, find->samples_left);
 }
 
 /* ---- profile ids ---- */
@@ -465,11 +523,11 @@ void span_entries_see_profile(struct span_operation *op, void *item)
         if (same[i].entry->source == sight->source.number &&
             memcmp(same[i].entry->trace_id, sight->key.trace_id, TRACE_ID_SIZE) == 0)
             entry = same[i].entry;
-    sight->seen = entry && within(op, entry->samples_last_ns) && entry->request != sight->request;
+    sight->seen = entry && within(op, entry->arrived_ns) && entry->request != sight->request;
     if (sight->seen || !sight->remember)
         return;
     entry = entry ? span_shard_touch(op->shard, entry)
                   : insert(op, &sight->key, &sight->source, SPAN_ENTRY_PROFILE, count);
     entry->request = sight->request;
-    entry->samples_last_ns = op->now_ns;
+    entry->arrived_ns = op->now_ns;
 }

@@ -12,6 +12,7 @@
 #define PROFCOL_CORE_DATA_SPAN_ENTRIES_H
 
 #include "core/data/span_records.h"
+#include "core/data/span_sets.h"
 #include "core/data/span_shard.h"
 
 #include <stdatomic.h>
@@ -43,6 +44,9 @@ struct span_operation {
     uint64_t now_ns;
     const struct span_waiter *waiter;
     struct arena *arena;
+    struct span_sets_reader *sets; /* this and the next two: for span_entries_find */
+    struct span_match *spare;
+    unsigned spare_count;
     struct span_wakeups *wakeups;
 };
 

@@ -13,18 +13,13 @@
 enum {
     SHARDS_MAX = 32, /* the bits of key_block.shards_used */
     SHARD_SPANS_MIN = 2048,
-    VALUE_BYTES_PER_SPAN = 160,
+    SET_BYTES_PER_SPAN = 192, /* if each span has a set of its own, with 100 bytes of values */
     BLOCK_KEYS = 512,
     PURGE_PER_KEY = 4, /* expired entries that an arrival removes */
     PURGE_PER_SWEEP = 2048,
 };
 
 _Static_assert((int)SPAN_INDEX_CANDIDATES_MAX == (int)SPAN_SHARD_SAME_ID, "all are returned");
-_Static_assert((1 + 2 * SPAN_INDEX_TYPES_MAX) * sizeof(uint64_t) +
-                       sizeof(struct span_stored_facts) + SPAN_INDEX_VALUES_MAX <=
-                   SPAN_SHARD_BLOCK_MAX,
-               "totals and values fit into a block");
-
 const char *const span_index_eviction_names[] = {"full",  "memory",   "same_id", "crowded",
                                                  "share", "conflict", NULL};
 
@@ -43,6 +38,7 @@ struct span_index {
     struct span_shard *shards;
     uint32_t shard_count; /* a power of two */
     struct span_sources *sources;
+    struct span_sets *sets;
     struct span_index_common common;
 };
 
@@ -65,10 +61,10 @@ struct span_index *span_index_new(const struct span_index_options *options)
     index->pages = span_pages_new();
     index->sources = span_sources_new();
     size_t totals_size = index->common.totals_count * sizeof(uint64_t);
-    size_t bytes = (size_t)(options->max_spans / index->shard_count) *
-                   (totals_size + sizeof(struct span_stored_facts) + VALUE_BYTES_PER_SPAN);
     for (uint32_t i = 0; i < index->shard_count; i++)
-        span_shard_init(&index->shards[i], index->pages, totals_size, bytes);
+        span_shard_init(&index->shards[i], index->pages, totals_size);
+    index->sets = span_sets_new((size_t)options->max_spans * SET_BYTES_PER_SPAN,
+                                (index->shard_count + 1) / 2);
     return index;
 }
 
@@ -86,6 +82,7 @@ void span_index_unref(struct span_index *index)
         span_shard_deinit(&index->shards[i]);
     span_pages_free(index->pages);
     span_sources_free(index->sources);
+    span_sets_free(index->sets);
     free(index->shards);
     free(index);
 }
@@ -131,19 +128,27 @@ static void read_keys(const struct span_index *index, const uint8_t *items, size
 /* What to prefetch. A look-up in a large index has three dependent cache misses. Prefetching for a
  * block of keys lets these overlap, but locks each shard more often. A new key needs only the
  * table; a key that was just found is in the cache. */
-enum likely { LIKELY_NEAR = 0, LIKELY_NEW = 1, LIKELY_KNOWN = 3 };
+enum likely { LIKELY_NEAR = 0, LIKELY_NEW = 1, LIKELY_FOUND = 2, LIKELY_KNOWN = 3 };
+
+static void prefetch(const struct span_shard *shard, uint32_t tag, unsigned turn)
+{
+    if (turn == 0)
+        span_table_prefetch(&shard->table, tag);
+    else if (turn == 1)
+        span_shard_prefetch_entry(shard, tag);
+    else
+        span_shard_prefetch_samples(shard, tag);
+}
 
 static void look_ahead(struct span_index *index, const struct key_block *block, enum likely likely)
 {
-    void (*const prefetch[LIKELY_KNOWN])(const struct span_shard *, uint32_t) = {
-        span_shard_prefetch_slot, span_shard_prefetch_entry, span_shard_prefetch_block};
     for (unsigned turn = 0; turn < likely; turn++)
         for (uint64_t left = block->shards_used; left; left &= left - 1) {
             unsigned number = (unsigned)__builtin_ctzll(left);
             struct span_shard *shard = &index->shards[number];
             pthread_mutex_lock(&shard->lock);
             for (unsigned i = block->first[number]; i != NO_KEY; i = block->next[i])
-                prefetch[turn](shard, block->tags[i]);
+                prefetch(shard, block->tags[i], turn);
             pthread_mutex_unlock(&shard->lock);
         }
 }
@@ -225,6 +230,11 @@ void span_index_put_many(struct span_index *index, uint64_t now_ns, struct span_
                                 .waiter = waiter,
                                 .arena = arena,
                                 .wakeups = wakeups};
+    struct span_sets_writer writer;
+    span_sets_begin(&writer, index->sets, count, now_ns, span_window_ns(op.common));
+    for (size_t i = 0; i < count; i++)
+        puts[i].set = span_sets_store(&writer, puts[i].source.owner, &puts[i].facts);
+    span_sets_finish(&writer);
     run(index, &op, LIKELY_NEW, puts, count, sizeof *puts, span_entries_put);
 }
 
@@ -239,8 +249,11 @@ void span_index_collect_many(struct span_index *index, uint64_t now_ns, struct s
 void span_index_find_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
                           size_t count, struct arena *arena)
 {
-    struct span_operation op = {.common = &index->common, .now_ns = now_ns, .arena = arena};
-    run(index, &op, LIKELY_KNOWN, finds, count, sizeof *finds, span_entries_find);
+    struct span_sets_reader sets;
+    span_sets_open(&sets, index->sets, count, arena);
+    struct span_operation op = {
+        .common = &index->common, .now_ns = now_ns, .arena = arena, .sets = &sets};
+    run(index, &op, LIKELY_FOUND, finds, count, sizeof *finds, span_entries_find);
 }
 
 void span_index_add_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
@@ -306,6 +319,7 @@ void span_index_sweep(struct span_index *index, uint64_t now_ns)
         unlock_shard(shard, &change, &index->common);
     }
     uint64_t window_ns = span_window_ns(&index->common);
+    span_sets_sweep(index->sets, now_ns, window_ns);
     uint64_t idle_ns = window_ns > SOURCE_IDLE_NS ? window_ns : SOURCE_IDLE_NS;
     span_sources_forget(index->sources, entries, now_ns, idle_ns);
 }
@@ -330,7 +344,8 @@ uint64_t span_index_entries(const struct span_index *index)
 
 size_t span_index_memory(struct span_index *index)
 {
-    size_t size = sizeof *index + index->shard_count * sizeof *index->shards;
+    size_t size =
+        sizeof *index + index->shard_count * sizeof *index->shards + span_sets_memory(index->sets);
     for (uint32_t i = 0; i < index->shard_count; i++) {
         pthread_mutex_lock(&index->shards[i].lock);
         size += span_shard_memory(&index->shards[i]);
@@ -342,6 +357,8 @@ size_t span_index_memory(struct span_index *index)
 uint64_t span_index_take_evicted(struct span_index *index, unsigned reason)
 {
     assert(reason < SPAN_EVICTION_COUNT);
+    if (reason == SPAN_EVICTED_MEMORY)
+        return span_sets_take_evicted(index->sets);
     if (atomic_load_explicit(&index->common.evicted[reason], memory_order_relaxed) == 0)
         return 0;
     return atomic_exchange_explicit(&index->common.evicted[reason], 0, memory_order_relaxed);

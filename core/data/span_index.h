@@ -2,11 +2,11 @@
  * span_index: keeps spans and the totals of their samples, by span id, for the duration of the
  * window.
  *
- * The index of the join (docs/spanjoin.md). An entry contains the facts of a span, the totals of
- * the samples that named it, and the held requests that wait for either. Both stay for `window`
- * after their arrival. Ids are hashed with the process' key and verified by trace id. All functions
- * work on many keys at once; a shard's lock is held for one key at a time, only while data is
- * copied.
+ * The index of the join (docs/spanjoin.md). An entry contains the times of a span and the hash of
+ * what it has in common with others (span_sets.h), the totals of the samples that named it, and the
+ * held requests that wait for either. Both stay for `window` after their arrival. Ids are hashed
+ * with the process' key and verified by trace id. All functions work on many keys at once; a
+ * shard's lock is held for one key at a time, only while data is copied.
  *
  * Sources share the room (span_sources.h). A source may use idle room; when the index is full, the
  * source that is furthest above its share gives up its oldest entry. If a source sends a span again

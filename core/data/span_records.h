@@ -76,6 +76,7 @@ struct span_put {
                        time */
     bool waits;     /* the waiter was registered, because there are no samples yet */
     uint32_t place; /* of the waiter, for span_index_collect_many; 0: none */
+    uint64_t set;   /* internal: hash of its set */
 };
 
 enum span_presence { SPAN_MISSING, SPAN_FOUND, SPAN_EXPIRED };

@@ -1,16 +1,13 @@
 /*
- * span_shard: one part of the span index: stores entries, their values and totals, and their
- * waiters.
+ * span_shard: one part of the span index: stores entries, totals of their samples, and waiters.
  *
  * Entries are stored in chunks in the order of their arrival, so that the oldest is always first:
- * expiry removes from the front. A table (span_table.h) finds them by id. Facts of spans and totals
- * are stored in pages; a page is returned when its last entry is removed. span_entries.c decides
- * what entries contain.
+ * expiry removes from the front. A table (span_table.h) finds them by id. An entry has the ids and
+ * times of a span and the hash of its set (span_sets.h). Only entries that samples or waiters were
+ * seen for have a record of them as well. span_entries.c decides what entries contain.
  *
  * Sources share the room (span_shares.h). When the index is full, the oldest entries of the source
- * with the most entries are evicted. When pages run out, the oldest page of the source with the
- * most pages is evicted, with all its entries. Therefore a source that stores much has pages of its
- * own; small sources share those of their owner, and small owners share pages, too.
+ * with the most entries are evicted.
  *
  * Owner: a span_index.
  *
@@ -24,11 +21,11 @@
 #include "core/data/span_shares.h"
 #include "core/data/span_table.h"
 
+#include <assert.h>
 #include <pthread.h>
 
 enum {
-    SPAN_SHARD_SAME_ID = 8,      /* entries kept with equal span ids and different trace ids */
-    SPAN_SHARD_BLOCK_MAX = 4608, /* bytes of values and totals of one entry */
+    SPAN_SHARD_SAME_ID = 8, /* entries kept with equal span ids and different trace ids */
 };
 
 enum span_eviction {
@@ -44,8 +41,8 @@ enum span_eviction {
 
 enum {
     SPAN_ENTRY_DEAD = 1,       /* moved or removed; skipped at the front */
-    SPAN_ENTRY_HAS_SPAN = 2,   /* the span has arrived; the block ends with its facts */
-    SPAN_ENTRY_HAS_TOTALS = 4, /* samples have arrived; the block begins with their totals */
+    SPAN_ENTRY_HAS_SPAN = 2,   /* the span has arrived */
+    SPAN_ENTRY_HAS_TOTALS = 4, /* samples have arrived; their record has totals */
     SPAN_ENTRY_PROFILE = 8,    /* not a span but a profile id that was seen */
     SPAN_ENTRY_FLAGS = 15,
 };
@@ -54,41 +51,28 @@ enum {
 struct span_entry {
     uint64_t span_id;
     uint8_t trace_id[TRACE_ID_SIZE]; /* all zero: not known yet */
-    uint64_t span_arrived_ns;
+    uint64_t arrived_ns;             /* the span; before that, the entry */
     union {
-        uint64_t samples_first_ns;
-        uint64_t request; /* of a profile id: the request that contained it */
+        uint64_t start_ns; /* of the span, since 1970 */
+        uint64_t request;  /* of a profile id: the request that contained it */
     };
-    uint64_t samples_last_ns;
-    struct span_block *block; /* in a page; NULL: nothing is stored */
-    uint32_t waiters : 28;    /* first one, in the shard's pool, from 1; 0: none */
+    uint64_t end_ns;
+    uint64_t set;     /* hash of its set */
+    uint32_t samples; /* number of their record in the shard, from 1; 0: none */
     uint32_t flags : 4;
-    uint32_t samples_left : 22; /* that were sent on without the span */
     uint32_t source : 10;
 };
 
-enum {
-    SPAN_SAMPLES_LEFT_MAX = (1 << 22) - 1,
-    SPAN_WAITERS_MAX = (1 << 28) - 1,
-    SPAN_BLOCK_NO_SPAN = UINT16_MAX,
-};
-
-/* The header of a block. Room for totals follows, then the times of the span and its values. */
-struct span_block {
-    uint32_t number;      /* of its entry */
-    uint16_t values_size; /* SPAN_BLOCK_NO_SPAN: the block has only totals */
-    uint8_t kind;
-    uint8_t status;
-};
-
-/* The facts of a span, as stored. */
-struct span_stored_facts {
-    uint64_t start_ns;
-    uint64_t end_ns;
-    const uint8_t *values;
-    uint32_t values_size;
-    uint8_t kind;
-    uint8_t status;
+/* What is known of the samples of an entry, and who waits for it. */
+struct span_samples {
+    union {
+        uint64_t first_ns; /* arrival of the first and of the last of the totals */
+        uint32_t next_free;
+    };
+    uint64_t last_ns;
+    uint32_t waiters; /* first one, in the shard's pool, from 1; 0: none */
+    uint32_t left;    /* samples that were sent on without the span */
+    uint64_t totals[];
 };
 
 struct span_waiter_node {
@@ -99,7 +83,11 @@ struct span_waiter_node {
     uint32_t next; /* from 1, like all three; 0: none */
 };
 
-struct span_chunk;
+enum { SPAN_CHUNK_ENTRIES = SPAN_PAGE_SIZE / sizeof(struct span_entry) };
+
+struct span_chunk {
+    struct span_entry entries[SPAN_CHUNK_ENTRIES];
+};
 
 struct span_shard {
     pthread_mutex_t lock;
@@ -118,10 +106,14 @@ struct span_shard {
 
     struct span_shares shares; /* counts of the entries that are not dead */
 
-    struct span_pages *memory; /* the source of chunks and of pages for blocks */
-    size_t block_pages;
-    size_t block_pages_max;
-    size_t totals_size; /* bytes of totals in each block */
+    struct span_pages *memory; /* the source of chunks and of pages of records */
+    size_t totals_size;        /* bytes of totals in each record */
+    uint8_t **sample_pages;
+    uint32_t sample_pages_count;
+    uint32_t samples_per_page;
+    uint32_t samples_used; /* records that were given out, from 1 */
+    uint32_t samples_free; /* first of the free ones; 0: none */
+    uint32_t samples_live;
 
     struct span_waiter_node *waiters; /* from 1 */
     uint32_t waiters_size;
@@ -133,26 +125,72 @@ struct span_shard {
     uint64_t live_since_ns; /* evicting an entry that arrived before is not counted as a loss */
 } __attribute__((aligned(64)));
 
-/* Initialises a shard. blocks_max_bytes: memory for blocks, beyond which entries are evicted. */
-void span_shard_init(struct span_shard *shard, struct span_pages *memory, size_t totals_size,
-                     size_t blocks_max_bytes);
+/* Initialises a shard. */
+void span_shard_init(struct span_shard *shard, struct span_pages *memory, size_t totals_size);
 /* Frees the memory of a shard. */
 void span_shard_deinit(struct span_shard *shard);
 
-/* Prefetch for many keys at once, each function for all keys before the next: the slot in the
- * table, the first entry with this tag, the block of that entry. */
-void span_shard_prefetch_slot(const struct span_shard *shard, uint32_t tag);
-void span_shard_prefetch_entry(const struct span_shard *shard, uint32_t tag);
-void span_shard_prefetch_block(const struct span_shard *shard, uint32_t tag);
-
-/* The pointer is valid until an entry is inserted, touched or stored to, or this one is removed. */
+/* The pointer is valid until an entry is inserted or touched, or this one is removed. */
 struct span_found {
     struct span_entry *entry;
     uint32_t number;
 };
-/* Finds the entries with this span id, at most SPAN_SHARD_SAME_ID, and returns their number.
+/* Returns the entry with a number of the table. */
+static inline struct span_entry *span_shard_entry(const struct span_shard *shard, uint32_t number)
+{
+    assert(number - shard->first < shard->next - shard->first);
+    uint32_t chunk = (number / SPAN_CHUNK_ENTRIES) & (shard->chunks_size - 1);
+    return &shard->chunks[chunk]->entries[number % SPAN_CHUNK_ENTRIES];
+}
+/* Returns the record of an entry's samples; NULL if it has none. */
+static inline struct span_samples *span_shard_samples(const struct span_shard *shard,
+                                                      const struct span_entry *entry)
+{
+    if (entry->samples == 0)
+        return NULL;
+    uint32_t number = entry->samples - 1;
+    size_t size = sizeof(struct span_samples) + shard->totals_size;
+    uint8_t *page = shard->sample_pages[number / shard->samples_per_page];
+    return (struct span_samples *)(void *)(page + number % shard->samples_per_page * size);
+}
+/* Prefetch for many keys at once: the first entry with this tag, after span_table_prefetch for all
+ * of them; then the record of that entry. */
+static inline const struct span_entry *span_shard_prefetch_entry(const struct span_shard *shard,
+                                                                 uint32_t tag)
+{
+    struct span_probe probe = span_table_probe(&shard->table, tag);
+    const uint32_t *number = span_probe_next(&probe);
+    const struct span_entry *entry = number ? span_shard_entry(shard, *number) : NULL;
+    __builtin_prefetch(entry);
+    return entry;
+}
+static inline void span_shard_prefetch_samples(const struct span_shard *shard, uint32_t tag)
+{
+    const struct span_entry *entry = span_shard_prefetch_entry(shard, tag);
+    if (entry)
+        __builtin_prefetch(span_shard_samples(shard, entry));
+}
+
+/* Finds an entry with this span id, and returns how many there are: 0, 1, or 2 for more.
  * profile_flag: SPAN_ENTRY_PROFILE finds profile ids only, 0 spans only. */
-unsigned span_shard_matches(struct span_shard *shard, uint32_t tag, uint64_t span_id,
+static inline unsigned span_shard_match(const struct span_shard *shard, uint32_t tag,
+                                        uint64_t span_id, uint8_t profile_flag,
+                                        struct span_found *out)
+{
+    struct span_probe probe = span_table_probe(&shard->table, tag);
+    unsigned count = 0;
+    for (const uint32_t *number; count < 2 && (number = span_probe_next(&probe));) {
+        struct span_entry *entry = span_shard_entry(shard, *number);
+        if (entry->span_id != span_id || (entry->flags & SPAN_ENTRY_PROFILE) != profile_flag)
+            continue;
+        out->entry = entry;
+        out->number = *number;
+        count++;
+    }
+    return count;
+}
+/* Finds all of them, at most SPAN_SHARD_SAME_ID, and returns their number. */
+unsigned span_shard_matches(const struct span_shard *shard, uint32_t tag, uint64_t span_id,
                             uint8_t profile_flag, struct span_found *out);
 /* Returns the entry that has this number now; NULL if there is none. It may be another entry than
  * before, so compare its ids. */
@@ -163,11 +201,17 @@ struct span_entry *span_shard_numbered(struct span_shard *shard, uint32_t number
 struct span_entry *span_shard_insert(struct span_shard *shard, uint32_t tag, uint64_t span_id,
                                      uint8_t profile_flag, const struct span_source *source,
                                      unsigned same_id);
+/* Internals of span_shard_tidy. */
+void span_shard_pack(struct span_shard *shard);
 /* Call it first for each key. Removes a few of the dead entries that touched entries leave behind,
  * so that their number stays bounded. Moves entries. */
-void span_shard_tidy(struct span_shard *shard);
-/* Moves an entry to the end, as if it had just arrived, and returns its new address. Its block
- * stays where it is, unless few blocks are left in that page. */
+static inline void span_shard_tidy(struct span_shard *shard)
+{
+    uint64_t live = (uint64_t)shard->table.live + SPAN_CHUNK_ENTRIES;
+    if (shard->packs || shard->next - shard->first > live * 2)
+        span_shard_pack(shard);
+}
+/* Moves an entry to the end, as if it had just arrived, and returns its new address. */
 struct span_entry *span_shard_touch(struct span_shard *shard, struct span_entry *entry);
 /* Like span_shard_touch, and makes it an entry of this source. */
 struct span_entry *span_shard_hand_over(struct span_shard *shard, struct span_entry *entry,
@@ -183,20 +227,15 @@ void span_shard_evict(struct span_shard *shard, const struct span_source *newcom
 /* Counts a SPAN_NOT_KEPT_CONFLICT. */
 void span_shard_note_conflict(struct span_shard *shard);
 
-/* Stores totals (NULL: none) and facts with their values, which must not point into the entry's own
- * block. The entry must be the newest one. May evict other entries. */
-void span_shard_store(struct span_shard *shard, struct span_entry *entry, const uint64_t *totals,
-                      const struct span_stored_facts *facts);
-/* Returns the totals of the entry, to be added to; creates zeroed ones if it has none. The entry
- * must be the newest one. May evict other entries. */
-uint64_t *span_shard_open_totals(struct span_shard *shard, struct span_entry *entry);
-static inline uint64_t *span_entry_totals(const struct span_entry *entry)
+/* Returns when an entry was used last: its span or samples arrived. */
+static inline uint64_t span_shard_last_arrival(const struct span_shard *shard,
+                                               const struct span_entry *entry)
 {
-    return entry->flags & SPAN_ENTRY_HAS_TOTALS ? (uint64_t *)(void *)(entry->block + 1) : NULL;
+    const struct span_samples *samples = span_shard_samples(shard, entry);
+    return samples && samples->last_ns > entry->arrived_ns ? samples->last_ns : entry->arrived_ns;
 }
-/* Returns the facts of an entry with SPAN_ENTRY_HAS_SPAN; the values point into its block. */
-struct span_stored_facts span_entry_facts(const struct span_shard *shard,
-                                          const struct span_entry *entry);
+/* Returns the record; creates a zeroed one if there is none. The addresses of records stay. */
+struct span_samples *span_shard_open_samples(struct span_shard *shard, struct span_entry *entry);
 
 /* Adds a waiter, and returns its place in the pool, never 0. */
 uint32_t span_shard_add_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t worker,

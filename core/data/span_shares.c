@@ -32,56 +32,43 @@ void span_shares_begin(struct span_shares *shares, const struct span_source *sou
     shares->of[source->owner].owner = source->owner;
     shares->of[source->number].owner = source->owner;
     shares->of[source->number].has_scope = source->scope != 0;
-    shares->of[source->number].group = 0;
 }
 
 /* Returns twice the load of a source, plus 1 for the newcomer, so that it is the largest of equal
  * ones. */
-static uint64_t load_of(const struct span_shares *shares, uint32_t number, enum span_load load,
-                        uint16_t newcomer)
+static uint64_t load_of(const struct span_shares *shares, uint32_t number, uint16_t newcomer)
 {
-    const struct span_share *share = &shares->of[number];
-    uint64_t has = load == SPAN_LOAD_PAGES ? share->pages : share->count;
+    uint64_t has = shares->of[number].count;
     return has > 0 ? 2 * has + (number == newcomer) : 0;
 }
 
-static uint16_t heaviest_owner(const struct span_shares *shares, enum span_load load,
-                               uint16_t newcomer)
+static uint16_t heaviest_owner(const struct span_shares *shares, uint16_t newcomer)
 {
     uint64_t loads[SPAN_SOURCES_MAX];
     uint16_t heaviest = 0;
     assert(shares->size <= SPAN_SOURCES_MAX);
     memset(loads, 0, shares->size * sizeof *loads);
     for (uint32_t i = 0; i < shares->size; i++)
-        loads[shares->of[i].owner] += load_of(shares, i, load, newcomer);
+        loads[shares->of[i].owner] += load_of(shares, i, newcomer);
     for (uint16_t i = 1; i < shares->size; i++)
         heaviest = loads[i] > loads[heaviest] ? i : heaviest;
     return heaviest;
 }
 
-bool span_shares_heaviest(const struct span_shares *shares, enum span_load load, uint16_t newcomer,
-                          uint16_t *number_out)
+bool span_shares_heaviest(const struct span_shares *shares, uint16_t newcomer, uint16_t *number_out)
 {
     if (shares->size == 0)
         return false;
-    uint16_t owner = heaviest_owner(shares, load, newcomer);
+    uint16_t owner = heaviest_owner(shares, newcomer);
     uint64_t most = 0;
     for (uint16_t i = 0; i < shares->size; i++) {
-        uint64_t has = shares->of[i].owner == owner ? load_of(shares, i, load, newcomer) : 0;
+        uint64_t has = shares->of[i].owner == owner ? load_of(shares, i, newcomer) : 0;
         if (has > most) {
             most = has;
             *number_out = i;
         }
     }
     return most > 0;
-}
-
-size_t span_shares_owner_bytes(const struct span_shares *shares, uint16_t owner)
-{
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < shares->size; i++)
-        bytes += shares->of[i].owner == owner ? shares->of[i].bytes : 0;
-    return bytes;
 }
 
 size_t span_shares_memory(const struct span_shares *shares)

@@ -17,8 +17,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct span_block_page;
-
 struct span_share {
     uint32_t count;  /* entries that are not dead */
     uint32_t oldest; /* number of the first entry in the list; no list without entries */
@@ -26,13 +24,7 @@ struct span_share {
     uint32_t packed; /* number of the last entry that packing has moved; before `oldest`: none */
     uint16_t owner;
     bool has_scope; /* the owner is a tenant */
-    uint32_t
-        pages; /* with blocks of the source; of an owner: with those of its small sources, too */
-    uint16_t group; /* number of the source whose pages it uses now */
-    size_t bytes;   /* of its blocks */
-    struct span_block_page *newest_page;
-    struct span_block_page *oldest_page;
-} __attribute__((aligned(16))); /* 64 bytes, quick to find by number */
+};
 
 /* All-zero is empty. */
 struct span_shares {
@@ -55,14 +47,10 @@ static inline struct span_share *span_shares_open(struct span_shares *shares,
     return &shares->of[source->number];
 }
 
-enum span_load { SPAN_LOAD_ENTRIES, SPAN_LOAD_PAGES };
 /* Finds the largest source of the largest owner; among equal ones, prefers `newcomer`. Returns
  * false if no source has anything. */
-bool span_shares_heaviest(const struct span_shares *shares, enum span_load load, uint16_t newcomer,
+bool span_shares_heaviest(const struct span_shares *shares, uint16_t newcomer,
                           uint16_t *number_out);
-
-/* Returns the bytes of the blocks of all sources of an owner. */
-size_t span_shares_owner_bytes(const struct span_shares *shares, uint16_t owner);
 
 /* Returns the memory in bytes. */
 size_t span_shares_memory(const struct span_shares *shares);

@@ -6,29 +6,25 @@
 #include <string.h>
 
 enum {
-    LINE_SLOTS = 64 / sizeof(struct span_slot),
-    LINES = SPAN_PAGE_SIZE / 64 - 1, /* the first line is the header of the segment */
-    SLOTS = LINES * LINE_SLOTS,
+    SLOTS = SPAN_TABLE_LINES * SPAN_LINE_SLOTS,
     SLOTS_FULL = SLOTS / 3 * 2,
     SLOTS_FEW = SLOTS / 4, /* so few slots can be crowded only by a sender that knows the hash */
-    HOME_BITS = 16, /* bits of a tag that choose the line; the upper bits choose the segment */
+    HOME_BITS = SPAN_TABLE_HOME_BITS,
     DEPTH_MAX = 32 - HOME_BITS,
 };
 
-struct span_segment {
-    uint32_t live;
-    uint32_t depth; /* number of bits that all its tags have in common */
-    struct span_slot slots[SLOTS] __attribute__((aligned(64)));
-};
-
 _Static_assert(sizeof(struct span_segment) == SPAN_PAGE_SIZE, "a segment is a page");
+_Static_assert(sizeof(struct span_line) == 64, "a line is a cache line");
+_Static_assert(SPAN_TABLE_PROBES % SPAN_LINE_SLOTS == 0, "a probe visits whole lines");
 
 static struct span_segment *new_segment(struct span_table *table, uint32_t depth)
 {
     assert(depth <= DEPTH_MAX);
     struct span_segment *segment = span_pages_take(table->pages);
-    memset(segment, 0, sizeof *segment);
+    segment->live = 0;
     segment->depth = depth;
+    for (uint32_t i = 0; i < SPAN_TABLE_LINES; i++)
+        memset(segment->lines[i].tags, 0, sizeof segment->lines[i].tags);
     table->segment_count++;
     return segment;
 }
@@ -51,102 +47,62 @@ void span_table_deinit(struct span_table *table)
     *table = (struct span_table){.pages = table->pages};
 }
 
-static struct span_segment **place_of(const struct span_table *table, uint32_t tag)
-{
-    return &table->segments[tag >> HOME_BITS & ((1U << table->depth) - 1)];
-}
-
-static uint32_t home_of(uint32_t tag)
-{
-    return ((tag & ((1U << HOME_BITS) - 1)) * LINES >> HOME_BITS) * LINE_SLOTS;
-}
-
-static uint32_t behind(uint32_t at)
-{
-    return at + 1 < SLOTS ? at + 1 : 0;
-}
-
-/* Returns by how many slots `to` is after `from`. */
+/* Returns by how many lines `to` is after `from`. */
 static uint32_t distance(uint32_t from, uint32_t to)
 {
-    return to >= from ? to - from : to + SLOTS - from;
+    return to >= from ? to - from : to + SPAN_TABLE_LINES - from;
 }
 
-void span_table_prefetch(const struct span_table *table, uint32_t tag)
+/* Puts an entry into the first empty slot of its probe. Returns false if there is none. */
+static inline bool put(struct span_segment *segment, uint32_t tag, uint32_t number)
 {
-    if (!table->segments)
-        return;
-    const struct span_segment *segment = *place_of(table, tag);
-    __builtin_prefetch(&segment->slots[home_of(tag)]);
-    __builtin_prefetch(segment); /* an insert needs it */
-}
-
-struct span_probe span_table_probe(const struct span_table *table, uint32_t tag)
-{
-    return (struct span_probe){.segment = table->segments ? *place_of(table, tag) : NULL,
-                               .tag = tag,
-                               .at = home_of(tag),
-                               .left = SPAN_TABLE_PROBES};
-}
-
-struct span_slot *span_probe_any(struct span_probe *probe)
-{
-    if (!probe->segment || probe->left == 0)
-        return NULL;
-    struct span_slot *slot = &probe->segment->slots[probe->at];
-    if (slot->tag == 0)
-        return NULL;
-    probe->at = behind(probe->at);
-    probe->left--;
-    return slot;
-}
-
-struct span_slot *span_probe_next(struct span_probe *probe)
-{
-    struct span_slot *slot = span_probe_any(probe);
-    while (slot && slot->tag != probe->tag)
-        slot = span_probe_any(probe);
-    return slot;
-}
-
-/* Returns the first empty slot of a probe; NULL if there is none. */
-static struct span_slot *empty_slot(struct span_segment *segment, uint32_t tag)
-{
-    uint32_t at = home_of(tag);
-    for (uint32_t i = 0; i < SPAN_TABLE_PROBES; i++, at = behind(at))
-        if (segment->slots[at].tag == 0)
-            return &segment->slots[at];
-    return NULL;
+    uint32_t at = span_table_home(tag);
+    for (uint32_t i = 0; i < SPAN_TABLE_PROBES / SPAN_LINE_SLOTS; i++, at = span_table_behind(at)) {
+        struct span_line *line = &segment->lines[at];
+        unsigned empty = span_line_match(line, 0);
+        if (empty == 0)
+            continue;
+        unsigned slot = (unsigned)__builtin_ctz(empty);
+        line->tags[slot] = tag;
+        line->numbers[slot] = number;
+        segment->live++;
+        return true;
+    }
+    return false;
 }
 
 static void double_places(struct span_table *table)
 {
     assert(table->depth < DEPTH_MAX);
     size_t size = (size_t)1 << table->depth++;
-    table->segments = memory_grow(table->segments, 2 * size, sizeof *table->segments);
-    memcpy(table->segments + size, table->segments, size * sizeof *table->segments);
+    table->segments = memory_grow(table->segments, 2 * size, sizeof(struct span_segment *));
+    memcpy(table->segments + size, table->segments, size * sizeof(struct span_segment *));
 }
 
-/* Divides the slots of a segment. They move in their order, beginning after an empty one, so none
- * gets further from its home. */
+/* Divides the entries of a segment. They move in the order of their lines, beginning after one with
+ * room, so none gets further from its home. */
 static void divide(const struct span_segment *old, struct span_segment *const halves[2])
 {
     uint32_t at = 0;
-    while (old->slots[at].tag != 0)
-        at = behind(at);
-    for (uint32_t i = 0; i < SLOTS; i++, at = behind(at)) {
-        struct span_slot slot = old->slots[at];
-        if (slot.tag == 0)
-            continue;
-        struct span_segment *half = halves[slot.tag >> HOME_BITS >> old->depth & 1];
-        *empty_slot(half, slot.tag) = slot;
-        half->live++;
+    while (span_line_match(&old->lines[at], 0) == 0)
+        at = span_table_behind(at);
+    for (uint32_t i = 0; i < SPAN_TABLE_LINES; i++) {
+        at = span_table_behind(at);
+        const struct span_line *line = &old->lines[at];
+        for (unsigned slot = 0; slot < SPAN_LINE_SLOTS; slot++) {
+            uint32_t tag = line->tags[slot];
+            if (tag == 0)
+                continue;
+            bool is_put = put(halves[tag >> HOME_BITS >> old->depth & 1], tag, line->numbers[slot]);
+            assert(is_put);
+            (void)is_put;
+        }
     }
 }
 
-static void split(struct span_table *table, uint32_t tag)
+static __attribute__((noinline)) void split(struct span_table *table, uint32_t tag)
 {
-    struct span_segment *old = *place_of(table, tag);
+    struct span_segment *old = *span_table_place(table, tag);
     uint32_t bit = 1U << old->depth;
     if (old->depth == table->depth)
         double_places(table);
@@ -163,38 +119,65 @@ bool span_table_insert(struct span_table *table, uint32_t tag, uint32_t number)
 {
     assert(tag != 0); /* 0 is an empty slot */
     if (!table->segments) {
-        table->segments = memory_alloc(sizeof *table->segments);
+        table->segments = memory_alloc(sizeof(struct span_segment *));
         table->segments[0] = new_segment(table, 0);
     }
-    struct span_segment *segment = *place_of(table, tag);
-    struct span_slot *slot = segment->live < SLOTS_FULL ? empty_slot(segment, tag) : NULL;
-    if (!slot && segment->live >= SLOTS_FEW && segment->depth < DEPTH_MAX) {
+    struct span_segment *segment = *span_table_place(table, tag);
+    bool is_put = segment->live < SLOTS_FULL && put(segment, tag, number);
+    if (!is_put && segment->live >= SLOTS_FEW && segment->depth < DEPTH_MAX) {
         split(table, tag);
-        segment = *place_of(table, tag);
+        segment = *span_table_place(table, tag);
     }
-    if (!slot)
-        slot = empty_slot(segment, tag);
-    if (!slot)
+    if (!is_put && !put(segment, tag, number))
         return false;
-    *slot = (struct span_slot){tag, number};
-    segment->live++;
     table->live++;
     return true;
 }
 
-void span_table_remove(struct span_table *table, struct span_slot *slot)
+/* Returns a slot of the line whose entry a probe would look for in an earlier line, too: at
+ * `hole`. Returns SPAN_LINE_SLOTS if there is none. */
+static unsigned movable(const struct span_line *line, uint32_t at, uint32_t hole)
 {
-    struct span_segment *segment = *place_of(table, slot->tag);
-    struct span_slot *slots = segment->slots;
-    uint32_t begin = (uint32_t)(slot - slots), hole = begin;
-    assert(hole < SLOTS && slots[hole].tag != 0);
-    /* Later slots move up, so that no probe stops early. */
-    for (uint32_t at = behind(begin); slots[at].tag != 0 && at != begin; at = behind(at))
-        if (distance(home_of(slots[at].tag), at) >= distance(hole, at)) {
-            slots[hole] = slots[at];
+    for (unsigned slot = 0; slot < SPAN_LINE_SLOTS; slot++)
+        if (line->tags[slot] != 0 &&
+            distance(span_table_home(line->tags[slot]), at) >= distance(hole, at))
+            return slot;
+    return SPAN_LINE_SLOTS;
+}
+
+/* Fills a hole in a line that was full with entries of later lines, so that no probe ends early. */
+static void fill(struct span_segment *segment, uint32_t at, unsigned slot)
+{
+    uint32_t hole = at;
+    for (;;) {
+        at = span_table_behind(at);
+        struct span_line *line = &segment->lines[at];
+        bool was_full = span_line_match(line, 0) == 0;
+        unsigned from = at == hole ? SPAN_LINE_SLOTS : movable(line, at, hole);
+        if (from < SPAN_LINE_SLOTS) {
+            segment->lines[hole].tags[slot] = line->tags[from];
+            segment->lines[hole].numbers[slot] = line->numbers[from];
+            line->tags[from] = 0;
             hole = at;
+            slot = from;
         }
-    slots[hole] = (struct span_slot){0};
+        if (!was_full)
+            return;
+    }
+}
+
+void span_table_remove(struct span_table *table, uint32_t *number)
+{
+    uintptr_t page = (uintptr_t)number & ~(uintptr_t)(SPAN_PAGE_SIZE - 1);
+    struct span_segment *segment = (struct span_segment *)page;
+    uint32_t at = (uint32_t)(((uintptr_t)number - (uintptr_t)segment->lines) / 64);
+    struct span_line *line = &segment->lines[at];
+    unsigned slot = (unsigned)(number - line->numbers);
+    assert(at < SPAN_TABLE_LINES && slot < SPAN_LINE_SLOTS && line->tags[slot] != 0);
+    bool was_full = span_line_match(line, 0) == 0;
+    line->tags[slot] = 0;
+    if (was_full)
+        fill(segment, at, slot);
     assert(segment->live > 0 && table->live > 0);
     segment->live--;
     if (--table->live == 0)
@@ -204,5 +187,5 @@ void span_table_remove(struct span_table *table, struct span_slot *slot)
 size_t span_table_memory(const struct span_table *table)
 {
     size_t places = table->segments ? (size_t)1 << table->depth : 0;
-    return table->segment_count * (size_t)SPAN_PAGE_SIZE + places * sizeof *table->segments;
+    return table->segment_count * (size_t)SPAN_PAGE_SIZE + places * sizeof(struct span_segment *);
 }
