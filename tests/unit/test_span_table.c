@@ -13,7 +13,8 @@ static uint32_t tag_of(uint32_t number)
 {
     uint32_t tag = number * 2654435761u;
     tag ^= tag >> 15;
-    return span_table_tag(tag * 2246822519u);
+    tag *= 2246822519u;
+    return span_table_tag(tag);
 }
 
 static uint32_t *find(const struct span_table *table, uint32_t tag, uint32_t number)
