@@ -91,11 +91,25 @@ def ratio_rows(results):
     yield row("gzip out, both at their defaults: CPU per million spans", "gzip default", None)
     yield row("the same: bytes per span", "gzip default", None, "out", " B")
     yield row("OTLP/JSON in, protobuf out: CPU per million spans", "JSON in", 1)
+    yield from processor_rows(results, row)
     one, two = results.median("one worker", "profcol", "cpu"), results.median("traces", "profcol", "cpu")
     yield Row("traces through: CPU per million spans, 2 workers / 1", show(two, " s"), show(one, " s (1 worker)"), divide(two, one), 1.1, False,
               spread=results.spread_of(("traces", "profcol", "cpu"), ("one worker", "profcol", "cpu")))
     yield from latency_rows(results)
     yield row("peak RSS at full speed", "traces", 4, "rss", " MiB")
+
+
+def processor_rows(results, row):
+    """Processors that change data; the Collector has no peer for those of samples."""
+    yield row("filter, one condition on an attribute, 1 of 64 spans dropped: CPU per million spans", "filter", 12)
+    yield row("transform, five statements: CPU per million spans", "transform", 5)
+    yield row("attributes, two actions: CPU per million spans", "attributes", 8)
+    yield row("probabilistic_sampler, 10 %: CPU per million spans", "sampler", 12)
+    through = results.median("profiles", "profcol", "cpu")
+    for run, what in (("filter samples", "filter on samples by the leaf's function"), ("filter stacks", "filter on samples by a regex on all functions")):
+        cpu = results.median(run, "profcol", "cpu")
+        yield Row(f"{what}: CPU per million samples / passing through", show(cpu, " s"), "-", divide(cpu, through), 2, False,
+                  spread=results.spread_of((run, "profcol", "cpu"), ("profiles", "profcol", "cpu")))
 
 
 def per_gb_row(results, run):
