@@ -22,6 +22,7 @@ extern const struct field tail_policy_fields[];
 extern const struct component_type resource_detection_processor_type;
 extern const struct component_type resource_processor_type;
 extern const struct component_type spanjoin_processor_type;
+extern const struct component_type stack_limit_processor_type;
 extern const struct component_type debug_exporter_type;
 extern const struct component_type file_exporter_type;
 extern const struct component_type nop_exporter_type;
@@ -53,6 +54,7 @@ const struct config_type *const component_types[] = {
     &resource_detection_processor_type.config,
     &resource_processor_type.config,
     &spanjoin_processor_type.config,
+    &stack_limit_processor_type.config,
 
     &debug_exporter_type.config,
     &file_exporter_type.config,

@@ -136,17 +136,24 @@ static enum fold_shape shape_of(struct slice values, struct slice timestamps, st
 }
 
 /* Adds the attributes that stay to the key. */
-static void add_attributes(struct folding *folding, struct slice attributes)
+static void add_attributes(struct folding *folding, struct slice attributes, bool all)
 {
     struct wire_cursor packed = wire_cursor(attributes);
     for (uint64_t index; wire_packed_varint(&packed, &index);)
-        if (index != 0 && !takes_attribute(folding, (uint32_t)index))
+        if (index != 0 && (all || !takes_attribute(folding, (uint32_t)index)))
             fold_groups_add_attribute(&folding->groups, (uint32_t)index);
     fold_groups_sort_key(&folding->groups);
 }
 
-/* Returns whether the sample begins a group. */
-static bool fold_one(struct folding *folding, struct slice sample, uint32_t stack)
+static uint32_t stack_by_rule(const struct folding *folding, uint32_t stack)
+{
+    const struct fold_rule *rule = folding->rule;
+    return rule->stack ? rule->stack(rule->context, stack) : stack;
+}
+
+/* Folds or moves a sample. Returns whether it begins a group. */
+static bool combine_one(struct folding *folding, struct slice sample, struct sample_head head,
+                        bool moves)
 {
     struct arena *scratch = &folding->scratch;
     struct slice values = sample_list(sample, SAMPLE_VALUES, scratch);
@@ -154,13 +161,14 @@ static bool fold_one(struct folding *folding, struct slice sample, uint32_t stac
     struct slice others = sample_other_fields(sample, scratch);
     int64_t value;
     enum fold_shape shape = shape_of(values, timestamps, others, &value);
-    fold_groups_begin_key(&folding->groups, stack, shape);
-    add_attributes(folding, sample_list(sample, SAMPLE_ATTRIBUTE_INDICES, scratch));
+    fold_groups_begin_key(&folding->groups, stack_by_rule(folding, head.stack),
+                          moves ? head.link : 0, shape);
+    add_attributes(folding, sample_list(sample, SAMPLE_ATTRIBUTE_INDICES, scratch), moves);
     if (shape == SHAPE_SUM)
         return fold_groups_sum(&folding->groups, value);
     if (shape != SHAPE_APART)
         return fold_groups_append(&folding->groups, values, timestamps);
-    fold_groups_keep_apart(&folding->groups, 0, values, timestamps, others);
+    fold_groups_keep_apart(&folding->groups, values, timestamps, others);
     return true;
 }
 
@@ -203,15 +211,15 @@ static void weigh_one(struct folding *folding, struct slice sample, struct sampl
         wire_cursor(sample_list(sample, SAMPLE_ATTRIBUTE_INDICES, scratch));
     struct slice others = sample_other_fields(sample, scratch);
     int64_t value;
-    fold_groups_begin_key(&folding->groups, head.stack, SHAPE_APART);
+    fold_groups_begin_key(&folding->groups, head.stack, head.link, SHAPE_APART);
     for (uint64_t index; wire_packed_varint(&attributes, &index);)
         fold_groups_add_attribute(&folding->groups, (uint32_t)index);
     if (timestamps.size == 0 && is_single(values, &value)) {
-        fold_groups_keep_value(&folding->groups, head.link, weighed(folding, value), others);
+        fold_groups_keep_value(&folding->groups, weighed(folding, value), others);
         return;
     }
     values = weigh_values(folding, values, timestamps.size / sizeof(uint64_t));
-    fold_groups_keep_apart(&folding->groups, head.link, values, timestamps, others);
+    fold_groups_keep_apart(&folding->groups, values, timestamps, others);
 }
 
 /* ---- a profile ---- */
@@ -219,6 +227,15 @@ static void weigh_one(struct folding *folding, struct slice sample, struct sampl
 static uint32_t newest_group(const struct folding *folding)
 {
     return FATE_GROUP + folding->groups.count - 1;
+}
+
+static uint32_t combine(struct folding *folding, struct slice sample, struct sample_head head,
+                        bool moves)
+{
+    if (!combine_one(folding, sample, head, moves))
+        return FATE_GOES;
+    folding->result.combined++;
+    return newest_group(folding);
 }
 
 static uint32_t decide(struct folding *folding, struct slice sample)
@@ -229,10 +246,10 @@ static uint32_t decide(struct folding *folding, struct slice sample)
     switch (folding->rule->decide(folding->rule->context, &seen)) {
     case FOLD_FOLD:
         result->folded++;
-        if (!fold_one(folding, sample, head.stack))
-            return FATE_GOES;
-        result->combined++;
-        return newest_group(folding);
+        return combine(folding, sample, head, false);
+    case FOLD_MOVE:
+        result->moved++;
+        return combine(folding, sample, head, true);
     case FOLD_WEIGH:
         result->kept++;
         weigh_one(folding, sample, head);

@@ -9,6 +9,9 @@
  * sample. A sample with several values and no timestamps stays apart, because OTLP does not say
  * what they mean, and so does one with fields that profcol does not know.
  *
+ * A rule may also move samples to other stacks, and combine those that are equal then without
+ * taking anything away.
+ *
  * A profile in which nothing changes keeps its bytes; so does a kept sample, among others that
  * change. A profile whose samples are all dropped goes, too. The dictionary keeps what samples no
  * longer refer to: call batch_prune afterwards.
@@ -26,6 +29,7 @@ enum fold_decision {
     FOLD_KEEP, /* as it is */
     FOLD_FOLD,
     FOLD_DROP,
+    FOLD_MOVE, /* keep it, on the stack that the rule names; equal ones are combined */
     /* Keep it, with its values multiplied by the rule's weight. Timestamps without values gain
      * values, because each of them counts 1. What rounding takes from a value is added to the next
      * one of the profile. */
@@ -43,6 +47,8 @@ struct fold_rule {
     enum fold_decision (*decide)(void *context, const struct fold_sample *sample);
     /* Called before the samples of each profile, with its bytes; may be NULL. */
     void (*begin_profile)(void *context, struct slice profile);
+    /* The stack that a folded or moved sample gets. NULL: the one that it has. */
+    uint32_t (*stack)(void *context, uint32_t stack);
     void *context;
     double weight; /* of FOLD_WEIGH */
     /* Keys of attributes that folding takes away in addition to those that it knows. */
@@ -54,6 +60,7 @@ struct fold_rule {
 struct fold_result {
     uint32_t kept;   /* also those that were weighed */
     uint32_t folded; /* became part of `combined` samples */
+    uint32_t moved;  /* too */
     uint32_t dropped;
     uint32_t combined;
 };

@@ -9,9 +9,8 @@
 
 struct fold_group {
     struct slice key; /* 32-bit numbers */
-    uint32_t link;
-    uint32_t latest; /* of the groups with this key, the one whose sum has room */
-    bool is_sum;     /* its value is `sum`, otherwise its values are those of the members */
+    uint32_t latest;  /* of the groups with this key, the one whose sum has room */
+    bool is_sum;      /* its value is `sum`, otherwise its values are those of the members */
     int64_t sum;
     struct fold_member *members, *last_member;
     size_t value_bytes, timestamp_bytes; /* of all members */
@@ -25,7 +24,12 @@ struct fold_member {
     struct fold_member *next;
 };
 
-enum { KEY_STACK, KEY_SHAPE, KEY_ATTRIBUTES }; /* the latter is the index of the first one */
+enum {
+    KEY_STACK,
+    KEY_LINK,
+    KEY_SHAPE,
+    KEY_ATTRIBUTES
+}; /* the latter is the index of the first one */
 
 /* ---- keys ---- */
 
@@ -36,10 +40,12 @@ static void add_to_key(struct fold_groups *groups, uint32_t number)
     groups->key[groups->key_count++] = number;
 }
 
-void fold_groups_begin_key(struct fold_groups *groups, uint32_t stack, enum fold_shape shape)
+void fold_groups_begin_key(struct fold_groups *groups, uint32_t stack, uint32_t link,
+                           enum fold_shape shape)
 {
     groups->key_count = 0;
     add_to_key(groups, stack);
+    add_to_key(groups, link);
     add_to_key(groups, shape);
     assert(groups->key_count == KEY_ATTRIBUTES);
 }
@@ -143,21 +149,18 @@ bool fold_groups_append(struct fold_groups *groups, struct slice values, struct 
     return is_new;
 }
 
-void fold_groups_keep_apart(struct fold_groups *groups, uint32_t link, struct slice values,
+void fold_groups_keep_apart(struct fold_groups *groups, struct slice values,
                             struct slice timestamps, struct slice others)
 {
     uint32_t number = new_group(groups);
     add_member(groups, number, values, timestamps);
-    groups->items[number]->link = link;
     groups->items[number]->others = others;
 }
 
-void fold_groups_keep_value(struct fold_groups *groups, uint32_t link, int64_t value,
-                            struct slice others)
+void fold_groups_keep_value(struct fold_groups *groups, int64_t value, struct slice others)
 {
     uint32_t number = new_group(groups); /* moves the items */
     struct fold_group *group = groups->items[number];
-    group->link = link;
     group->is_sum = true;
     group->sum = value;
     group->others = others;
@@ -190,20 +193,21 @@ static size_t attributes_size(const struct fold_group *group)
     return size;
 }
 
-static uint32_t stack_of(const struct fold_group *group)
+static uint32_t part_of_key(const struct fold_group *group, unsigned part)
 {
-    return ((const uint32_t *)(const void *)group->key.data)[KEY_STACK];
+    return ((const uint32_t *)(const void *)group->key.data)[part];
 }
 
 static void measure_group(struct fold_group *group)
 {
     if (group->is_sum)
         group->value_bytes = wire_size_varint((uint64_t)group->sum);
-    group->size =
-        index_size(SAMPLE_STACK_INDEX, stack_of(group)) +
-        list_size(SAMPLE_ATTRIBUTE_INDICES, attributes_size(group)) +
-        index_size(SAMPLE_LINK_INDEX, group->link) + list_size(SAMPLE_VALUES, group->value_bytes) +
-        list_size(SAMPLE_TIMESTAMPS_UNIX_NANO, group->timestamp_bytes) + group->others.size;
+    group->size = index_size(SAMPLE_STACK_INDEX, part_of_key(group, KEY_STACK)) +
+                  list_size(SAMPLE_ATTRIBUTE_INDICES, attributes_size(group)) +
+                  index_size(SAMPLE_LINK_INDEX, part_of_key(group, KEY_LINK)) +
+                  list_size(SAMPLE_VALUES, group->value_bytes) +
+                  list_size(SAMPLE_TIMESTAMPS_UNIX_NANO, group->timestamp_bytes) +
+                  group->others.size;
 }
 
 size_t fold_groups_measure(struct fold_groups *groups, uint32_t number)
@@ -255,12 +259,12 @@ uint8_t *fold_groups_write(const struct fold_groups *groups, uint32_t number, ui
     const uint32_t *indices = attributes_of(group, &count);
     to = wire_write_header(to, PROFILE_SAMPLES, group->size);
     const uint8_t *end = to + group->size;
-    to = write_index(to, SAMPLE_STACK_INDEX, stack_of(group));
+    to = write_index(to, SAMPLE_STACK_INDEX, part_of_key(group, KEY_STACK));
     if (attributes > 0)
         to = wire_write_header(to, SAMPLE_ATTRIBUTE_INDICES, attributes);
     for (size_t i = 0; i < count; i++)
         to = wire_write_varint(to, indices[i]);
-    to = write_index(to, SAMPLE_LINK_INDEX, group->link);
+    to = write_index(to, SAMPLE_LINK_INDEX, part_of_key(group, KEY_LINK));
     to = write_timestamps(write_values(to, group), group);
     to = copy_slice(to, group->others);
     assert(to == end);

@@ -1,9 +1,9 @@
 /*
  * fold_groups: the samples that a profile has after folding, while it is being read (fold.h).
  *
- * A group has a key: stack, shape and attributes. Samples with the same key are combined: values
- * are added, or values and timestamps are appended. Groups that no other sample joins are made with
- * fold_groups_keep_apart.
+ * A group has a key: stack, link, shape and attributes. Samples with the same key are combined:
+ * values are added, or values and timestamps are appended. Groups that no other sample joins are
+ * made with fold_groups_keep_apart.
  *
  * Owner: all memory is in the arena. All-zero but for the arena is empty.
  *
@@ -27,7 +27,8 @@ struct fold_groups {
 };
 
 /* Begins the key of a sample; its attributes follow. */
-void fold_groups_begin_key(struct fold_groups *groups, uint32_t stack, enum fold_shape shape);
+void fold_groups_begin_key(struct fold_groups *groups, uint32_t stack, uint32_t link,
+                           enum fold_shape shape);
 void fold_groups_add_attribute(struct fold_groups *groups, uint32_t attribute);
 /* Sorts the attributes, because their order says nothing. */
 void fold_groups_sort_key(struct fold_groups *groups);
@@ -37,12 +38,11 @@ void fold_groups_sort_key(struct fold_groups *groups);
 bool fold_groups_sum(struct fold_groups *groups, int64_t value);
 /* values: packed, may be empty. The lists must exist until the groups are written. */
 bool fold_groups_append(struct fold_groups *groups, struct slice values, struct slice timestamps);
-/* The same, but the sample stays apart, with a Link and other fields. */
-void fold_groups_keep_apart(struct fold_groups *groups, uint32_t link, struct slice values,
+/* The same, but the sample stays apart, with other fields. */
+void fold_groups_keep_apart(struct fold_groups *groups, struct slice values,
                             struct slice timestamps, struct slice others);
 /* The same with one value and no timestamps. */
-void fold_groups_keep_value(struct fold_groups *groups, uint32_t link, int64_t value,
-                            struct slice others);
+void fold_groups_keep_value(struct fold_groups *groups, int64_t value, struct slice others);
 
 /* Returns the size of a group as a field of the profile. Nothing may be added afterwards. */
 size_t fold_groups_measure(struct fold_groups *groups, uint32_t number);

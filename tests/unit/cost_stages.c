@@ -20,7 +20,7 @@
 extern const struct component_type spanjoin_processor_type, resource_processor_type,
     resource_detection_processor_type, attributes_processor_type, count_connector_type,
     filter_processor_type, probabilistic_sampler_processor_type, tail_sampling_processor_type,
-    transform_processor_type;
+    transform_processor_type, stack_limit_processor_type;
 
 enum { PEAK_MORE = 2 << 20 };
 /* Memory for nodes: one for each changed resource, of which a request has at most 100,000, and one
@@ -41,7 +41,7 @@ static struct fixture fixture;
 static struct fixture_place *joining[SIGNAL_OPENED_COUNT], *editing[SIGNAL_OPENED_COUNT],
     *editing_items[SIGNAL_OPENED_COUNT], *detecting[SIGNAL_OPENED_COUNT],
     *counting[SIGNAL_OPENED_COUNT], *filtering[SIGNAL_OPENED_COUNT], *sampling[SIGNAL_OPENED_COUNT],
-    *transforming[SIGNAL_OPENED_COUNT], *deciding[SIGNAL_OPENED_COUNT];
+    *transforming[SIGNAL_OPENED_COUNT], *deciding[SIGNAL_OPENED_COUNT], *limiting;
 static struct span_index *sources; /* for the numbers of sources */
 
 /* Two routes, and a destination for the rest. */
@@ -191,6 +191,12 @@ static void stage_fold(enum signal signal, struct buffer *request, uint32_t item
     batch->items = result.combined;
     batch_prune(batch);
     end_batch(batch);
+}
+
+static void stage_stack_limit(enum signal signal, struct buffer *request, uint32_t items)
+{
+    (void)signal;
+    pass(limiting, request, items);
 }
 
 static void stage_transform(enum signal signal, struct buffer *request, uint32_t items)
@@ -365,6 +371,7 @@ const struct cost_stage cost_stages[] = {
     {"tail_sampling", stage_tail_sampling, false, TRACES_BYTES},
     {"prune", stage_prune, true, NODES_BYTES},
     {"fold", stage_fold, true, NODES_BYTES},
+    {"stack_limit", stage_stack_limit, true, NODES_BYTES},
     {"transform", stage_transform, false, WRITES_BYTES},
     {"items", stage_items, false, NODES_BYTES},
     {"attributes", stage_attributes, false, NODES_BYTES},
@@ -443,7 +450,12 @@ void cost_stages_start(void)
         "'merge_maps(attributes, profile.attributes, \"upsert\")', "
         "'delete_matching_keys(attributes, \"a.*b$\")', "
         "'set(profile.attributes[\"n\"], Len(attributes))']}]}}";
+    /* All of them apply: deep stacks are read whole, and each profile is too large. */
+    static const char limits[] =
+        "processors: {stack_limit: {max_depth: 500, max_profile_bytes: 10000, min_share: 0.001}}";
     fixture_init(&fixture, 1);
+    limiting = fixture_place(&fixture, &stack_limit_processor_type, "stack_limit", limits,
+                             "profiles", SIGNAL_PROFILES);
     sources = span_index_new(&(struct span_index_options){.max_spans = 1, .window_ns = 1});
     start_routing(&routings[SIGNAL_TRACES],
                   "IsMatch(span.attributes[\"k\"], \"a.*b$\") or span.attributes[\"k\"] == "

@@ -40,6 +40,7 @@ static const struct {
     {CONFIG_PROCESSORS, "tail_sampling", "{policies: [{name: all, type: always_sample}]}"},
     {CONFIG_PROCESSORS, "resource_detection", "{refresh_interval: 1ms}"},
     {CONFIG_PROCESSORS, "spanjoin", ""},
+    {CONFIG_PROCESSORS, "stack_limit", "{min_share: 0.5}"},
     {CONFIG_EXPORTERS, "debug", ""},
     {CONFIG_EXPORTERS, "file", "{path: /dev/null}"},
     {CONFIG_EXPORTERS, "nop", ""},

@@ -127,6 +127,7 @@ static const struct target targets[] = {
     OTLP(fold_profiles, "fold", SIGNAL_PROFILES),
     OTLP(tail_sampling_traces, "tail_sampling", SIGNAL_TRACES),
     OTLP(tail_sampling_profiles, "tail_sampling", SIGNAL_PROFILES),
+    OTLP(stack_limit, "stack_limit", SIGNAL_PROFILES),
 };
 enum { TARGETS = sizeof targets / sizeof *targets };
 
