@@ -21,12 +21,36 @@ static bool has_other_key(struct slice pair, struct slice key)
     return !slice_equal(slice_of(at + 2, at[1]), key);
 }
 
-bool attributes_find(struct message_iter message, uint32_t number, struct slice key,
-                     struct attribute *attribute_out)
+/* Skips short fields that are no attribute with the key. */
+static void skip_others(struct wire_cursor *cursor, uint32_t number, struct slice key)
 {
-    struct attribute *attribute = attribute_out;
-    *attribute = attribute_first(message, number);
-    while (message_next_bytes(&attribute->it, number, &attribute->field)) {
+    const uint8_t *at = cursor->next;
+    while (cursor->end - at >= 2 && at[0] >= 8 && at[0] < 0x80) {
+        size_t size = 2; /* of the field */
+        if ((at[0] & 7) == WIRE_FIXED64)
+            size = 1 + sizeof(uint64_t);
+        else if (at[1] >= 0x80)
+            break;
+        else if ((at[0] & 7) == WIRE_BYTES)
+            size += at[1];
+        else if ((at[0] & 7) != WIRE_VARINT)
+            break;
+        if (size > (size_t)(cursor->end - at) ||
+            (at[0] == (number << 3 | WIRE_BYTES) && !has_other_key(slice_of(at + 2, at[1]), key)))
+            break;
+        at += size;
+    }
+    cursor->next = at;
+}
+
+bool attribute_next_of_key(struct attribute *attribute, struct slice key)
+{
+    struct message_iter *it = &attribute->it;
+    for (;;) {
+        if (!it->message || !it->message->children)
+            skip_others(&it->cursor, attribute->number, key);
+        if (!message_next_bytes(it, attribute->number, &attribute->field))
+            return false;
         struct slice pair = attribute->field.wire.bytes;
         if (has_other_key(pair, key))
             continue;
@@ -34,7 +58,13 @@ bool attributes_find(struct message_iter message, uint32_t number, struct slice 
         if (slice_equal(attribute->pair.key, key))
             return true;
     }
-    return false;
+}
+
+bool attributes_find(struct message_iter message, uint32_t number, struct slice key,
+                     struct attribute *attribute_out)
+{
+    *attribute_out = attribute_first(message, number);
+    return attribute_next_of_key(attribute_out, key);
 }
 
 void attribute_set_value(struct attribute *attribute, struct slice value)

@@ -41,6 +41,9 @@ bool attribute_next(struct attribute *attribute);
 bool attributes_find(struct message_iter message, uint32_t number, struct slice key,
                      struct attribute *attribute_out);
 
+/* Moves to the next attribute with this key; returns false at the end. */
+bool attribute_next_of_key(struct attribute *attribute, struct slice key);
+
 /* Sets the value. Does nothing if the attribute has this value already. */
 void attribute_set_value(struct attribute *attribute, struct slice value);
 /* Removes the attribute from its message. */

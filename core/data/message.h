@@ -90,13 +90,13 @@ void message_iter_open(struct message_iter *it, struct message_iter *parent,
 bool message_next_in_tree(struct message_iter *it, struct message_field *field);
 static inline bool message_next(struct message_iter *it, struct message_field *field)
 {
-    if (it->message)
+    if (it->message && it->message->children)
         return message_next_in_tree(it, field);
     field->node = NULL;
     if (wire_next(&it->cursor, &field->wire))
         return true;
     assert(!it->cursor.broken);
-    return false;
+    return it->message && message_next_in_tree(it, field); /* appended fields */
 }
 
 /* Reads the next field of this number that has a payload, like wire_next_bytes; false at the end.

@@ -57,8 +57,13 @@ static void mark(struct pruning *pruning, int number, uint64_t index)
 static void mark_list(struct pruning *pruning, int number, struct slice list)
 {
     struct wire_cursor packed = wire_cursor(list);
-    for (uint64_t index; wire_packed_varint(&packed, &index);)
-        mark(pruning, number, index);
+    uint8_t *marks = pruning->tables[number].marks;
+    uint32_t count = pruning->tables[number].count;
+    for (uint64_t index; wire_packed_varint(&packed, &index);) {
+        assert(index < count || index == 0); /* scanned */
+        if (index < count)
+            marks[index] = 1;
+    }
     assert(!packed.broken);
 }
 

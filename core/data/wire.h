@@ -129,9 +129,16 @@ static inline struct slice wire_last_bytes(struct slice message, uint32_t number
 bool wire_packed_varint_any(struct wire_cursor *packed, uint64_t *out);
 static inline bool wire_packed_varint(struct wire_cursor *packed, uint64_t *out)
 {
-    if (packed->next >= packed->end || packed->broken || *packed->next >= 0x80)
+    const uint8_t *at = packed->next;
+    if (at < packed->end && *at < 0x80 && !packed->broken) {
+        *out = *at;
+        packed->next = at + 1;
+        return true;
+    }
+    if (packed->end - at < 2 || at[1] >= 0x80 || packed->broken)
         return wire_packed_varint_any(packed, out);
-    *out = *packed->next++;
+    *out = (uint64_t)(at[0] & 0x7f) | (uint64_t)at[1] << 7;
+    packed->next = at + 2;
     return true;
 }
 bool wire_packed_fixed64_any(struct wire_cursor *packed, uint64_t *out);

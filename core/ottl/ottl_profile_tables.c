@@ -425,15 +425,39 @@ static bool search_location(const struct searching *s, uint32_t location, bool *
 {
     uint8_t unkept,
         *result = result_of(s->search->locations, s->search->location_count, location, &unkept);
-    struct wire_cursor lines =
-        wire_cursor(dictionary_entry(s->tables->dictionary, DICTIONARY_LOCATION_TABLE, location));
     struct wire_field line;
     bool ok;
     if (is_kept(s, result, &ok, found_out))
         return ok;
+    struct wire_cursor lines =
+        wire_cursor(dictionary_entry(s->tables->dictionary, DICTIONARY_LOCATION_TABLE, location));
     while (ok && !*found_out && wire_next_bytes(&lines, LOCATION_LINES, &line))
         ok = search_name(s, name_of_line(s->tables, line.bytes), found_out);
     return keep(s, result, ok, *found_out);
+}
+
+/* Skips the locations whose functions are known not to match. */
+static void skip_known(const struct ottl_stack_search *search, struct wire_cursor *packed)
+{
+    const uint8_t *next;
+    uint64_t location;
+    do
+        next = packed->next;
+    while (wire_packed_varint(packed, &location) && location < search->location_count &&
+           search->locations[location] == NOT_FOUND);
+    packed->next = next;
+}
+
+/* Moves to the next location that may match. */
+static bool next_location(const struct searching *s, struct ottl_frames *frames, uint32_t *out)
+{
+    skip_known(s->search, &frames->packed);
+    while (next_index(&frames->stack, &frames->packed, STACK_LOCATION_INDICES, out)) {
+        if (*out >= s->search->location_count || s->search->locations[*out] != NOT_FOUND)
+            return true;
+        skip_known(s->search, &frames->packed);
+    }
+    return false;
 }
 
 static bool search_stack(const struct searching *s, uint32_t stack, bool *found_out)
@@ -443,8 +467,7 @@ static bool search_stack(const struct searching *s, uint32_t stack, bool *found_
     bool ok;
     if (is_kept(s, result, &ok, found_out))
         return ok;
-    for (uint32_t at; ok && !*found_out &&
-                      next_index(&frames.stack, &frames.packed, STACK_LOCATION_INDICES, &at);)
+    for (uint32_t at; ok && !*found_out && next_location(s, &frames, &at);)
         ok = search_location(s, at, found_out);
     return keep(s, result, ok, *found_out);
 }

@@ -198,10 +198,20 @@ uint32_t ottl_value_count(const struct ottl_value *value)
     return count;
 }
 
-bool ottl_map_get(const struct ottl_value *map, struct slice key, struct ottl_value *out)
+static bool entry_get(const struct ottl_value *map, struct slice key, struct ottl_value *out)
 {
     struct ottl_cursor cursor = ottl_cursor(map);
     struct ottl_entry entry;
+    while (ottl_cursor_next(&cursor, &entry))
+        if (slice_equal(entry.key, key)) {
+            *out = entry.value;
+            return true;
+        }
+    return false;
+}
+
+bool ottl_map_get(const struct ottl_value *map, struct slice key, struct ottl_value *out)
+{
     struct attribute attribute;
     struct slice value;
     assert(map->kind == OTTL_MAP);
@@ -217,12 +227,7 @@ bool ottl_map_get(const struct ottl_value *map, struct slice key, struct ottl_va
         *out = ottl_value_of_any(value);
         return true;
     }
-    while (ottl_cursor_next(&cursor, &entry))
-        if (slice_equal(entry.key, key)) {
-            *out = entry.value;
-            return true;
-        }
-    return false;
+    return entry_get(map, key, out);
 }
 
 /* Reads no names but the one that is wanted. */

@@ -205,6 +205,11 @@ struct slice attribute_pattern_group(const struct attribute_editor *editor, stru
 static void apply_delete(struct edit *edit, const struct attribute_action *action)
 {
     struct attribute attribute = first_attribute(edit);
+    if (!action->compiled) {
+        while (attribute_next_of_key(&attribute, slice_of_string(action->key)))
+            attribute_remove(&attribute);
+        return;
+    }
     while (attribute_next(&attribute))
         if (attribute_action_means(edit->editor, action, attribute.pair.key))
             attribute_remove(&attribute);
