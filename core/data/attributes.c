@@ -9,7 +9,7 @@ bool attribute_next(struct attribute *attribute)
 }
 
 /* Whether a KeyValue is a short key and a short value, as most are, and has another key. */
-static bool has_other_key(struct slice pair, struct slice key)
+static inline bool has_other_key(struct slice pair, struct slice key)
 {
     const uint8_t *at = pair.data;
     if (pair.size < 4 || at[0] != (KEY_VALUE_KEY << 3 | WIRE_BYTES) || at[1] >= 0x80)

@@ -130,12 +130,14 @@ bool wire_packed_varint_any(struct wire_cursor *packed, uint64_t *out);
 static inline bool wire_packed_varint(struct wire_cursor *packed, uint64_t *out)
 {
     const uint8_t *at = packed->next;
-    if (at < packed->end && *at < 0x80 && !packed->broken) {
+    if (at >= packed->end || packed->broken)
+        return false;
+    if (*at < 0x80) {
         *out = *at;
         packed->next = at + 1;
         return true;
     }
-    if (packed->end - at < 2 || at[1] >= 0x80 || packed->broken)
+    if (packed->end - at < 2 || at[1] >= 0x80)
         return wire_packed_varint_any(packed, out);
     *out = (uint64_t)(at[0] & 0x7f) | (uint64_t)at[1] << 7;
     packed->next = at + 2;

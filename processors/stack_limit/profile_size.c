@@ -41,10 +41,11 @@ static uint64_t add_field(struct profile_size *size, const struct reference_rule
 {
     if (rule->tables == 0)
         return 0;
+    if (field->type == WIRE_VARINT)
+        return profile_size_add(size, rule->table, field->value);
+    assert(field->type == WIRE_BYTES); /* scanned */
     if (rule->table == 0)
         return add_references(size, rule->rules, field->bytes);
-    if (field->type != WIRE_BYTES)
-        return profile_size_add(size, rule->table, field->value);
     uint64_t bytes = 0;
     struct wire_cursor packed = wire_cursor(field->bytes);
     for (uint64_t index; wire_packed_varint(&packed, &index);)
