@@ -108,6 +108,15 @@ class Deleted(unittest.TestCase):
                 self.assertIn(b"secret_function_1", data)
                 self.assertEqual([text for text in SECRETS[1:] if text in data], [])
 
+    def test_what_stack_limit_combines(self):
+        """Functions of small stacks go, and what names a span; other attributes stay."""
+        for name, payloads in self.exchange("min_share: 0.4", batched=True, processor="stack_limit").items():
+            with self.subTest(exporter=name):
+                data = b"".join(payloads)
+                self.assertIn(b"[other]", data)
+                self.assertIn(b"secret-value-1", data)
+                self.assertEqual([text for text in (SECRETS[0],) + SECRETS[3:] if text in data], [])
+
     def test_it_would_be_found(self):
         """What nothing deletes leaves through each exporter, except that Pyroscope has no place for an original."""
         for name, payloads in self.exchange("sampling_percentage: 100", batched=True).items():
