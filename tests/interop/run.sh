@@ -80,6 +80,7 @@ tail_sampling)
     [ -n "${OTELCOL:-}" ] || build_collector v0.158.0 tests/interop/compare/collector.yaml
     export OTELCOL
     exec build/venv/bin/python tests/interop/tail_sampling "$@"
+    ;;
 readers)
     shift
     exec build/venv/bin/python tests/interop/readers "$@"
