@@ -1,4 +1,5 @@
 #include "core/base/memory.h"
+#include "core/base/time_zone.h"
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_parser.h"
 #include "core/ottl/ottl_paths.h"
@@ -374,6 +375,24 @@ static struct ottl_node *compile_list_argument(struct compiler *c, const struct 
     return node;
 }
 
+/* A constant item of another type would fail each time. */
+static struct ottl_node *compile_strings(struct compiler *c, const struct ottl_ast *call,
+                                         uint32_t index, bool are_literal)
+{
+    struct ottl_node *list = compile_list_argument(c, call, index);
+    for (uint32_t i = 0; list && i < list->operand_count; i++) {
+        const struct ottl_node *item = list->operands[i];
+        bool is_string = item->code == OTTL_CONSTANT && item->constant.kind == OTTL_STRING;
+        char why[80];
+        if (is_string || (item->code != OTTL_CONSTANT && !are_literal))
+            continue;
+        snprintf(why, sizeof why, "error while parsing list argument at index %u: must be a string",
+                 i);
+        return fail_argument(c, call, index, why);
+    }
+    return list;
+}
+
 static struct ottl_node *compile_literal(struct compiler *c, const struct ottl_ast *call,
                                          uint32_t index, enum ottl_ast_kind kind, const char *why)
 {
@@ -387,6 +406,24 @@ static bool is_pattern(enum ottl_parameter_kind kind)
            kind == OTTL_PARAMETER_GLOB;
 }
 
+/* The zone of an empty name is UTC. */
+static struct ottl_node *compile_zone(struct compiler *c, const struct ottl_ast *call,
+                                      uint32_t index, struct ottl_node *node)
+{
+    struct error why;
+    struct ottl_node *name = compile_literal(c, call, index, OTTL_AST_STRING, "must be a string");
+    if (!name || name->constant.bytes.size == 0 || slice_is(name->constant.bytes, "Local"))
+        return name;
+    node->zone = time_zone_load(name->constant.bytes, &c->program->arena, &why);
+    return node->zone ? name : fail_argument(c, call, index, why.text);
+}
+
+static bool is_list(enum ottl_parameter_kind kind)
+{
+    return kind == OTTL_PARAMETER_LIST || kind == OTTL_PARAMETER_STRINGS ||
+           kind == OTTL_PARAMETER_LITERAL_STRINGS;
+}
+
 static struct ottl_regex *new_regex(struct slice pattern, enum ottl_parameter_kind kind,
                                     struct error *err)
 {
@@ -395,9 +432,9 @@ static struct ottl_regex *new_regex(struct slice pattern, enum ottl_parameter_ki
         return ottl_regex_new(pattern, err);
     if (kind == OTTL_PARAMETER_CAPTURES)
         return ottl_regex_new_capturing(pattern, err);
-    ottl_glob_translate(pattern, &translated);
-    struct ottl_regex *regex =
-        ottl_regex_new(slice_of(text_string(&translated), translated.size), err);
+    struct ottl_regex *regex = NULL;
+    if (ottl_glob_translate(pattern, &translated, err))
+        regex = ottl_regex_new(slice_of(text_string(&translated), translated.size), err);
     text_deinit(&translated);
     return regex;
 }
@@ -468,7 +505,7 @@ static struct ottl_node *compile_function_argument(struct compiler *c, const str
         if (is_pattern(function->parameters[i].kind) ||
             function->parameters[i].is_optional != (i > 0))
             return fail_argument(c, call, index, "the function must take one argument");
-    if (count == 0 || function->parameters[0].kind == OTTL_PARAMETER_LIST)
+    if (count == 0 || is_list(function->parameters[0].kind))
         return fail_argument(c, call, index, "the function must take one text");
     struct ottl_node *node = new_node(c, OTTL_CALL, count);
     node->function = function;
@@ -479,11 +516,17 @@ static struct ottl_node *compile_function_argument(struct compiler *c, const str
 }
 
 static struct ottl_node *compile_argument(struct compiler *c, const struct ottl_ast *call,
-                                          uint32_t index, const struct ottl_parameter *parameter)
+                                          uint32_t index, const struct ottl_parameter *parameter,
+                                          struct ottl_node *of)
 {
     switch (parameter->kind) {
+    case OTTL_PARAMETER_ZONE:
+        return compile_zone(c, call, index, of);
     case OTTL_PARAMETER_LIST:
         return compile_list_argument(c, call, index);
+    case OTTL_PARAMETER_STRINGS:
+    case OTTL_PARAMETER_LITERAL_STRINGS:
+        return compile_strings(c, call, index, parameter->kind == OTTL_PARAMETER_LITERAL_STRINGS);
     case OTTL_PARAMETER_LITERAL_BOOL:
         return compile_literal(c, call, index, OTTL_AST_BOOL, "must be a bool");
     case OTTL_PARAMETER_LITERAL_STRING:
@@ -507,6 +550,10 @@ static struct ottl_node *compile_argument(struct compiler *c, const struct ottl_
         ok = check_constant(c, call, index, node, OTTL_INT, "int64");
     else if (parameter->kind == OTTL_PARAMETER_DURATION)
         ok = check_constant(c, call, index, node, OTTL_DURATION, "duration");
+    else if (parameter->kind == OTTL_PARAMETER_TIME)
+        ok = check_constant(c, call, index, node, OTTL_TIME, "time");
+    else if (parameter->kind == OTTL_PARAMETER_MAP)
+        ok = check_constant(c, call, index, node, OTTL_MAP, "pcommon.Map");
     return ok ? node : NULL;
 }
 
@@ -558,7 +605,7 @@ static bool compile_arguments(struct compiler *c, const struct ottl_ast *call,
         if (is_pattern(parameter->kind)) {
             if (!node->regex && !compile_pattern(c, call, i, parameter->kind, node))
                 return false;
-        } else if (!(node->operands[at] = compile_argument(c, call, i, parameter))) {
+        } else if (!(node->operands[at] = compile_argument(c, call, i, parameter, node))) {
             return false;
         }
     }
@@ -657,7 +704,19 @@ static struct ottl_node *compile_condition(struct compiler *c, const struct ottl
     return fold(c, truth);
 }
 
-/* Constants that decide nothing are left out, as in the Collector. */
+/* Whether there is nothing to compute. */
+static bool is_literal(const struct ottl_ast *ast)
+{
+    if (ast->kind == OTTL_AST_CALL || ast->kind == OTTL_AST_MATH || ast->kind == OTTL_AST_PATH)
+        return false;
+    for (uint32_t i = 0; i < ast->part_count; i++)
+        if (!is_literal(ast->parts[i].value))
+            return false;
+    return true;
+}
+
+/* Literals decide at start, and those that do not are left out. What is computed waits for the
+ * operands before it, which may fail, as in the Collector. */
 static struct ottl_node *compile_joined(struct compiler *c, const struct ottl_ast *ast, bool is_or)
 {
     struct ottl_node *node = new_node(c, is_or ? OTTL_OR : OTTL_AND, ast->part_count);
@@ -667,7 +726,7 @@ static struct ottl_node *compile_joined(struct compiler *c, const struct ottl_as
         struct ottl_node *operand = compile_condition(c, ast->parts[i].value);
         if (!operand)
             return NULL;
-        if (operand->code != OTTL_CONSTANT)
+        if (operand->code != OTTL_CONSTANT || !is_literal(ast->parts[i].value))
             node->operands[count++] = operand;
         else
             is_decided |= operand->constant.truth == is_or;

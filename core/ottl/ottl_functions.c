@@ -5,8 +5,9 @@
 #include <assert.h>
 
 static const struct ottl_function *const converters[] = {
-    ottl_type_functions, ottl_text_functions, ottl_hash_functions,    ottl_parse_functions,
-    ottl_list_functions, ottl_time_functions, ottl_profile_functions, NULL};
+    ottl_type_functions, ottl_text_functions,  ottl_case_functions,    ottl_format_functions,
+    ottl_hash_functions, ottl_parse_functions, ottl_network_functions, ottl_list_functions,
+    ottl_pair_functions, ottl_time_functions,  ottl_profile_functions, NULL};
 static const struct ottl_function *const editors[] = {ottl_value_editors, ottl_key_editors,
                                                       ottl_map_editors, ottl_replace_editors, NULL};
 
@@ -63,16 +64,13 @@ bool ottl_function_is_missing(struct slice name)
         "Base64Encode",
         "CommunityID",
         "ConvertAttributesToElementsXML",
-        "ConvertCase",
         "ConvertTextToElementsXML",
         "Decode",
         "ExtractGrokPatterns",
         "Filter",
         "Find",
-        "Format",
         "GetXML",
         "InsertXML",
-        "IsInCIDR",
         "Log",
         "MapEach",
         "Murmur3Hash",
@@ -83,10 +81,6 @@ bool ottl_function_is_missing(struct slice name)
         "ParseXML",
         "Reduce",
         "RemoveXML",
-        "SliceToMap",
-        "ToCamelCase",
-        "ToKeyValueString",
-        "ToSnakeCase",
         "URL",
         "UUIDv7",
         "UserAgent",

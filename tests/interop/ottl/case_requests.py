@@ -62,11 +62,12 @@ KEYS = ["a", "b", "k", "n", "s", "list", "map", "http.route", "user.id"]
 TEXTS = ["", "x", "text", "GET /cart/12", "a,b;c=d", "Ärger ß", "日本", "5", "-7", "1.5", "true", "{\"a\": [1, 2.5, null, {\"b\": \"c\"}]}", "[1, \"x\"]", "2024-02-29T12:30:45Z",
          "camelCase_and-snake", "10.1.2.3", "https://u:p@h.example:8080/p/a.txt?q=1&r=%20#f", "0102", "a=1 b=2", "  blank  ", "line\nbreak", "1h30m", "$1 %s \\d", "<&>", "x" * 300]
 NUMBERS = [0, 1, -1, 5, 42, 1000, 2**31, 2**53 + 1, 2**63 - 1, -2**63]
-REALS = [0.0, 1.0, 1.5, -2.25, 1e21, 1e-7, 1e308, float("inf"), float("nan"), 123456789.125]
+REALS = [0.0, 1.0, 1.5, -2.25, 1e21, 1e-7, 1e308, "Infinity", "NaN", 123456789.125]
 
 
-def random_value(chance, depth=0):
-    kinds = ["string", "string", "string", "int", "double", "bool", "bytes", "none"] + (["list", "map"] if depth < 2 else [])
+def random_value(chance, depth=0, in_list=False):
+    """Without lists in lists, which the Collector flattens to other keys."""
+    kinds = ["string", "string", "string", "int", "double", "bool", "bytes", "none"] + (["map"] if depth < 2 else []) + (["list"] if depth < 2 and not in_list else [])
     kind = chance.choice(kinds)
     if kind == "string":
         return {"stringValue": chance.choice(TEXTS)}
@@ -81,7 +82,7 @@ def random_value(chance, depth=0):
     if kind == "none":
         return {}
     if kind == "list":
-        return {"arrayValue": {"values": [random_value(chance, depth + 1) for _ in range(chance.randrange(4))]}}
+        return {"arrayValue": {"values": [random_value(chance, depth + 1, True) for _ in range(chance.randrange(4))]}}
     return {"kvlistValue": {"values": random_attributes(chance, depth + 1)}}
 
 

@@ -168,7 +168,7 @@ def theirs(cases, own):
             outcomes.append(Outcome("stopped"))
         else:
             errors = failures.get(case.number, [])
-            outcomes.append(Outcome("ran", len(errors), errors[-1] if errors else "", results[case.number]))
+            outcomes.append(Outcome("ran", len(errors), "; ".join(sorted(set(errors))), results[case.number]))
     return outcomes
 
 

@@ -49,13 +49,23 @@ class Expectations:
 
     def reason_for(self, case, own, other):
         for index, row in enumerate(self.rows):
-            if re.search(row["statement"], str(case), re.DOTALL) and re.fullmatch(row["profcol"], str(own)) and re.fullmatch(row["Collector"], str(other)):
+            if (re.search(row["statement"], str(case), re.DOTALL) and re.fullmatch(row["profcol"], str(own)) and re.fullmatch(row["Collector"], str(other))
+                    and re.search(row.get("says", ""), own.why) and re.search(row.get("Collector says", ""), other.why) and ("apart from" not in row or without_empty(own.result) == without_empty(other.result))):
                 self.needed[index] += 1
                 return row["reason"]
         return None
 
     def unneeded(self):
         return [row["statement"] for index, row in enumerate(self.rows) if not self.needed[index]]
+
+
+def without_empty(node):
+    """Leave out attributes without a value."""
+    if isinstance(node, dict):
+        return {name: without_empty(child) for name, child in node.items()}
+    if isinstance(node, list):
+        return [without_empty(child) for child in node if not (isinstance(child, dict) and set(child) == {"key"})]
+    return node
 
 
 def describe(case, own, other):
