@@ -237,12 +237,9 @@ static const char *go_type(const struct ottl_value *value)
 
 static bool takes(const struct ottl_value *value, char verb)
 {
-    static const char *const verbs[] = {[OTTL_BOOL] = "tv",
-                                        [OTTL_INT] = "vdbocqxXOU",
-                                        [OTTL_FLOAT] = "veEfFgG",
-                                        [OTTL_STRING] = "vsqxX",
-                                        [OTTL_BYTES] = "vdsqxX",
-                                        [OTTL_DURATION] = "vsqxXdbo"};
+    static const char *const verbs[] = {
+        [OTTL_BOOL] = "tv",      [OTTL_INT] = "vdbocqxXOU", [OTTL_FLOAT] = "veEfFgG",
+        [OTTL_STRING] = "vsqxX", [OTTL_BYTES] = "vdsqxX",   [OTTL_DURATION] = "vsqxXdbo"};
     const char *known =
         value->kind <= OTTL_BYTES || value->kind == OTTL_DURATION ? verbs[value->kind] : "vsqxX";
     return known && strchr(known, verb) != NULL;
@@ -252,7 +249,10 @@ static bool takes(const struct ottl_value *value, char verb)
 static void print_duration(int64_t ns, struct text *out)
 {
     uint64_t left = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
-    uint64_t unit = left < 1000 ? 1 : left < 1000000 ? 1000 : left < 1000000000 ? 1000000 : 1000000000;
+    uint64_t unit = left < 1000         ? 1
+                    : left < 1000000    ? 1000
+                    : left < 1000000000 ? 1000000
+                                        : 1000000000;
     char number[40];
     text_append(out, ns < 0 ? "-" : "");
     if (left >= UINT64_C(3600000000000))
@@ -261,17 +261,18 @@ static void print_duration(int64_t ns, struct text *out)
         text_printf(out, "%" PRIu64 "m", left / UINT64_C(60000000000) % 60);
     left %= UINT64_C(60000000000);
     int digits = unit == 1 ? 0 : unit == 1000 ? 3 : unit == 1000000 ? 6 : 9;
-    int size = snprintf(number, sizeof number, "%" PRIu64 ".%0*" PRIu64, left / unit, digits,
-                        left % unit);
-    while (size > 0 && (number[size - 1] == '0' || digits == 0) && strchr(number, '.') < number + size - 1)
+    int size =
+        snprintf(number, sizeof number, "%" PRIu64 ".%0*" PRIu64, left / unit, digits, left % unit);
+    while (size > 0 && (number[size - 1] == '0' || digits == 0) &&
+           strchr(number, '.') < number + size - 1)
         size--;
     size -= number[size - 1] == '.';
     text_append_slice(out, slice_of(number, (size_t)size));
-    text_append(out, ns == 0               ? "s"
-                     : unit == 1           ? "ns"
-                     : unit == 1000        ? "\u00b5s"
-                     : unit == 1000000     ? "ms"
-                                           : "s");
+    text_append(out, ns == 0           ? "s"
+                     : unit == 1       ? "ns"
+                     : unit == 1000    ? "\u00b5s"
+                     : unit == 1000000 ? "ms"
+                                       : "s");
 }
 
 /* "2006-01-02 15:04:05.5 +0100 CET" */
@@ -472,7 +473,8 @@ static bool format_values(struct ottl_evaluation *evaluation, const struct ottl_
                           struct ottl_value *out)
 {
     struct text text = {0};
-    bool ok = append_format(evaluation, node->operands[0]->constant.bytes, node->operands[1], &text);
+    bool ok =
+        append_format(evaluation, node->operands[0]->constant.bytes, node->operands[1], &text);
     if (ok)
         *out = ottl_string(ottl_evaluation_text(evaluation, &text));
     else

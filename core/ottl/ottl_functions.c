@@ -110,6 +110,12 @@ static bool expect(struct ottl_evaluation *evaluation, const struct ottl_value *
                                             "expected %s but got %s", name, ottl_type_name(value));
 }
 
+/* Functions add offsets to where a text begins, which an empty one may not say. */
+static struct slice readable(struct slice text)
+{
+    return text.data ? text : SLICE("");
+}
+
 bool ottl_argument_string(struct ottl_evaluation *evaluation, const struct ottl_node *call,
                           uint32_t index, struct slice *out)
 {
@@ -117,7 +123,7 @@ bool ottl_argument_string(struct ottl_evaluation *evaluation, const struct ottl_
     if (!ottl_argument(evaluation, call, index, &value) ||
         !expect(evaluation, &value, OTTL_STRING, "string"))
         return false;
-    *out = value.bytes;
+    *out = readable(value.bytes);
     return true;
 }
 
@@ -140,9 +146,10 @@ bool ottl_node_text(struct ottl_evaluation *evaluation, const struct ottl_node *
     if (!ottl_node_evaluate(evaluation, node, &value))
         return false;
     *is_nil_out = value.kind == OTTL_NIL;
-    *out = value.bytes;
-    if (value.kind == OTTL_NIL || value.kind == OTTL_STRING)
+    if (value.kind == OTTL_NIL || value.kind == OTTL_STRING) {
+        *out = value.kind == OTTL_NIL ? SLICE("") : readable(value.bytes);
         return true;
+    }
     if (!ottl_print(&value, &text, ottl_evaluation_error(evaluation))) {
         text_deinit(&text);
         return false;

@@ -205,9 +205,9 @@ FUNCTION(slice_to_map)
 /* In quotes if it has a delimiter in it. */
 static void append_part(struct slice part, const struct pairs *by, struct text *out)
 {
-    bool is_quoted =
-        memmem(part.data, part.size, by->delimiter.data, by->delimiter.size) != NULL ||
-        memmem(part.data, part.size, by->separator.data, by->separator.size) != NULL;
+    part = part.data ? part : SLICE("");
+    bool is_quoted = memmem(part.data, part.size, by->delimiter.data, by->delimiter.size) != NULL ||
+                     memmem(part.data, part.size, by->separator.data, by->separator.size) != NULL;
     text_append(out, is_quoted ? "\"" : "");
     for (size_t i = 0; i < part.size; i++) {
         text_append(out, part.data[i] == '"' ? "\\" : "");
@@ -258,7 +258,10 @@ FUNCTION(to_key_value_string)
 }
 
 #define SEPARATORS                                                                                 \
-    {"delimiter", OTTL_PARAMETER_STRING, true}, {"pair_delimiter", OTTL_PARAMETER_STRING, true}
+    {"delimiter", OTTL_PARAMETER_STRING, true},                                                    \
+    {                                                                                              \
+        "pair_delimiter", OTTL_PARAMETER_STRING, true                                              \
+    }
 
 const struct ottl_function ottl_pair_functions[] = {
     {.name = "ParseKeyValue",

@@ -214,7 +214,7 @@ static bool print_json(const struct ottl_value *value, enum style style, struct 
         print_string(value->bytes, style, out);
         return true;
     case OTTL_BYTES:
-        if (value->bytes.size == 0 && style == OF_DATA) {
+        if (value->bytes.size == 0) {
             text_append(out, "null");
             return true;
         }

@@ -141,6 +141,7 @@ bool ottl_replace(struct ottl_evaluation *evaluation, const struct ottl_replacem
     struct ottl_match match;
     size_t copied = 0;
     *found_out = false;
+    text = text.data ? text : SLICE("");
     out->limit = out->size + text.size + (1 << 16) + ottl_evaluation_target(evaluation)->room;
     for (size_t from = 0; from <= text.size;) {
         if (!ottl_regex_match(replacement->regex, ottl_evaluation_matcher(evaluation), text, from,

@@ -86,6 +86,7 @@ bool ottl_time_check(struct slice format, struct error *err)
 
 struct reading {
     struct slice rest;
+    bool after_space;
     struct ottl_time_text *result;
     int year, month, day, hour, minute, second;
     bool is_pm, is_am;
@@ -124,8 +125,7 @@ static bool take_name(struct reading *r, const char *const *names, int count, si
 {
     for (int i = 0; i < count; i++) {
         size_t size = letters > 0 ? letters : strlen(names[i]);
-        if (r->rest.size < size ||
-            strncasecmp((const char *)r->rest.data, names[i], size) != 0)
+        if (r->rest.size < size || strncasecmp((const char *)r->rest.data, names[i], size) != 0)
             continue;
         skip(r, size);
         *out = i;
@@ -279,17 +279,21 @@ static bool take_directive(struct reading *r, struct slice format, size_t at)
     }
 }
 
-/* Spaces of the format stand for any number of them, but none only at the end. */
+/* Spaces of the format, however many, stand for any number of them; for none only at the end. */
 static bool take_literal(struct reading *r, uint8_t c)
 {
-    if (c == ' ' && (next_is(r, ' ') || r->rest.size == 0)) {
-        while (next_is(r, ' '))
-            skip(r, 1);
+    if (c != ' ') {
+        r->after_space = false;
+        if (!next_is(r, c))
+            return false;
+        skip(r, 1);
         return true;
     }
-    if (!next_is(r, c))
-        return c == ' ' && r->rest.data != NULL && r->rest.data[-1] == ' ';
-    skip(r, 1);
+    if (r->rest.size > 0 && !next_is(r, ' ') && !r->after_space)
+        return false;
+    r->after_space = true;
+    while (next_is(r, ' '))
+        skip(r, 1);
     return true;
 }
 
@@ -318,6 +322,7 @@ static bool take_format(struct reading *r, struct slice format)
         } else if (format.data[++i] == '%') {
             ok = take_literal(r, '%');
         } else {
+            r->after_space = false;
             ok = expansion_of((char)format.data[i]) ? take_expansion(r, (char)format.data[i])
                                                     : take_directive(r, format, i);
         }
@@ -432,12 +437,18 @@ static const char *number_of(const struct tm *t, char directive, int *out)
         const char *format;
         int number;
     } numbers[] = {
-        {'Y', "%04d", t->tm_year + 1900}, {'y', "%02d", (t->tm_year + 1900) % 100},
-        {'m', "%02d", t->tm_mon + 1},     {'o', "%2d", t->tm_mon + 1},
-        {'q', "%d", t->tm_mon + 1},       {'d', "%02d", t->tm_mday},
-        {'e', "%2d", t->tm_mday},         {'g', "%d", t->tm_mday},
-        {'H', "%02d", t->tm_hour},        {'I', "%02d", hour},
-        {'l', "%d", hour},                {'M', "%02d", t->tm_min},
+        {'Y', "%04d", t->tm_year + 1900},
+        {'y', "%02d", (t->tm_year + 1900) % 100},
+        {'m', "%02d", t->tm_mon + 1},
+        {'o', "%2d", t->tm_mon + 1},
+        {'q', "%d", t->tm_mon + 1},
+        {'d', "%02d", t->tm_mday},
+        {'e', "%2d", t->tm_mday},
+        {'g', "%d", t->tm_mday},
+        {'H', "%02d", t->tm_hour},
+        {'I', "%02d", hour},
+        {'l', "%d", hour},
+        {'M', "%02d", t->tm_min},
         {'S', "%02d", t->tm_sec},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)

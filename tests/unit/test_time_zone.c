@@ -44,8 +44,7 @@ static void finds_the_time_of_a_clock(void **state)
     (void)state;
     struct error err;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct time_zone *zone =
-            time_zone_load(slice_of_string(cases[i].zone), &arena, &err);
+        const struct time_zone *zone = time_zone_load(slice_of_string(cases[i].zone), &arena, &err);
         assert_non_null(zone);
         int64_t found = time_zone_from_local(zone, cases[i].local);
         if (found != cases[i].expected)
@@ -71,9 +70,9 @@ static void names_periods(void **state)
 
 static void refuses_other_files(void **state)
 {
-    static const char *const names[] = {"",          "/etc/passwd", "../../etc/passwd", "Nowhere",
-                                        "zone.tab",  "Europe",      "Europe/",          "tzdata.zi",
-                                        "iso3166tab"};
+    static const char *const names[] = {"",        "/etc/passwd", "../../etc/passwd",
+                                        "Nowhere", "zone.tab",    "Europe",
+                                        "Europe/", "tzdata.zi",   "iso3166tab"};
     (void)state;
     struct error err;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -84,8 +83,7 @@ static void refuses_other_files(void **state)
 static void makes_fixed_zones(void **state)
 {
     (void)state;
-    const struct time_zone *zone =
-        time_zone_fixed(-3600, arena_alloc(&arena, time_zone_size()));
+    const struct time_zone *zone = time_zone_fixed(-3600, arena_alloc(&arena, time_zone_size()));
     assert_int_equal(time_zone_at(zone, 5).offset, -3600);
     assert_string_equal(time_zone_at(zone, 5).name, "");
     assert_int_equal(time_zone_from_local(zone, 0), 3600);
