@@ -190,19 +190,20 @@ static void begin(void)
     compile(of_profiles, PROFILES_COUNT, programs_of_profiles);
 }
 
-static bool scan(enum signal signal, struct slice request, struct scan_result *result)
+static bool scan(enum signal signal, struct slice request, struct scan_result *result,
+                 struct error *err)
 {
-    struct error err;
     return (signal == SIGNAL_TRACES ? scan_traces : scan_profiles)(request, &scan_limits_default,
-                                                                   result, &err);
+                                                                   result, err);
 }
 
 /* Reads a request like a receiver; returns NULL if it is refused. */
 static struct batch *take_in(enum signal signal, struct slice request)
 {
     struct scan_result result;
+    struct error err;
     struct buffer *buffer;
-    if (!scan(signal, request, &result))
+    if (!scan(signal, request, &result, &err))
         return NULL;
     if (signal == SIGNAL_PROFILES && normalise_needed(&result)) {
         buffer = normalise_profiles(request, &result, &budget, &(bool){false});
@@ -210,7 +211,7 @@ static struct batch *take_in(enum signal signal, struct slice request)
         buffer = buffer_new_charged(request.size, &budget);
         buffer_append(buffer, request.data, request.size, SIZE_MAX / 2);
     }
-    if (!buffer || !scan(signal, buffer_slice(buffer), &result)) {
+    if (!buffer || !scan(signal, buffer_slice(buffer), &result, &err)) {
         buffer_unref(buffer);
         return NULL;
     }
@@ -246,6 +247,7 @@ static void transform(struct batch *batch, const uint8_t *choices)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct scan_result result;
+    struct error err;
     begin();
     if (size < 1 + STATEMENTS_MAX)
         return 0;
@@ -256,8 +258,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     transform(batch, data + 1);
     batch_flatten(batch);
-    if (!scan(signal, batch->parts[0].root.raw, &result))
+    if (!scan(signal, batch->parts[0].root.raw, &result, &err)) {
+        fprintf(stderr, "%s\n", err.text);
         abort();
+    }
     batch_free(batch);
     return 0;
 }
