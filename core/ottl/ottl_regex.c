@@ -14,6 +14,7 @@ struct ottl_regex {
     pcre2_code *code;
     pcre2_code *from_start; /* finds the same, from one place, which its steps count from; NULL: so
                                does the first one. Only for valid UTF-8 */
+    uint32_t repeats;       /* without an end: * + {1,} */
     uint8_t *pattern;       /* of a capturing one: where the names of its groups are */
     struct ottl_groups groups;
 };
@@ -49,6 +50,18 @@ static pcre2_code *compile(struct slice pattern, uint32_t options, struct error 
     return NULL;
 }
 
+/* Also counts those characters where they are no repeats. */
+static uint32_t count_repeats(const struct text *translated)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < translated->size; i++) {
+        char c = translated->data[i];
+        bool is_open = c == ',' && i + 1 < translated->size && translated->data[i + 1] == '}';
+        count += c == '*' || c == '+' || is_open;
+    }
+    return count;
+}
+
 /* The pattern behind as many characters as are needed. */
 static pcre2_code *compile_from_start(const struct text *translated, const pcre2_code *code,
                                       uint32_t options)
@@ -80,6 +93,7 @@ static struct ottl_regex *new_regex(struct slice pattern, struct ottl_groups *gr
     if (code) {
         regex = memory_zalloc(sizeof *regex);
         regex->code = code;
+        regex->repeats = count_repeats(&translated);
         regex->from_start =
             compile_from_start(&translated, code, groups ? 0 : PCRE2_NO_AUTO_CAPTURE);
     }
@@ -154,12 +168,24 @@ void ottl_matcher_begin(struct ottl_matcher *matcher)
     matcher->retries = REGEX_RETRIES;
 }
 
-static int match(const pcre2_code *code, struct ottl_matcher *matcher, struct slice text,
-                 size_t from, uint32_t steps)
+/* The JIT counts no steps while it goes back in `.*`, so a text of n bytes may take n^2 or n^3 of
+ * them; where that is much, PCRE2's interpreter matches, which counts them. */
+static bool needs_counting(const struct ottl_regex *regex, size_t size)
+{
+    enum { UNCOUNTED_MAX = 10000000 };
+    size_t cost = size + 1;
+    for (uint32_t i = 0; i < regex->repeats && cost <= UNCOUNTED_MAX; i++)
+        cost *= size + 1;
+    return cost > UNCOUNTED_MAX;
+}
+
+static int match(const struct ottl_regex *regex, const pcre2_code *code,
+                 struct ottl_matcher *matcher, struct slice text, size_t from, uint32_t steps)
 {
     static const uint8_t nothing[1];
     pcre2_set_match_limit(matcher->limits, steps);
-    return pcre2_match(code, text.data ? text.data : nothing, text.size, from, 0, matcher->match,
+    return pcre2_match(code, text.data ? text.data : nothing, text.size, from,
+                       needs_counting(regex, text.size - from) ? PCRE2_NO_JIT : 0, matcher->match,
                        matcher->limits);
 }
 
@@ -193,14 +219,14 @@ static int match_with_limits(const struct ottl_regex *regex, struct ottl_matcher
     int result;
     if (regex->from_start) {
         uint32_t few = steps_from_each_place(text.size - from);
-        result = match(regex->code, matcher, text, from, few < steps ? few : steps);
+        result = match(regex, regex->code, matcher, text, from, few < steps ? few : steps);
         if (result != PCRE2_ERROR_MATCHLIMIT || !is_utf8(text))
             return result;
     }
-    result = match(code, matcher, text, from, steps);
+    result = match(regex, code, matcher, text, from, steps);
     if (result == PCRE2_ERROR_MATCHLIMIT && steps < REGEX_STEPS_MAX && matcher->retries > 0) {
         matcher->retries--;
-        result = match(code, matcher, text, from, REGEX_STEPS_MAX);
+        result = match(regex, code, matcher, text, from, REGEX_STEPS_MAX);
     }
     return result;
 }

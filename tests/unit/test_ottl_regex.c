@@ -174,15 +174,18 @@ static void steps_are_those_of_the_whole_text(void **state)
         text_append(&text, word);
     struct ottl_regex *regex = ottl_regex_new(SLICE("(\\w+\\s?)*!?$"), &err);
     struct ottl_regex *other = ottl_regex_new(SLICE("(w+o)+r!?$|x$"), &err);
+    struct ottl_regex *square = ottl_regex_new(SLICE("(.*)(.*!)*[0-9](.*)"), &err);
     struct ottl_matcher *matcher = ottl_matcher_new();
     struct slice all = slice_of(text_string(&text), text.size);
     assert_false(ottl_regex_find(regex, matcher, all, &found, &err));
     expect_text(err.text, "the regular expression takes too many steps for a text of 65546 bytes");
+    assert_false(ottl_regex_find(square, matcher, all, &found, &err)); /* of n^2 characters */
     assert_true(ottl_regex_find(other, matcher, all, &found, &err));
     assert_true(found);
     ottl_matcher_free(matcher);
     ottl_regex_free(regex);
     ottl_regex_free(other);
+    ottl_regex_free(square);
     text_deinit(&text);
 }
 
