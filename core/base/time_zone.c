@@ -186,7 +186,7 @@ static bool take_rule(const char **at, struct rule *rule)
         return false;
     rule->kind = **at == 'J' ? RULE_JULIAN : **at == 'M' ? RULE_MONTH : RULE_DAY;
     *at += rule->kind != RULE_DAY;
-    rule->seconds = 2 * 3600;
+    rule->seconds = INT64_C(2) * 3600;
     bool ok = take_number(at, rule->kind == RULE_MONTH ? 12 : 365,
                           rule->kind == RULE_MONTH ? &rule->month : &rule->day);
     if (rule->kind == RULE_MONTH)
@@ -315,7 +315,7 @@ static int64_t rule_at(const struct rule *rule, int64_t year)
             day += lengths[month - 1] + (month == 2 && is_leap(year));
         int size = lengths[rule->month - 1] + (rule->month == 2 && is_leap(year));
         int64_t first = (rule->day - (day + 4) % 7 + 14) % 7; /* 1970 began on a Thursday */
-        int64_t in_month = first + 7 * (rule->week - 1);
+        int64_t in_month = first + INT64_C(7) * (rule->week - 1);
         day += in_month < size ? in_month : in_month - 7;
     }
     return day * SECONDS_PER_DAY + rule->seconds;

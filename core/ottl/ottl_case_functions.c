@@ -122,7 +122,7 @@ static void append_snake(struct slice text, struct text *out)
     text = trim_spaces(text);
     for (size_t i = 0; i < text.size; i++) {
         uint8_t c = text.data[i], next = i + 1 < text.size ? text.data[i + 1] : 0;
-        char lower = (char)(is_capital(c) ? c | 0x20 : c);
+        char lower = (char)(uint8_t)(is_capital(c) ? c | 0x20u : c);
         if (next == 0 || !is_boundary(c, next)) {
             text_append_char(out, is_between_words(c) ? '_' : lower);
             continue;

@@ -157,9 +157,11 @@ static void print_shortest(double real, bool is_upper, char *out, size_t size)
 static void append_float(const struct directive *d, double real, struct text *out)
 {
     char number[SIZE_MAX_VALUE + 400], sign[2] = "";
-    const char format[] = {'%', '.', '*', d->verb == 'v' ? 'g' : d->verb, '\0'};
+    char format[] = {'%', '.', '*', d->verb, '\0'};
     struct directive padded = *d;
     int precision = d->has_precision ? d->precision : 6;
+    if (d->verb == 'v')
+        format[3] = 'g';
     if (isnan(real) || isinf(real)) {
         padded.zero = false;
         snprintf(number, sizeof number, "%s",

@@ -166,11 +166,12 @@ static int by_key(const void *a, const void *b)
 static uint32_t remove_repeated(struct ottl_evaluation *evaluation, struct ottl_entry *entries,
                                 uint32_t count)
 {
-    struct ottl_entry **sorted = ottl_evaluation_alloc(evaluation, (count + 1) * sizeof *sorted);
+    struct ottl_entry **sorted =
+        ottl_evaluation_alloc(evaluation, (count + 1) * sizeof(struct ottl_entry *));
     uint32_t left = 0;
     for (uint32_t i = 0; i < count; i++)
         sorted[i] = &entries[i];
-    qsort(sorted, count, sizeof *sorted, by_key);
+    qsort(sorted, count, sizeof(struct ottl_entry *), by_key);
     for (uint32_t i = 0; i + 1 < count; i++)
         if (slice_equal(sorted[i]->key, sorted[i + 1]->key))
             sorted[i]->value.kind = OTTL_OPAQUE; /* marks it */
@@ -240,14 +241,15 @@ FUNCTION(to_key_value_string)
                          ottl_type_name(&map));
     size_t size = (size_t)ottl_value_count(&map) + 1;
     struct ottl_entry *entries = ottl_evaluation_alloc(evaluation, size * sizeof *entries);
-    struct ottl_entry **sorted = ottl_evaluation_alloc(evaluation, size * sizeof *sorted);
+    struct ottl_entry **sorted =
+        ottl_evaluation_alloc(evaluation, size * sizeof(struct ottl_entry *));
     for (struct ottl_cursor cursor = ottl_cursor(&map); ottl_cursor_next(&cursor, &entry);) {
         entries[count] = entry;
         sorted[count] = &entries[count];
         count++;
     }
     if (node->operands[3] && node->operands[3]->constant.truth)
-        qsort(sorted, count, sizeof *sorted, by_key);
+        qsort(sorted, count, sizeof(struct ottl_entry *), by_key);
     for (uint32_t i = 0; i < count; i++) {
         if (i > 0)
             text_append_slice(&text, by.separator);
