@@ -123,8 +123,10 @@ static void append_snake(struct slice text, struct text *out)
     for (size_t i = 0; i < text.size; i++) {
         uint8_t c = text.data[i], next = i + 1 < text.size ? text.data[i + 1] : 0;
         char lower = (char)(uint8_t)(is_capital(c) ? c | 0x20u : c);
+        if (is_between_words(c))
+            lower = '_';
         if (next == 0 || !is_boundary(c, next)) {
-            text_append_char(out, is_between_words(c) ? '_' : lower);
+            text_append_char(out, lower);
             continue;
         }
         if (is_capital(c) && is_small(next) && i > 0 && is_capital(text.data[i - 1]))
