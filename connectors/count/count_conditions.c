@@ -64,27 +64,21 @@ void count_conditions_deinit(struct count_conditions *conditions)
 
 void count_conditions_begin(struct count_conditions *conditions)
 {
-    conditions->failed = false;
+    ottl_errors_begin(&conditions->errors, NULL);
     if (count_conditions_exist(conditions))
         ottl_item_begin(&conditions->item);
 }
 
-static void fail(struct count_conditions *conditions, const char *condition, const char *error)
-{
-    conditions->failed = true;
-    conditions->failure = verdict_try_later(
-        GRPC_UNAVAILABLE, -1, "failed to eval condition: %.100s, %.100s", condition, error);
-}
-
 bool count_conditions_match(struct count_conditions *conditions, const struct count_metric *metric)
 {
-    for (size_t i = 0; i < metric->conditions.count && !conditions->failed; i++) {
+    for (size_t i = 0; i < metric->conditions.count && !conditions->errors.failed; i++) {
         struct ottl_evaluator *evaluator = conditions->evaluators[metric->first_condition + i];
         enum ottl_result result = ottl_evaluate(evaluator, &conditions->item);
         if (result == OTTL_MATCH)
             return true;
         if (result == OTTL_FAILED)
-            fail(conditions, metric->conditions.items[i], ottl_evaluator_error(evaluator));
+            ottl_errors_report(&conditions->errors, OTTL_PROPAGATE, OTTL_OF_CONDITION,
+                               metric->conditions.items[i], ottl_evaluator_error(evaluator));
     }
     return false;
 }

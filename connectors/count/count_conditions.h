@@ -14,14 +14,14 @@
 #include "connectors/count/count_settings.h"
 #include "core/base/verdict.h"
 #include "core/ottl/ottl.h"
+#include "core/ottl/ottl_errors.h"
 
 /* The conditions of a node. */
 struct count_conditions {
     const struct count_settings *settings;
     struct ottl_evaluator **evaluators; /* in the order of the settings; NULL: no conditions */
     struct ottl_item item;
-    bool failed;            /* a condition failed on the batch, which is refused */
-    struct verdict failure; /* if it failed */
+    struct ottl_errors errors; /* of the batch, which is refused if there is one */
 };
 
 /* Compiles all conditions of valid settings. Returns an array of settings->condition_count, NULL if
@@ -42,7 +42,7 @@ static inline bool count_conditions_exist(const struct count_conditions *conditi
 /* Begins a batch, whose items the caller then sets. */
 void count_conditions_begin(struct count_conditions *conditions);
 /* Whether a metric with conditions counts the item. False if one of them failed, which sets
- * `failed`. */
+ * `errors.failed`. */
 bool count_conditions_match(struct count_conditions *conditions, const struct count_metric *metric);
 
 #endif

@@ -111,12 +111,10 @@ static struct buffer *take_counts(struct count_node *node, struct budget *budget
     return buffer_adopt(counts.data, counts.size, counts.capacity, budget);
 }
 
-/* A sender that waits may try again, as with the Collector; nobody else can mend the data. */
 static void refuse(struct node *node, struct batch *batch)
 {
-    struct verdict verdict = node_of(node)->conditions.failure;
-    if (batch->acknowledged)
-        verdict.code = GRPC_INTERNAL; /* permanent */
+    struct verdict verdict =
+        ottl_errors_verdict(&node_of(node)->conditions.errors, batch->acknowledged);
     node_refuse(node, batch, REFUSED_FAILED, &verdict);
 }
 
@@ -124,7 +122,7 @@ static void forward_counts(struct node *node, struct batch *batch, uint64_t poin
 {
     size_t held_bytes = batch_memory(batch) + sizeof(struct counted_batch), lent_bytes;
     struct share *held = &node->component->held[batch->signal];
-    if (node_of(node)->conditions.failed) {
+    if (node_of(node)->conditions.errors.failed) {
         refuse(node, batch);
         return;
     }

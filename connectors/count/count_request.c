@@ -213,7 +213,7 @@ static void read_scope(struct reading *reading, const struct message_field *scop
     read_scope_attributes(reading, scopes);
     if (count_conditions_exist(reading->conditions))
         ottl_item_set_scope_group(&reading->conditions->item, it);
-    while (!reading->conditions->failed && message_next_bytes(&it, SCOPE_ITEMS, &item))
+    while (!reading->conditions->errors.failed && message_next_bytes(&it, SCOPE_ITEMS, &item))
         read_item(reading, shape, &item, 0);
 }
 
@@ -267,7 +267,7 @@ uint32_t count_request(struct count_conditions *conditions, struct batch *batch,
     for (size_t i = 0; i < batch->part_count; i++) {
         struct message_iter it = message_iter(&batch->parts[i].root, &batch->arena);
         struct message_field group;
-        while (!conditions->failed && message_next_bytes(&it, REQUEST_GROUPS, &group))
+        while (!conditions->errors.failed && message_next_bytes(&it, REQUEST_GROUPS, &group))
             read_group(&reading, &group);
     }
     end_resource(&reading, NULL);

@@ -18,8 +18,8 @@ struct batch;
 struct wire_writer;
 
 /* Appends the encoded request to the writer. Returns the number of its data points; 0: nothing was
- * counted, and nothing written. If a condition failed, conditions->failed is set, and what was
- * written is of no use. */
+ * counted, and nothing written. If a condition failed, conditions->errors.failed is set, and what
+ * was written is of no use. */
 uint32_t count_request(struct count_conditions *conditions, struct batch *batch,
                        struct wire_writer *out);
 

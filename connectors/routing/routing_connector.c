@@ -137,7 +137,7 @@ static bool routing_init(struct component *component, struct error *err)
     arena_init(&routing->arena, NULL);
     size_t count = settings->table.count;
     routes->label = component->label;
-    routes->error_mode = (enum routing_error_mode)settings->error_mode;
+    routes->error_mode = (enum ottl_error_mode)settings->error_mode;
     routes->items = arena_array(&routing->arena, count, sizeof *routes->items);
     routes->destinations = arena_array(&routing->arena, count + 1, sizeof *routes->destinations);
     for (size_t i = 0; i < count; i++)
@@ -283,12 +283,9 @@ static uint32_t take_parts(struct routing_plan *plan, struct batch *batch, struc
     return count;
 }
 
-/* The data of a sender that waits is refused as in the Collector; nobody else can mend it. */
 static void refuse(struct routing_node *routing, struct batch *batch)
 {
-    struct verdict verdict = routing->plan.failure;
-    if (batch->acknowledged)
-        verdict.code = GRPC_INTERNAL; /* permanent */
+    struct verdict verdict = ottl_errors_verdict(&routing->plan.errors, batch->acknowledged);
     node_refuse(&routing->node, batch, REFUSED_FAILED, &verdict);
 }
 
@@ -298,7 +295,7 @@ static void forward_planned(struct node *node, struct batch *batch, uint64_t res
     struct routing_plan *plan = &routing->plan;
     struct routing_component *component = component_of(node->component);
     (void)result;
-    if (plan->failed) {
+    if (plan->errors.failed) {
         refuse(routing, batch);
         return;
     }

@@ -31,7 +31,7 @@ static void forget(struct routing_plan *plan)
     free(plan->group_items);
     plan->group_items = NULL;
     plan->group_count = plan->unit_count = plan->dropped_items = 0;
-    plan->failed = false;
+    ottl_errors_begin(&plan->errors, plan->routes->label);
 }
 
 void routing_plan_deinit(struct routing_plan *plan)
@@ -48,19 +48,6 @@ void routing_plan_deinit(struct routing_plan *plan)
 
 /* ---- conditions ---- */
 
-static void report(struct routing_plan *plan, const struct route *route, const char *error)
-{
-    const struct routes *routes = plan->routes;
-    if (routes->error_mode == ROUTING_PROPAGATE) {
-        plan->failed = true;
-        plan->failure = verdict_try_later(
-            GRPC_UNAVAILABLE, -1, "failed to eval condition: %.100s, %.100s", route->text, error);
-    } else if (routes->error_mode == ROUTING_IGNORE) {
-        log_warn(log_component(routes->label), "failed to eval condition",
-                 LOG_TEXT("condition", route->text), LOG_TEXT("error", error));
-    }
-}
-
 static bool evaluate(struct routing_plan *plan, uint32_t index)
 {
     const struct route *route = &plan->routes->items[index];
@@ -68,7 +55,8 @@ static bool evaluate(struct routing_plan *plan, uint32_t index)
         return request_condition_matches(&route->condition.request, plan->batch->context);
     enum ottl_result result = ottl_evaluate(plan->evaluators[index], &plan->item);
     if (result == OTTL_FAILED)
-        report(plan, route, ottl_evaluator_error(plan->evaluators[index]));
+        ottl_errors_report(&plan->errors, plan->routes->error_mode, OTTL_OF_CONDITION, route->text,
+                           ottl_evaluator_error(plan->evaluators[index]));
     return result == OTTL_MATCH;
 }
 
@@ -104,7 +92,7 @@ static void decide(struct routing_plan *plan, uint32_t items)
 {
     const struct routes *routes = plan->routes;
     bool is_moved = false, is_taken = false;
-    for (uint32_t i = 0; i < routes->count && !is_moved && !plan->failed; i++) {
+    for (uint32_t i = 0; i < routes->count && !is_moved && !plan->errors.failed; i++) {
         if (!matches(plan, i))
             continue;
         add_to(plan, routes->items[i].destination, items);
@@ -122,10 +110,10 @@ static void decide_spans(struct routing_plan *plan, struct slice group)
 {
     struct wire_cursor scopes = wire_cursor(group);
     struct wire_field scope, span;
-    while (!plan->failed && wire_next_bytes(&scopes, GROUP_SCOPES, &scope)) {
+    while (!plan->errors.failed && wire_next_bytes(&scopes, GROUP_SCOPES, &scope)) {
         struct wire_cursor spans = wire_cursor(scope.bytes);
         ottl_item_set_scope_group(&plan->item, message_iter_bytes(scope.bytes));
-        while (!plan->failed && wire_next_bytes(&spans, SCOPE_ITEMS, &span)) {
+        while (!plan->errors.failed && wire_next_bytes(&spans, SCOPE_ITEMS, &span)) {
             ottl_item_set_span(&plan->item, message_iter_bytes(span.bytes));
             decide(plan, 1);
         }
@@ -163,7 +151,7 @@ static void decide_groups(struct routing_plan *plan)
     for (size_t i = 0; i < plan->batch->part_count; i++) {
         struct wire_cursor groups = wire_cursor(buffer_slice(plan->batch->parts[i].buffer));
         struct wire_field group;
-        while (!plan->failed && wire_next_bytes(&groups, REQUEST_GROUPS, &group))
+        while (!plan->errors.failed && wire_next_bytes(&groups, REQUEST_GROUPS, &group))
             decide_group(plan, group.bytes);
     }
 }
@@ -244,7 +232,7 @@ void routing_plan_make(struct routing_plan *plan, struct batch *batch)
     } else {
         decide(plan, batch->items);
     }
-    if (!plan->failed)
+    if (!plan->errors.failed)
         make_parts(plan);
     plan->batch = NULL;
 }

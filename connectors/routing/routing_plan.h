@@ -30,7 +30,7 @@ struct destination {
 /* Those of a component. Read-only after init. */
 struct routes {
     const char *label; /* of the component, for the log */
-    enum routing_error_mode error_mode;
+    enum ottl_error_mode error_mode;
     struct route *items;
     uint32_t count;
     struct destination *destinations;
@@ -55,8 +55,7 @@ struct routing_plan {
     uint32_t group_count;
     uint32_t unit_count;
     uint32_t dropped_items; /* that no destination gets */
-    bool failed;            /* error_mode is propagate, and there was an error */
-    struct verdict failure;
+    struct ottl_errors errors;
     /* While it decides: */
     struct batch *batch;
     struct ottl_item item;

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <stdio.h>
 
-static const char *const error_modes[] = {"ignore", "silent", "propagate", NULL};
 static const char *const actions[] = {"move", "copy", NULL};
 
 static const struct field entry_fields[] = {
@@ -28,7 +27,7 @@ const struct field routing_fields[] = {
     FIELD_ENUM(routing_settings, error_mode,
                "What happens if a condition cannot be evaluated: it does not match, with a warning "
                "(ignore) or without (silent), or the data is refused (propagate).",
-               error_modes, .fallback = "ignore"),
+               ottl_error_modes, .fallback = "ignore"),
     FIELD_STRINGS(routing_settings, default_pipelines,
                   "The pipelines that get what no entry moved; without any, it is dropped."),
     FIELD_LIST(routing_settings, table, routing_entry, entry_fields,

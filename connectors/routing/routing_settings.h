@@ -10,9 +10,9 @@
 
 #include "connectors/routing/request_condition.h"
 #include "core/ottl/ottl.h"
+#include "core/ottl/ottl_errors.h"
 #include "core/pipeline/component.h"
 
-enum routing_error_mode { ROUTING_IGNORE, ROUTING_SILENT, ROUTING_PROPAGATE };
 enum routing_action { ROUTING_MOVE, ROUTING_COPY };
 enum routing_context { ROUTING_BY_REQUEST, ROUTING_BY_RESOURCE, ROUTING_BY_SPAN };
 

@@ -6,7 +6,8 @@
 struct pruned_table {
     uint8_t *marks;       /* a byte for each entry; 1: something refers to it */
     uint32_t count;       /* entries */
-    uint32_t kept;        /* entries up to the last marked one */
+    uint32_t named;       /* entries up to the last one that an index names which does not count */
+    uint32_t kept;        /* entries up to the last marked or named one */
     const uint8_t *start; /* of the first entry's field */
     const uint8_t *end;   /* of the last one's; other tables may lie between */
 };
@@ -52,6 +53,15 @@ static void mark(struct pruning *pruning, int number, uint64_t index)
     assert(index < table->count || index == 0); /* scanned */
     if (index > 0)
         table->marks[index] = 1;
+}
+
+/* An index that another one replaced must still be inside the table. */
+static void mark_named(struct pruning *pruning, int number, uint64_t index)
+{
+    struct pruned_table *table = &pruning->tables[number];
+    assert(index < table->count || index == 0); /* scanned */
+    if (index >= table->named && index < table->count)
+        table->named = (uint32_t)index + 1;
 }
 
 static void mark_list(struct pruning *pruning, int number, struct slice list)
@@ -105,6 +115,8 @@ static void mark_message(struct pruning *pruning, const struct reference_rule *r
         } else if (reference_is_repeated(rule->table)) {
             mark(pruning, rule->table, field.wire.value);
         } else {
+            if (singles.given & 1u << number)
+                mark_named(pruning, rule->table, singles.values[number]);
             singles.given |= 1u << number;
             singles.values[number] = field.wire.value;
         }
@@ -158,7 +170,8 @@ static struct pruned_sizes measure(struct pruning *pruning, struct slice diction
     struct wire_field field;
     for (int number = 1; number < DICTIONARY_TABLE_COUNT; number++) {
         struct pruned_table *table = &pruning->tables[number];
-        for (table->kept = table->count; table->kept > 0 && !table->marks[table->kept - 1];)
+        table->kept = table->count;
+        while (table->kept > table->named && !table->marks[table->kept - 1])
             table->kept--;
     }
     while (wire_next(&cursor, &field)) {

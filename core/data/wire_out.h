@@ -34,7 +34,7 @@ static inline uint8_t *wire_out_room(struct wire_out *out, size_t more)
 {
     if (out->capacity - out->size < more)
         wire_out_grow(out, more);
-    return out->data + out->size;
+    return out->size > 0 ? out->data + out->size : out->data; /* NULL, if `more` is 0 */
 }
 
 /* Appends bytes. */

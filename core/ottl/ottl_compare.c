@@ -202,6 +202,12 @@ static bool compare_same_kind(const struct ottl_value *a, enum ottl_operator ope
     }
 }
 
+/* The Collector does not tell empty bytes from nil. */
+static bool is_nil_or_no_bytes(const struct ottl_value *value)
+{
+    return value->kind == OTTL_NIL || (value->kind == OTTL_BYTES && value->bytes.size == 0);
+}
+
 bool ottl_compare(const struct ottl_value *left, enum ottl_operator operator,
                   const struct ottl_value * right)
 {
@@ -209,5 +215,7 @@ bool ottl_compare(const struct ottl_value *left, enum ottl_operator operator,
         return compare_same_kind(left, operator, right);
     if (is_number(left) && is_number(right))
         return compare_floats(as_float(left), operator, as_float(right));
+    if (is_nil_or_no_bytes(left) && is_nil_or_no_bytes(right))
+        return decide(0, operator);
     return operator== OTTL_NOT_EQUAL;
 }

@@ -9,7 +9,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 
 /* Short texts, such as an id in hex, need no allocation. */
@@ -54,104 +53,6 @@ struct ottl_evaluator {
     struct ottl_stack_search *searches; /* of the program's calls that look into stacks */
     struct slot slots[];
 };
-
-/* ---- items ---- */
-
-/* Those of struct ottl_item, by depth. */
-enum { SERIAL_RESOURCE, SERIAL_SCOPE, SERIAL_ITEM, SERIAL_PART };
-
-void ottl_item_begin(struct ottl_item *item)
-{
-    static _Atomic uint64_t batches;
-    *item = (struct ottl_item){
-        .batch = 1 + atomic_fetch_add_explicit(&batches, 1, memory_order_relaxed)};
-}
-
-/* Returns an iterator into the last field of this number, an empty one if there is none. */
-static struct message_iter enter(struct message_iter message, uint32_t number)
-{
-    struct message_field field;
-    struct message_iter inner = message_iter_bytes((struct slice){0});
-    struct arena *arena = message.arena;
-    while (message_next_bytes(&message, number, &field))
-        inner = message_iter_into(&field, arena);
-    inner.arena = arena;
-    return inner;
-}
-
-void ottl_item_set_group(struct ottl_item *item, struct message_iter group)
-{
-    assert(item->batch > 0);
-    item->serials[SERIAL_RESOURCE]++;
-    item->serials[SERIAL_SCOPE]++;
-    item->group = group;
-    item->resource = enter(group, GROUP_RESOURCE);
-}
-
-void ottl_item_set_scope_group(struct ottl_item *item, struct message_iter scope_group)
-{
-    item->serials[SERIAL_SCOPE]++;
-    item->scope_group = scope_group;
-    item->scope = enter(scope_group, SCOPE_SPANS_SCOPE);
-}
-
-void ottl_item_set_span(struct ottl_item *item, struct message_iter span)
-{
-    item->serials[SERIAL_ITEM]++;
-    item->span = span;
-}
-
-static bool is_same(const struct message_field *a, const struct message_field *b)
-{
-    return a->node == b->node && a->wire.bytes.data == b->wire.bytes.data;
-}
-
-void ottl_item_set_span_event(struct ottl_item *item, struct message_iter span_event)
-{
-    item->serials[SERIAL_PART]++;
-    item->span_event = span_event;
-}
-
-void ottl_item_set_profile(struct ottl_item *item, struct message_iter profile)
-{
-    assert(item->tables);
-    item->serials[SERIAL_ITEM]++;
-    item->profile = item->tables->profile = profile;
-}
-
-void ottl_item_set_sample(struct ottl_item *item, struct message_iter sample)
-{
-    item->serials[SERIAL_PART]++;
-    item->sample = item->tables->sample = sample;
-}
-
-void ottl_item_set_fields(struct ottl_item *item, const struct message_field *fields,
-                          struct arena *arena)
-{
-    bool same_group = item->serials[SERIAL_RESOURCE] > 0 && is_same(&item->fields[0], &fields[0]);
-    if (!same_group)
-        ottl_item_set_group(item, message_iter_into(&fields[0], arena));
-    if (!same_group || !is_same(&item->fields[1], &fields[1]))
-        ottl_item_set_scope_group(item, message_iter_into(&fields[1], arena));
-    ottl_item_set_span(item, message_iter_into(&fields[2], arena));
-    item->fields[0] = fields[0];
-    item->fields[1] = fields[1];
-}
-
-void ottl_item_set_way(struct ottl_item *item, struct ottl_way *way, size_t room)
-{
-    enum { STEPS_PER_BYTE = 16, SPARE_STEPS = 16 << 20 };
-    item->way = way;
-    item->room = room;
-    item->steps = SPARE_STEPS + STEPS_PER_BYTE * room;
-}
-
-void ottl_cache_clear(struct ottl_cache *cache)
-{
-    cache->map = (struct slice){0};
-    if (cache->arena.blocks)
-        arena_deinit(&cache->arena);
-}
 
 /* ---- scratch memory ---- */
 

@@ -5,8 +5,9 @@
 #include <assert.h>
 
 static const struct ottl_function *const converters[] = {
-    ottl_type_functions, ottl_text_functions, ottl_hash_functions,    ottl_parse_functions,
-    ottl_list_functions, ottl_time_functions, ottl_profile_functions, NULL};
+    ottl_type_functions, ottl_text_functions,  ottl_case_functions,    ottl_format_functions,
+    ottl_hash_functions, ottl_parse_functions, ottl_network_functions, ottl_list_functions,
+    ottl_pair_functions, ottl_time_functions,  ottl_profile_functions, NULL};
 static const struct ottl_function *const editors[] = {ottl_value_editors, ottl_key_editors,
                                                       ottl_map_editors, ottl_replace_editors, NULL};
 
@@ -63,16 +64,13 @@ bool ottl_function_is_missing(struct slice name)
         "Base64Encode",
         "CommunityID",
         "ConvertAttributesToElementsXML",
-        "ConvertCase",
         "ConvertTextToElementsXML",
         "Decode",
         "ExtractGrokPatterns",
         "Filter",
         "Find",
-        "Format",
         "GetXML",
         "InsertXML",
-        "IsInCIDR",
         "Log",
         "MapEach",
         "Murmur3Hash",
@@ -83,10 +81,6 @@ bool ottl_function_is_missing(struct slice name)
         "ParseXML",
         "Reduce",
         "RemoveXML",
-        "SliceToMap",
-        "ToCamelCase",
-        "ToKeyValueString",
-        "ToSnakeCase",
         "URL",
         "UUIDv7",
         "UserAgent",
@@ -116,6 +110,12 @@ static bool expect(struct ottl_evaluation *evaluation, const struct ottl_value *
                                             "expected %s but got %s", name, ottl_type_name(value));
 }
 
+/* Functions add offsets to where a text begins, which an empty one may not say. */
+static struct slice readable(struct slice text)
+{
+    return text.data ? text : SLICE("");
+}
+
 bool ottl_argument_string(struct ottl_evaluation *evaluation, const struct ottl_node *call,
                           uint32_t index, struct slice *out)
 {
@@ -123,7 +123,7 @@ bool ottl_argument_string(struct ottl_evaluation *evaluation, const struct ottl_
     if (!ottl_argument(evaluation, call, index, &value) ||
         !expect(evaluation, &value, OTTL_STRING, "string"))
         return false;
-    *out = value.bytes;
+    *out = readable(value.bytes);
     return true;
 }
 
@@ -146,9 +146,10 @@ bool ottl_node_text(struct ottl_evaluation *evaluation, const struct ottl_node *
     if (!ottl_node_evaluate(evaluation, node, &value))
         return false;
     *is_nil_out = value.kind == OTTL_NIL;
-    *out = value.bytes;
-    if (value.kind == OTTL_NIL || value.kind == OTTL_STRING)
+    if (value.kind == OTTL_NIL || value.kind == OTTL_STRING) {
+        *out = value.kind == OTTL_NIL ? SLICE("") : readable(value.bytes);
         return true;
+    }
     if (!ottl_print(&value, &text, ottl_evaluation_error(evaluation))) {
         text_deinit(&text);
         return false;

@@ -16,14 +16,18 @@ enum ottl_parameter_kind {
     OTTL_PARAMETER_STRING,       /* a string; another type is an error */
     OTTL_PARAMETER_INT,          /* an integer, in the same way */
     OTTL_PARAMETER_DURATION,     /* a duration, in the same way */
+    OTTL_PARAMETER_TIME,         /* a time, in the same way */
+    OTTL_PARAMETER_MAP,          /* a map, in the same way */
     OTTL_PARAMETER_STRING_LIKE,  /* a string, or what becomes one */
     OTTL_PARAMETER_PATTERN,      /* a literal string: a regular expression */
     OTTL_PARAMETER_LITERAL_BOOL, /* true or false, written as such */
     OTTL_PARAMETER_LITERAL_STRING,
-    OTTL_PARAMETER_LIST, /* a list that is written as such */
+    OTTL_PARAMETER_LIST,    /* a list that is written as such */
+    OTTL_PARAMETER_STRINGS, /* the same, of strings */
+    OTTL_PARAMETER_LITERAL_STRINGS,
+    OTTL_PARAMETER_ZONE, /* a literal string: the name of a time zone */
     /* Of editors: */
     OTTL_PARAMETER_LITERAL_INT,
-    OTTL_PARAMETER_STRINGS,  /* a list of literal strings, or of what evaluates to them */
     OTTL_PARAMETER_PATH,     /* a path that can be written */
     OTTL_PARAMETER_CAPTURES, /* a pattern whose groups the replacement names */
     OTTL_PARAMETER_GLOB,     /* a pattern of * ? [a-z] {a,b} for whole texts */
@@ -80,6 +84,10 @@ bool ottl_node_text(struct ottl_evaluation *evaluation, const struct ottl_node *
 /* The tables of the files that implement functions, ended by a row without a name. */
 extern const struct ottl_function ottl_type_functions[];
 extern const struct ottl_function ottl_text_functions[];
+extern const struct ottl_function ottl_case_functions[];
+extern const struct ottl_function ottl_format_functions[];
+extern const struct ottl_function ottl_network_functions[];
+extern const struct ottl_function ottl_pair_functions[];
 extern const struct ottl_function ottl_profile_functions[];
 extern const struct ottl_function ottl_hash_functions[];
 extern const struct ottl_function ottl_parse_functions[];

@@ -80,6 +80,9 @@ FUNCTION(hex)
     if (!ottl_argument(evaluation, node, 0, &value))
         return false;
     switch (value.kind) {
+    case OTTL_NIL:
+        *out = ottl_string((struct slice){0});
+        return true;
     case OTTL_STRING:
     case OTTL_BYTES:
         return give_hex(evaluation, value.bytes, out);
@@ -171,7 +174,7 @@ FUNCTION(profile_id)
 
 const struct ottl_function ottl_hash_functions[] = {
     {.name = "FNV", .parameters = OF_TEXT, .call = fnv},
-    {.name = "Hex", .parameters = OF_ANY, .call = hex},
+    {.name = "Hex", .parameters = OF_ANY, .call = hex, .checks_literals = true},
     {.name = "MD5", .parameters = OF_TEXT, .call = md5},
     {.name = "ProfileID", .parameters = OF_ANY, .call = profile_id, .checks_literals = true},
     {.name = "SHA1", .parameters = OF_TEXT, .call = sha1},

@@ -112,7 +112,7 @@ static bool check_limit(const struct ottl_node *node, struct error *err)
     if (limit < 0)
         return error_set(err, "invalid limit for limit function, %" PRId64 " cannot be negative",
                          limit);
-    if (node->operands[2] && limit < node->operands[2]->operand_count)
+    if (limit < node->operands[2]->operand_count)
         return error_set(err,
                          "invalid limit for limit function, %" PRId64 " cannot be less than number "
                          "of priority attributes %u",
@@ -123,11 +123,10 @@ static bool check_limit(const struct ottl_node *node, struct error *err)
 /* Keys with priority stay, and of the others the first ones. */
 EDITOR(limit)
 {
-    static const struct slice none[1];
     const struct ottl_node *list = node->operands[2];
     struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
-    const struct slice *keys = list ? read_keys(evaluation, list) : none;
-    uint32_t key_count = list ? list->operand_count : 0;
+    const struct slice *keys = read_keys(evaluation, list);
+    uint32_t key_count = list->operand_count;
     (void)out;
     if (!keys || !ottl_edit_load(evaluation, node->operands[0], edit))
         return false;
@@ -155,7 +154,7 @@ const struct ottl_function ottl_key_editors[] = {
      .parameters = {MAP, {"pattern", OTTL_PARAMETER_PATTERN, false}},
      .call = delete_matching_keys},
     {.name = "keep_keys",
-     .parameters = {MAP, {"keys", OTTL_PARAMETER_LIST, false}},
+     .parameters = {MAP, {"keys", OTTL_PARAMETER_STRINGS, false}},
      .call = keep_keys},
     {.name = "keep_matching_keys",
      .parameters = {MAP, {"pattern", OTTL_PARAMETER_PATTERN, false}},
@@ -163,7 +162,7 @@ const struct ottl_function ottl_key_editors[] = {
     {.name = "limit",
      .parameters = {MAP,
                     {"limit", OTTL_PARAMETER_LITERAL_INT, false},
-                    {"priority_keys", OTTL_PARAMETER_LIST, true}},
+                    {"priority_keys", OTTL_PARAMETER_LITERAL_STRINGS, false}},
      .call = limit,
      .check = check_limit},
     {.name = NULL},

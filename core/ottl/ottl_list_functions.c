@@ -1,6 +1,7 @@
 #include "core/ottl/ottl_functions.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 #define FUNCTION(name)                                                                             \
@@ -107,41 +108,70 @@ FUNCTION(index_of)
 
 /* ---- sorting ---- */
 
-static bool is_number(const struct ottl_value *value)
-{
-    return value->kind == OTTL_INT || value->kind == OTTL_FLOAT;
-}
+/* What the items of a list are compared as. */
+enum order { AS_INTS, AS_FLOATS, AS_TEXTS, NOT_AT_ALL };
 
-static int ascending(const void *a, const void *b)
-{
-    const struct ottl_entry *left = a, *right = b;
-    if (ottl_compare(&left->value, OTTL_LESS, &right->value))
-        return -1;
-    return ottl_compare(&left->value, OTTL_GREATER, &right->value);
-}
+struct sortable {
+    struct ottl_entry entry;
+    uint32_t place;
+    enum order order;
+    bool is_descending;
+    double real;
+    struct slice text;
+};
 
-static int descending(const void *a, const void *b)
+/* Mixed numbers are floats, and anything else is text; a list of maps, lists or bytes stays as it
+ * is. Returns false if an item has a type that data has not. */
+static bool find_order(const struct ottl_entry *entries, uint32_t count, enum order *out)
 {
-    return ascending(b, a);
-}
-
-/* Items of several types are compared by their texts. */
-static bool make_comparable(struct ottl_evaluation *evaluation, struct ottl_entry *entries,
-                            uint32_t count)
-{
-    bool is_same = true;
-    for (uint32_t i = 1; i < count; i++)
-        is_same &= entries[i].value.kind == entries[0].value.kind ||
-                   (is_number(&entries[i].value) && is_number(&entries[0].value));
-    for (uint32_t i = 0; !is_same && i < count; i++) {
-        struct text text = {0};
-        if (!ottl_print(&entries[i].value, &text, ottl_evaluation_error(evaluation))) {
-            text_deinit(&text);
+    bool has_float = false, has_text = false, is_fixed = false;
+    for (uint32_t i = 0; i < count; i++) {
+        enum ottl_kind kind = entries[i].value.kind;
+        has_float |= kind == OTTL_FLOAT;
+        has_text |= kind == OTTL_STRING || kind == OTTL_BOOL || kind == OTTL_NIL;
+        is_fixed |= kind == OTTL_MAP || kind == OTTL_LIST || kind == OTTL_BYTES;
+        if (kind > OTTL_BYTES && kind != OTTL_MAP && kind != OTTL_LIST)
             return false;
-        }
-        entries[i].value = ottl_string(ottl_evaluation_text(evaluation, &text));
     }
+    *out = is_fixed ? NOT_AT_ALL : has_text ? AS_TEXTS : has_float ? AS_FLOATS : AS_INTS;
     return true;
+}
+
+static int compare_floats(double a, double b)
+{
+    if (isnan(a) || isnan(b)) /* before all others */
+        return isnan(b) - isnan(a);
+    return (a > b) - (a < b);
+}
+
+static int compare_texts(struct slice a, struct slice b)
+{
+    size_t size = a.size < b.size ? a.size : b.size;
+    int result = size > 0 ? memcmp(a.data, b.data, size) : 0;
+    return result != 0 ? result : (a.size > b.size) - (a.size < b.size);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct sortable *left = a, *right = b;
+    int64_t x = left->entry.value.integer, y = right->entry.value.integer;
+    int result = left->order == AS_INTS     ? (x > y) - (x < y)
+                 : left->order == AS_FLOATS ? compare_floats(left->real, right->real)
+                                            : compare_texts(left->text, right->text);
+    if (result != 0)
+        return left->is_descending ? -result : result;
+    return (left->place > right->place) - (left->place < right->place);
+}
+
+static void prepare(struct ottl_evaluation *evaluation, struct sortable *item)
+{
+    const struct ottl_value *value = &item->entry.value;
+    struct text text = {0};
+    item->real = value->kind == OTTL_FLOAT ? value->real : (double)value->integer;
+    if (item->order != AS_TEXTS)
+        return;
+    ottl_print_data(value, &text);
+    item->text = ottl_evaluation_text(evaluation, &text);
 }
 
 static bool check_order(const struct ottl_node *node, struct error *err)
@@ -152,17 +182,34 @@ static bool check_order(const struct ottl_node *node, struct error *err)
                      (int)text_utf8_cut(order, 100), (const char *)order.data);
 }
 
+static void sort_entries(struct ottl_evaluation *evaluation, struct ottl_entry *entries,
+                         uint32_t count, enum order order, bool is_descending)
+{
+    struct sortable *items = ottl_evaluation_alloc(evaluation, (count + 1) * sizeof *items);
+    for (uint32_t i = 0; i < count; i++) {
+        items[i] = (struct sortable){
+            .entry = entries[i], .place = i, .order = order, .is_descending = is_descending};
+        prepare(evaluation, &items[i]);
+    }
+    qsort(items, count, sizeof *items, compare);
+    for (uint32_t i = 0; i < count; i++)
+        entries[i] = items[i].entry;
+}
+
 FUNCTION(sort)
 {
     struct ottl_value list;
+    enum order order;
     uint32_t count;
     if (!read_kind(evaluation, node, OTTL_LIST, &list))
         return false;
     struct ottl_entry *entries = copy_entries(evaluation, &list, &count);
-    if (!make_comparable(evaluation, entries, count))
-        return false;
     bool is_descending = node->operands[1] && slice_is(node->operands[1]->constant.bytes, "desc");
-    qsort(entries, count, sizeof *entries, is_descending ? descending : ascending);
+    if (!find_order(entries, count, &order))
+        return error_set(ottl_evaluation_error(evaluation),
+                         "sort with unsupported type: the list has items that no data has");
+    if (order != NOT_AT_ALL)
+        sort_entries(evaluation, entries, count, order, is_descending);
     return give_list(entries, count, out);
 }
 

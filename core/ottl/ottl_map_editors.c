@@ -139,35 +139,24 @@ EDITOR(truncate_all)
 
 /* ---- stringify_all ---- */
 
-/* Bytes become base64, as in JSON, but without quotes. */
-static bool print(const struct ottl_value *value, struct text *out, struct error *err)
-{
-    if (value->kind != OTTL_BYTES)
-        return ottl_print(value, out, err);
-    ottl_print_base64(value->bytes, out);
-    return true;
-}
-
 EDITOR(stringify_all)
 {
     struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
     struct text text = {0};
-    bool ok = true;
     (void)out;
     if (!ottl_edit_load(evaluation, node->operands[0], edit))
         return false;
-    for (uint32_t i = 0; i < edit->count && ok; i++) {
+    for (uint32_t i = 0; i < edit->count; i++) {
         struct ottl_value value = ottl_value_of_any(edit->entries[i].value);
         if (value.kind == OTTL_STRING)
             continue;
         text_clear(&text);
-        if (value.kind != OTTL_NIL)
-            ok = print(&value, &text, ottl_evaluation_error(evaluation));
+        ottl_print_data(&value, &text);
         ottl_edit_set_value(edit, i,
                             encode_text(evaluation, slice_of(text_string(&text), text.size)));
     }
     text_deinit(&text);
-    return ok && store(evaluation, node);
+    return store(evaluation, node);
 }
 
 /* ---- flatten ---- */
@@ -237,14 +226,24 @@ static bool flatten_map(struct flattening *f, struct slice prefix, struct slice 
     return true;
 }
 
+static bool is_flattened(const struct flattening *f, struct slice payload, int64_t depth)
+{
+    struct any_value any = any_value_read(payload);
+    return depth < f->depth_max && (any.kind == ANY_VALUE_KVLIST || any.kind == ANY_VALUE_ARRAY);
+}
+
 static bool flatten_list(struct flattening *f, struct slice prefix, struct slice list,
                          int64_t depth)
 {
     struct wire_cursor cursor = wire_cursor(list);
     struct wire_field field;
-    for (uint64_t i = 0; wire_next_bytes(&cursor, ARRAY_VALUE_VALUES, &field); i++)
-        if (!flatten_value(f, join_number(f, prefix, i), field.bytes, depth))
+    for (uint64_t i = 0; wire_next_bytes(&cursor, ARRAY_VALUE_VALUES, &field); i++) {
+        /* Where conflicts are resolved, the items of a list are one. */
+        bool is_item = f->resolves_conflicts && !is_flattened(f, field.bytes, depth);
+        if (!(is_item ? add(f, prefix, field.bytes)
+                      : flatten_value(f, join_number(f, prefix, i), field.bytes, depth)))
             return false;
+    }
     return true;
 }
 
@@ -253,7 +252,7 @@ static bool flatten_value(struct flattening *f, struct slice key, struct slice p
                           int64_t depth)
 {
     struct any_value any = any_value_read(payload);
-    if (depth >= f->depth_max || (any.kind != ANY_VALUE_KVLIST && any.kind != ANY_VALUE_ARRAY))
+    if (!is_flattened(f, payload, depth))
         return add(f, key, payload);
     return ottl_take_room(f->evaluation, key.size, 0) &&
            (any.kind == ANY_VALUE_KVLIST ? flatten_map(f, key, any.bytes, depth + 1)
@@ -272,8 +271,9 @@ static bool is_flat(const struct ottl_edit *edit)
 
 static bool check_flatten(const struct ottl_node *node, struct error *err)
 {
-    return !node->operands[2] || node->operands[2]->constant.integer >= 0 ||
-           error_set(err, "invalid depth for flatten function, %" PRId64 " cannot be negative",
+    return !node->operands[2] || node->operands[2]->constant.integer > 0 ||
+           error_set(err,
+                     "invalid depth '%" PRId64 "' for flatten function, must be greater than 0",
                      node->operands[2]->constant.integer);
 }
 
@@ -319,7 +319,7 @@ const struct ottl_function ottl_map_editors[] = {
      .check = check_flatten},
     {.name = "merge_maps",
      .parameters = {MAP,
-                    {"source", OTTL_PARAMETER_ANY, false},
+                    {"source", OTTL_PARAMETER_MAP, false},
                     {"strategy", OTTL_PARAMETER_LITERAL_STRING, false}},
      .call = merge_maps,
      .check = check_merge},

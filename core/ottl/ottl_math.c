@@ -62,9 +62,9 @@ static int64_t subtract_ns(int64_t a, int64_t b)
     return difference;
 }
 
-static struct ottl_value ns(enum ottl_kind kind, int64_t integer)
+static struct ottl_value duration(int64_t ns)
 {
-    return (struct ottl_value){.kind = kind, .integer = integer};
+    return (struct ottl_value){.kind = OTTL_DURATION, .integer = ns};
 }
 
 static bool compute_times(const struct ottl_value *a, enum ottl_operator operator,
@@ -79,11 +79,9 @@ static bool compute_times(const struct ottl_value *a, enum ottl_operator operato
     if (!is_ok)
         return error_set(err, "%s cannot be %s %s", ottl_type_name(b),
                          is_added ? "added to" : "subtracted from", ottl_type_name(a));
-    if (is_added)
-        *out = ns(has_time ? OTTL_TIME : OTTL_DURATION, add_ns(a->integer, b->integer));
-    else
-        *out = ns(a->kind == OTTL_TIME && b->kind == OTTL_DURATION ? OTTL_TIME : OTTL_DURATION,
-                  subtract_ns(a->integer, b->integer));
+    bool is_time = has_time && (is_added || b->kind == OTTL_DURATION);
+    int64_t ns = (is_added ? add_ns : subtract_ns)(a->integer, b->integer);
+    *out = is_time ? ottl_time(ns, a->kind == OTTL_TIME ? a->zone : b->zone) : duration(ns);
     return true;
 }
 

@@ -151,94 +151,67 @@ static int digit_of(uint8_t c)
     return (c | 0x20) >= 'a' && (c | 0x20) <= 'z' ? (c | 0x20) - 'a' + 10 : 99;
 }
 
+/* Finds out the base of a number as Go writes it, "0x1f", and takes the prefix away. */
+static int64_t take_base(struct slice *digits)
+{
+    static const struct {
+        char letter;
+        uint8_t base;
+    } bases[] = {{'b', 2}, {'o', 8}, {'x', 16}};
+    if (digits->size < 2 || digits->data[0] != '0')
+        return 10;
+    for (size_t i = 0; i < sizeof bases / sizeof *bases; i++)
+        if (digits->size > 2 && (digits->data[1] | 0x20) == bases[i].letter) {
+            *digits = slice_of(digits->data + 2, digits->size - 2);
+            return bases[i].base;
+        }
+    *digits = slice_of(digits->data + 1, digits->size - 1);
+    return 8;
+}
+
+/* Whether each underscore of a number in Go's notation is between digits, or after its prefix. */
+static bool has_valid_underscores(struct slice text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] == '_' && (i == 0 || i + 1 == text.size || text.data[i - 1] == '_' ||
+                                    text.data[i - 1] == '+' || text.data[i - 1] == '-'))
+            return false;
+    return true;
+}
+
+static bool read_digits(struct slice digits, int64_t base, bool is_negative, bool underscores,
+                        int64_t *out)
+{
+    *out = 0;
+    for (size_t i = 0; i < digits.size; i++) {
+        int digit = digit_of(digits.data[i]);
+        if (underscores && digits.data[i] == '_')
+            continue;
+        if (digit >= base || __builtin_mul_overflow(*out, base, out) ||
+            (is_negative ? __builtin_sub_overflow(*out, (int64_t)digit, out)
+                         : __builtin_add_overflow(*out, (int64_t)digit, out)))
+            return false;
+    }
+    return digits.size > 0;
+}
+
+/* Base 0: the prefix of the number says it, and it may have underscores. */
 FUNCTION(parse_int)
 {
     struct slice text;
-    int64_t base, value = 0;
+    int64_t base, value;
     if (!ottl_argument_string(evaluation, node, 0, &text) ||
         !ottl_argument_int(evaluation, node, 1, &base))
         return false;
-    bool is_negative = text.size > 0 && text.data[0] == '-';
+    bool is_negative = text.size > 0 && text.data[0] == '-', is_literal = base == 0;
     size_t start = text.size > 0 && (is_negative || text.data[0] == '+');
-    bool ok = base >= 2 && base <= 36 && text.size > start;
-    for (size_t i = start; ok && i < text.size; i++) {
-        int digit = digit_of(text.data[i]);
-        ok = digit < base && !__builtin_mul_overflow(value, base, &value) &&
-             !(is_negative ? __builtin_sub_overflow(value, (int64_t)digit, &value)
-                           : __builtin_add_overflow(value, (int64_t)digit, &value));
-    }
+    struct slice digits = slice_of(text.data + start, text.size - start);
+    if (is_literal)
+        base = take_base(&digits);
+    if (base < 2 || base > 36 || (is_literal && !has_valid_underscores(text)) ||
+        !read_digits(digits, base, is_negative, is_literal, &value))
+        return error_set(ottl_evaluation_error(evaluation), "could not parse an integer");
     *out = ottl_int(value);
-    return ok || error_set(ottl_evaluation_error(evaluation), "could not parse an integer");
-}
-
-/* ---- pairs ---- */
-
-struct pairs {
-    struct slice delimiter, separator;
-};
-
-/* Takes the next piece before a separator, which quotes hide. */
-static struct slice take_piece(struct slice *rest, struct slice separator)
-{
-    uint8_t quote = 0;
-    size_t i = 0;
-    for (; i < rest->size; i++) {
-        uint8_t c = rest->data[i];
-        if (quote ? c == quote : c == '"' || c == '\'')
-            quote = quote ? 0 : c;
-        else if (!quote && rest->size - i >= separator.size &&
-                 memcmp(rest->data + i, separator.data, separator.size) == 0)
-            break;
-    }
-    struct slice piece = slice_of(rest->data, i);
-    size_t used = i < rest->size ? i + separator.size : i;
-    *rest = slice_of(rest->data + used, rest->size - used);
-    return piece;
-}
-
-static struct slice unquote(struct slice text)
-{
-    text = slice_trim(text, SLICE_SPACES);
-    bool is_quoted = text.size >= 2 && (text.data[0] == '"' || text.data[0] == '\'') &&
-                     text.data[text.size - 1] == text.data[0];
-    return is_quoted ? slice_of(text.data + 1, text.size - 2) : text;
-}
-
-static bool read_separators(struct ottl_evaluation *evaluation, const struct ottl_node *node,
-                            struct pairs *out)
-{
-    *out = (struct pairs){SLICE("="), SLICE(" ")};
-    if ((node->operands[1] && !ottl_argument_string(evaluation, node, 1, &out->delimiter)) ||
-        (node->operands[2] && !ottl_argument_string(evaluation, node, 2, &out->separator)))
-        return false;
-    return (out->delimiter.size > 0 && out->separator.size > 0 &&
-            !slice_equal(out->delimiter, out->separator)) ||
-           error_set(ottl_evaluation_error(evaluation),
-                     "the delimiters of pairs must be different, and not empty");
-}
-
-FUNCTION(parse_key_value)
-{
-    struct slice rest;
-    struct pairs by;
-    if (!ottl_argument_string(evaluation, node, 0, &rest) ||
-        !read_separators(evaluation, node, &by))
-        return false;
-    if (rest.size == 0)
-        return error_set(ottl_evaluation_error(evaluation), "cannot parse from empty target");
-    struct ottl_entry *entries =
-        ottl_evaluation_alloc(evaluation, (rest.size / 2 + 2) * sizeof *entries);
-    uint32_t count = 0;
-    while (rest.size > 0) {
-        struct slice value = take_piece(&rest, by.separator);
-        if (slice_trim(value, SLICE_SPACES).size == 0)
-            continue;
-        struct slice key = take_piece(&value, by.delimiter);
-        if (value.data == key.data + key.size)
-            return error_set(ottl_evaluation_error(evaluation), "a pair has no delimiter");
-        entries[count++] = (struct ottl_entry){unquote(key), ottl_string(unquote(value))};
-    }
-    *out = of_entries(OTTL_MAP, entries, count);
     return true;
 }
 
@@ -254,10 +227,5 @@ const struct ottl_function ottl_parse_functions[] = {
     {.name = "ParseJSON",
      .parameters = {{"target", OTTL_PARAMETER_STRING, false}},
      .call = parse_json},
-    {.name = "ParseKeyValue",
-     .parameters = {{"target", OTTL_PARAMETER_STRING, false},
-                    {"delimiter", OTTL_PARAMETER_STRING, true},
-                    {"pair_delimiter", OTTL_PARAMETER_STRING, true}},
-     .call = parse_key_value},
     {.name = NULL},
 };

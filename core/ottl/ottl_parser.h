@@ -14,9 +14,9 @@
 
 #include "core/base/arena.h"
 #include "core/base/error.h"
-#include "core/ottl/ottl_ast.h"
+#include "core/ottl/ottl_parsing.h"
 
-enum { OTTL_DEPTH_MAX = 100, OTTL_SIZE_MAX = 1 << 16 };
+enum { OTTL_SIZE_MAX = 1 << 16 };
 
 /* Parse a condition, or an editor with an optional `where` and a condition. Return false with err
  * set: "condition has invalid syntax: 1:37: unexpected token ...". */
@@ -24,9 +24,5 @@ bool ottl_parse_condition(struct slice text, struct arena *arena, struct ottl_st
                           struct error *err);
 bool ottl_parse_statement(struct slice text, struct arena *arena, struct ottl_statement *out,
                           struct error *err);
-
-/* Sets err to "LINE:COLUMN: " and the text; a column counts characters, from 1. Returns false. */
-bool ottl_error_at(struct error *err, struct slice statement, uint32_t position, const char *format,
-                   ...) __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -77,8 +77,8 @@ READER(read_ns)
 
 READER(read_time)
 {
-    read_ns(evaluation, row, message, out);
-    out->kind = OTTL_TIME;
+    (void)evaluation;
+    *out = ottl_time((int64_t)last_number(*message, row->number, WIRE_FIXED64), NULL);
     return true;
 }
 

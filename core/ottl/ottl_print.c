@@ -6,6 +6,9 @@
 #include <math.h>
 #include <stdio.h>
 
+/* The Collector has two encoders of JSON: that of converters, and that of values of the data. */
+enum style { OF_CONVERTER, OF_DATA };
+
 /* ---- numbers ---- */
 
 /* Writes the shortest digits that read back as the same number, as `d.ddde+xx`. */
@@ -19,7 +22,7 @@ static void shortest(double value, char *buffer, size_t size)
 }
 
 /* As Go's JSON: digits without an exponent from 1e-6 to below 1e21. */
-static bool print_float(double value, struct text *out, struct error *err)
+static bool print_float(double value, enum style style, struct text *out, struct error *err)
 {
     char buffer[40];
     if (!isfinite(value))
@@ -32,7 +35,11 @@ static bool print_float(double value, struct text *out, struct error *err)
     int power = atoi(exponent + 1);
     if (size != 0 && (size < 1e-6 || size >= 1e21)) {
         *exponent = '\0';
-        text_printf(out, power < 0 ? "%se-%02d" : "%se+%02d", buffer, power < 0 ? -power : power);
+        text_printf(out,
+                    power > 0          ? "%se+%02d"
+                    : style == OF_DATA ? "%se-%d"
+                                       : "%se-%02d",
+                    buffer, power < 0 ? -power : power);
         return true;
     }
     int digits = (int)(exponent - buffer) - (buffer[0] == '-') - 1; /* with the dot, if any */
@@ -50,8 +57,8 @@ static bool is_line_separator(struct slice rest)
            (rest.data[2] & 0xfe) == 0xa8;
 }
 
-/* As Go's encoder writes strings. */
-static void print_string(struct slice bytes, struct text *out)
+/* As Go's encoder writes strings. A converter also escapes what HTML gives a meaning. */
+static void print_string(struct slice bytes, enum style style, struct text *out)
 {
     static const char special[] = "\b\f\n\r\t\"\\", letters[] = "bfnrt\"\\";
     text_append_char(out, '"');
@@ -60,7 +67,7 @@ static void print_string(struct slice bytes, struct text *out)
         const char *found = c ? strchr(special, c) : NULL;
         if (found) {
             text_printf(out, "\\%c", letters[found - special]);
-        } else if (c < 0x20 || c == '<' || c == '>' || c == '&') {
+        } else if (c < 0x20 || (style == OF_CONVERTER && (c == '<' || c == '>' || c == '&'))) {
             text_printf(out, "\\u%04x", c);
         } else if (is_line_separator(slice_of(bytes.data + i, bytes.size - i))) {
             text_printf(out, "\\u20%02x", bytes.data[i + 2] - 0x80);
@@ -110,9 +117,11 @@ static void print_id(const struct ottl_value *id, struct text *out)
     text_append_char(out, ']');
 }
 
-static bool print_json(const struct ottl_value *value, struct text *out, struct error *err);
+static bool print_json(const struct ottl_value *value, enum style style, struct text *out,
+                       struct error *err);
 
-static bool print_list(const struct ottl_value *list, struct text *out, struct error *err)
+static bool print_list(const struct ottl_value *list, enum style style, struct text *out,
+                       struct error *err)
 {
     struct ottl_cursor cursor = ottl_cursor(list);
     struct ottl_entry entry;
@@ -120,7 +129,7 @@ static bool print_list(const struct ottl_value *list, struct text *out, struct e
     for (bool first = true; ottl_cursor_next(&cursor, &entry); first = false) {
         if (!first)
             text_append_char(out, ',');
-        if (!print_json(&entry.value, out, err))
+        if (!print_json(&entry.value, style, out, err))
             return false;
     }
     text_append_char(out, ']');
@@ -142,8 +151,8 @@ static int by_key(const void *a, const void *b)
 }
 
 /* Of several entries with one key the last one is printed. */
-static bool print_sorted(const struct placed *sorted, uint32_t count, struct text *out,
-                         struct error *err)
+static bool print_sorted(const struct placed *sorted, uint32_t count, enum style style,
+                         struct text *out, struct error *err)
 {
     bool first = true;
     for (uint32_t i = 0; i < count; i++) {
@@ -152,15 +161,16 @@ static bool print_sorted(const struct placed *sorted, uint32_t count, struct tex
         if (!first)
             text_append_char(out, ',');
         first = false;
-        print_string(sorted[i].entry.key, out);
+        print_string(sorted[i].entry.key, style, out);
         text_append_char(out, ':');
-        if (!print_json(&sorted[i].entry.value, out, err))
+        if (!print_json(&sorted[i].entry.value, style, out, err))
             return false;
     }
     return true;
 }
 
-static bool print_map(const struct ottl_value *map, struct text *out, struct error *err)
+static bool print_map(const struct ottl_value *map, enum style style, struct text *out,
+                      struct error *err)
 {
     uint32_t count = ottl_value_count(map);
     struct placed *sorted = memory_array(count + 1, sizeof *sorted);
@@ -169,14 +179,15 @@ static bool print_map(const struct ottl_value *map, struct text *out, struct err
         sorted[i].place = i;
     qsort(sorted, count, sizeof *sorted, by_key);
     text_append_char(out, '{');
-    bool ok = print_sorted(sorted, count, out, err);
+    bool ok = print_sorted(sorted, count, style, out, err);
     text_append_char(out, '}');
     free(sorted);
     return ok;
 }
 
 /* The depth of the data is limited by the scan, that of written values by the parser. */
-static bool print_json(const struct ottl_value *value, struct text *out, struct error *err)
+static bool print_json(const struct ottl_value *value, enum style style, struct text *out,
+                       struct error *err)
 {
     switch (value->kind) {
     case OTTL_NIL:
@@ -198,19 +209,23 @@ static bool print_json(const struct ottl_value *value, struct text *out, struct 
         text_printf(out, "%" PRId64, value->integer);
         return true;
     case OTTL_FLOAT:
-        return print_float(value->real, out, err);
+        return print_float(value->real, style, out, err);
     case OTTL_STRING:
-        print_string(value->bytes, out);
+        print_string(value->bytes, style, out);
         return true;
     case OTTL_BYTES:
+        if (value->bytes.size == 0) {
+            text_append(out, "null");
+            return true;
+        }
         text_append_char(out, '"');
         ottl_print_base64(value->bytes, out);
         text_append_char(out, '"');
         return true;
     case OTTL_MAP:
-        return print_map(value, out, err);
+        return print_map(value, style, out, err);
     case OTTL_LIST:
-        return print_list(value, out, err);
+        return print_list(value, style, out, err);
     default:
         return error_set(err, "unsupported type: %s", ottl_type_name(value));
     }
@@ -226,5 +241,22 @@ bool ottl_print(const struct ottl_value *value, struct text *out, struct error *
         text_append_hex(out, value->bytes);
         return true;
     }
-    return print_json(value, out, err);
+    return print_json(value, OF_CONVERTER, out, err);
+}
+
+void ottl_print_data(const struct ottl_value *value, struct text *out)
+{
+    struct error why;
+    assert(out->size == 0);
+    if (value->kind == OTTL_STRING) {
+        text_append_slice(out, value->bytes);
+    } else if (value->kind == OTTL_BYTES) {
+        ottl_print_base64(value->bytes, out);
+    } else if (value->kind != OTTL_NIL && !print_json(value, OF_DATA, out, &why)) {
+        text_clear(out);
+        text_append(out, value->kind != OTTL_FLOAT ? ""
+                         : isnan(value->real)      ? "NaN"
+                         : value->real < 0         ? "-Infinity"
+                                                   : "Infinity");
+    }
 }

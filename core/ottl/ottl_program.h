@@ -50,9 +50,10 @@ struct ottl_node {
     struct ottl_value constant;
     const struct ottl_path_row *path;
     const struct ottl_function *function;
-    struct ottl_regex *regex;    /* the pattern of a call */
-    uint32_t search;             /* number of a call that looks into stacks */
-    struct ottl_node **operands; /* arguments: in the order of the parameters, NULL: not given */
+    struct ottl_regex *regex;     /* the pattern of a call */
+    const struct time_zone *zone; /* the time zone of a call */
+    uint32_t search;              /* number of a call that looks into stacks */
+    struct ottl_node **operands;  /* arguments: in the order of the parameters, NULL: not given */
     enum ottl_operator *operators;
     struct slice *names;
     uint32_t operand_count;

@@ -12,7 +12,10 @@ enum { STACK_MIN = 32 << 10, STACK_MAX = 512 << 10, HEAP_LIMIT_KIB = 1024 };
 
 struct ottl_regex {
     pcre2_code *code;
-    uint8_t *pattern; /* of a capturing one: where the names of its groups are */
+    pcre2_code *from_start; /* finds the same, from one place, which its steps count from; NULL: so
+                               does the first one. Only for valid UTF-8 */
+    uint32_t repeats;       /* without an end: * + {1,} */
+    uint8_t *pattern;       /* of a capturing one: where the names of its groups are */
     struct ottl_groups groups;
 };
 
@@ -47,6 +50,37 @@ static pcre2_code *compile(struct slice pattern, uint32_t options, struct error 
     return NULL;
 }
 
+/* Also counts those characters where they are no repeats. */
+static uint32_t count_repeats(const struct text *translated)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < translated->size; i++) {
+        char c = translated->data[i];
+        bool is_open = c == ',' && i + 1 < translated->size && translated->data[i + 1] == '}';
+        count += c == '*' || c == '+' || is_open;
+    }
+    return count;
+}
+
+/* The pattern behind as many characters as are needed. */
+static pcre2_code *compile_from_start(const struct text *translated, const pcre2_code *code,
+                                      uint32_t options)
+{
+    uint32_t all = 0;
+    struct text pattern = {0};
+    struct error ignored; /* it is too large */
+    pcre2_pattern_info(code, PCRE2_INFO_ALLOPTIONS, &all);
+    if (all & PCRE2_ANCHORED)
+        return NULL;
+    text_append(&pattern, "(?s:.*?)\\K(?:");
+    text_append_slice(&pattern, slice_of(translated->data, translated->size));
+    text_append_char(&pattern, ')');
+    pcre2_code *from_start =
+        compile(slice_of(text_string(&pattern), pattern.size), options | PCRE2_ANCHORED, &ignored);
+    text_deinit(&pattern);
+    return from_start;
+}
+
 static struct ottl_regex *new_regex(struct slice pattern, struct ottl_groups *groups,
                                     struct error *err)
 {
@@ -55,11 +89,15 @@ static struct ottl_regex *new_regex(struct slice pattern, struct ottl_groups *gr
     if (ottl_regex_translate(pattern, &translated, groups, err))
         code = compile(slice_of(text_string(&translated), translated.size),
                        groups ? 0 : PCRE2_NO_AUTO_CAPTURE, err);
+    struct ottl_regex *regex = NULL;
+    if (code) {
+        regex = memory_zalloc(sizeof *regex);
+        regex->code = code;
+        regex->repeats = count_repeats(&translated);
+        regex->from_start =
+            compile_from_start(&translated, code, groups ? 0 : PCRE2_NO_AUTO_CAPTURE);
+    }
     text_deinit(&translated);
-    if (!code)
-        return NULL;
-    struct ottl_regex *regex = memory_zalloc(sizeof *regex);
-    regex->code = code;
     return regex;
 }
 
@@ -95,6 +133,7 @@ void ottl_regex_free(struct ottl_regex *regex)
     if (!regex)
         return;
     pcre2_code_free(regex->code);
+    pcre2_code_free(regex->from_start);
     free(regex->pattern);
     free(regex);
 }
@@ -129,13 +168,25 @@ void ottl_matcher_begin(struct ottl_matcher *matcher)
     matcher->retries = REGEX_RETRIES;
 }
 
-static int match(const struct ottl_regex *regex, struct ottl_matcher *matcher, struct slice text,
-                 size_t from, uint32_t steps)
+/* The JIT counts no steps while it goes back in `.*`, so a text of n bytes may take n^2 or n^3 of
+ * them; where that is much, PCRE2's interpreter matches, which counts them. */
+static bool needs_counting(const struct ottl_regex *regex, size_t size)
+{
+    enum { UNCOUNTED_MAX = 10000000 };
+    size_t cost = size + 1;
+    for (uint32_t i = 0; i < regex->repeats && cost <= UNCOUNTED_MAX; i++)
+        cost *= size + 1;
+    return cost > UNCOUNTED_MAX;
+}
+
+static int match(const struct ottl_regex *regex, const pcre2_code *code,
+                 struct ottl_matcher *matcher, struct slice text, size_t from, uint32_t steps)
 {
     static const uint8_t nothing[1];
     pcre2_set_match_limit(matcher->limits, steps);
-    return pcre2_match(regex->code, text.data ? text.data : nothing, text.size, from, 0,
-                       matcher->match, matcher->limits);
+    return pcre2_match(code, text.data ? text.data : nothing, text.size, from,
+                       needs_counting(regex, text.size - from) ? PCRE2_NO_JIT : 0, matcher->match,
+                       matcher->limits);
 }
 
 static uint32_t first_steps(size_t size)
@@ -144,15 +195,38 @@ static uint32_t first_steps(size_t size)
     return steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX;
 }
 
+/* PCRE2 counts the steps from each place of the text anew, so the first attempt has few of them. */
+static uint32_t steps_from_each_place(size_t size)
+{
+    enum { ALL_STEPS = 1 << 20, LEAST = 32 };
+    return size < ALL_STEPS / LEAST ? (uint32_t)(ALL_STEPS / (size + 1)) : (uint32_t)LEAST;
+}
+
+static bool is_utf8(struct slice text)
+{
+    for (size_t i = 0, size; i < text.size; i += size)
+        if ((size = text_utf8_length(text.data + i, text.size - i)) == 0)
+            return false;
+    return true;
+}
+
 /* Returns what PCRE2 returned, with more steps if the first ones did not suffice. */
-static int match_twice(const struct ottl_regex *regex, struct ottl_matcher *matcher,
-                       struct slice text, size_t from)
+static int match_with_limits(const struct ottl_regex *regex, struct ottl_matcher *matcher,
+                             struct slice text, size_t from)
 {
     uint32_t steps = first_steps(text.size - from);
-    int result = match(regex, matcher, text, from, steps);
+    const pcre2_code *code = regex->from_start ? regex->from_start : regex->code;
+    int result;
+    if (regex->from_start) {
+        uint32_t few = steps_from_each_place(text.size - from);
+        result = match(regex, regex->code, matcher, text, from, few < steps ? few : steps);
+        if (result != PCRE2_ERROR_MATCHLIMIT || !is_utf8(text))
+            return result;
+    }
+    result = match(regex, code, matcher, text, from, steps);
     if (result == PCRE2_ERROR_MATCHLIMIT && steps < REGEX_STEPS_MAX && matcher->retries > 0) {
         matcher->retries--;
-        result = match(regex, matcher, text, from, REGEX_STEPS_MAX);
+        result = match(regex, code, matcher, text, from, REGEX_STEPS_MAX);
     }
     return result;
 }
@@ -167,7 +241,7 @@ static bool is_answer(int result, struct slice text, struct error *err)
 bool ottl_regex_find(const struct ottl_regex *regex, struct ottl_matcher *matcher,
                      struct slice text, bool *found_out, struct error *err)
 {
-    int result = match_twice(regex, matcher, text, 0);
+    int result = match_with_limits(regex, matcher, text, 0);
     *found_out = result >= 0;
     return is_answer(result, text, err);
 }
@@ -177,7 +251,7 @@ bool ottl_regex_match(const struct ottl_regex *regex, struct ottl_matcher *match
                       struct error *err)
 {
     assert(from <= text.size);
-    int result = match_twice(regex, matcher, text, from);
+    int result = match_with_limits(regex, matcher, text, from);
     match_out->spans = pcre2_get_ovector_pointer(matcher->match);
     match_out->count = result > 0 ? (uint32_t)result : 0;
     return is_answer(result, text, err);

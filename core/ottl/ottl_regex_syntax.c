@@ -140,7 +140,10 @@ static bool take_escape(struct reader *r, uint32_t *out)
 static bool put_perl_class(struct reader *r, bool in_class)
 {
     uint8_t c = peek(r, 0);
-    if (c == 'd' || c == 'D' || c == 'w' || c == 'W')
+    /* Outside a class, PCRE2 10.42 does not find letters of several bytes by \D and \W. */
+    if (!in_class && (c == 'D' || c == 'W'))
+        text_append(r->out, c == 'D' ? "[^0-9]" : "[^0-9A-Za-z_]");
+    else if (c == 'd' || c == 'D' || c == 'w' || c == 'W')
         text_printf(r->out, "\\%c", c);
     else if (c == 's')
         text_append(r->out, in_class ? "\\t\\n\\f\\r\\x20" : "[\\t\\n\\f\\r\\x20]");

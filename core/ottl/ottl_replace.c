@@ -141,6 +141,7 @@ bool ottl_replace(struct ottl_evaluation *evaluation, const struct ottl_replacem
     struct ottl_match match;
     size_t copied = 0;
     *found_out = false;
+    text = text.data ? text : SLICE("");
     out->limit = out->size + text.size + (1 << 16) + ottl_evaluation_target(evaluation)->room;
     for (size_t from = 0; from <= text.size;) {
         if (!ottl_regex_match(replacement->regex, ottl_evaluation_matcher(evaluation), text, from,
@@ -174,14 +175,12 @@ static void put_literal(uint8_t c, struct text *out)
     text_append_char(out, (char)c);
 }
 
-/* Returns the offset after a class. A bracket that is not closed stands for itself. */
+/* Returns the offset after a class; 0: it is not closed, or empty. */
 static size_t put_class(struct slice glob, size_t at, struct text *out)
 {
     const uint8_t *end = memchr(glob.data + at, ']', glob.size - at);
-    if (!end || end == glob.data + at + 1) {
-        text_append(out, "\\[");
-        return at + 1;
-    }
+    if (!end || end == glob.data + at + 1)
+        return 0;
     size_t stop = (size_t)(end - glob.data);
     text_append_char(out, '[');
     for (size_t i = at + 1; i < stop; i++) {
@@ -196,7 +195,7 @@ static size_t put_class(struct slice glob, size_t at, struct text *out)
     return stop + 1;
 }
 
-void ottl_glob_translate(struct slice glob, struct text *out)
+bool ottl_glob_translate(struct slice glob, struct text *out, struct error *err)
 {
     unsigned depth = 0;
     text_append(out, "\\A(?s:");
@@ -216,8 +215,11 @@ void ottl_glob_translate(struct slice glob, struct text *out)
             text_append_char(out, '|');
         else
             put_literal(c == '\\' && i < glob.size ? glob.data[i++] : c, out);
+        if (i == 0)
+            return error_set(err, "unexpected end of input");
     }
     while (depth-- > 0)
         text_append_char(out, ')');
     text_append(out, ")\\z");
+    return true;
 }

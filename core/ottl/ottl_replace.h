@@ -30,7 +30,8 @@ bool ottl_replace(struct ottl_evaluation *evaluation, const struct ottl_replacem
 bool ottl_replace_call(struct ottl_evaluation *evaluation,
                        const struct ottl_replacement *replacement, struct slice text,
                        struct text *out);
-/* Writes a pattern of * ? [a-z] [!a] {a,b} for whole texts as a regular expression. */
-void ottl_glob_translate(struct slice glob, struct text *out);
+/* Writes a pattern of * ? [a-z] [!a] {a,b} for whole texts as a regular expression.
+ * Returns false with err set if a class is not closed. */
+bool ottl_glob_translate(struct slice glob, struct text *out, struct error *err);
 
 #endif

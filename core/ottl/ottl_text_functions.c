@@ -1,11 +1,7 @@
 #include "core/ottl/ottl_functions.h"
-#include "core/ottl/ottl_literals.h"
 
 #include <assert.h>
 #include <inttypes.h>
-#include <locale.h>
-#include <pthread.h>
-#include <wctype.h>
 
 #define FUNCTION(name)                                                                             \
     static bool name(struct ottl_evaluation *evaluation, const struct ottl_node *node,             \
@@ -205,63 +201,6 @@ FUNCTION(concat)
     return true;
 }
 
-static locale_t unicode;
-static pthread_once_t unicode_once = PTHREAD_ONCE_INIT;
-
-static void open_unicode(void)
-{
-    unicode = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-}
-
-static uint32_t change_case(uint32_t c, bool to_upper)
-{
-    if (c < 0x80) {
-        bool changes = to_upper ? c >= 'a' && c <= 'z' : c >= 'A' && c <= 'Z';
-        return changes ? c ^ 0x20 : c;
-    }
-    if (!unicode)
-        return c;
-    return (uint32_t)(to_upper ? towupper_l((wint_t)c, unicode) : towlower_l((wint_t)c, unicode));
-}
-
-static uint32_t decode(const uint8_t *p, size_t size)
-{
-    uint32_t c = size == 1 ? p[0] : p[0] & (0x7fu >> size);
-    for (size_t i = 1; i < size; i++)
-        c = c << 6 | (p[i] & 0x3f);
-    return c;
-}
-
-/* A byte that is no UTF-8 becomes U+FFFD, as in Go. */
-static bool convert_case(struct ottl_evaluation *evaluation, const struct ottl_node *node,
-                         bool to_upper, struct ottl_value *out)
-{
-    struct slice text;
-    struct text converted = {0};
-    if (!ottl_argument_string(evaluation, node, 0, &text))
-        return false;
-    pthread_once(&unicode_once, open_unicode);
-    for (size_t i = 0; i < text.size;) {
-        uint8_t bytes[4];
-        size_t size = text_utf8_length(text.data + i, text.size - i);
-        uint32_t c = size > 0 ? change_case(decode(text.data + i, size), to_upper) : 0xfffd;
-        text_append_slice(&converted, slice_of(bytes, ottl_write_utf8(c, bytes)));
-        i += size > 0 ? size : 1;
-    }
-    *out = ottl_string(ottl_evaluation_text(evaluation, &converted));
-    return true;
-}
-
-FUNCTION(to_lower_case)
-{
-    return convert_case(evaluation, node, false, out);
-}
-
-FUNCTION(to_upper_case)
-{
-    return convert_case(evaluation, node, true, out);
-}
-
 #define STRING(name)                                                                               \
     {                                                                                              \
         name, OTTL_PARAMETER_STRING, false                                                         \
@@ -284,8 +223,6 @@ const struct ottl_function ottl_text_functions[] = {
                     {"length", OTTL_PARAMETER_INT, false},
                     {"utf8_safe", OTTL_PARAMETER_LITERAL_BOOL, true}},
      .call = substring},
-    {.name = "ToLowerCase", .parameters = {STRING("target")}, .call = to_lower_case},
-    {.name = "ToUpperCase", .parameters = {STRING("target")}, .call = to_upper_case},
     {.name = "Trim",
      .parameters = {STRING("target"), {"replacement", OTTL_PARAMETER_LITERAL_STRING, true}},
      .call = trim},

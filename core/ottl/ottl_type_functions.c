@@ -1,4 +1,5 @@
 #include "config/value.h"
+#include "core/base/go_number.h"
 #include "core/ottl/ottl_functions.h"
 
 #include <assert.h>
@@ -118,20 +119,6 @@ static bool parse_int(struct slice text, int64_t *out)
     return errno == 0 && *end == '\0';
 }
 
-/* Decimal and hexadecimal floats, Inf and NaN, as Go reads them; too large is an error. */
-static bool parse_float(struct slice text, double *out)
-{
-    char copy[400], *end;
-    if (text.size == 0 || text.size >= sizeof copy || text.data[0] <= ' ' ||
-        memchr(text.data, '(', text.size))
-        return false;
-    copy_number(text, copy, sizeof copy);
-    errno = 0;
-    *out = strtod(copy, &end);
-    bool is_hex = strpbrk(copy, "xX") && !strpbrk(copy, "pP"); /* Go wants an exponent */
-    return *end == '\0' && end == copy + text.size && !is_hex && !(errno == ERANGE && isinf(*out));
-}
-
 /* Go's conversion of a float that has no int64 is not defined; on x86-64 it is the least one. */
 static int64_t truncate_float(double real)
 {
@@ -183,7 +170,7 @@ FUNCTION(to_double)
         *out = ottl_float(value.truth);
         return true;
     case OTTL_STRING:
-        if (!parse_float(value.bytes, &real))
+        if (!go_parse_float(value.bytes, &real))
             return error_set(ottl_evaluation_error(evaluation), "could not convert to a float");
         *out = ottl_float(real);
         return true;
@@ -348,6 +335,12 @@ FUNCTION(coalesce)
     return true;
 }
 
+static bool has_values(const struct ottl_node *node, struct error *err)
+{
+    return node->operands[0]->operand_count > 0 ||
+           error_set(err, "Coalesce requires at least one argument");
+}
+
 FUNCTION(is_root_span)
 {
     (void)node;
@@ -376,7 +369,10 @@ FUNCTION(is_root_span)
 
 const struct ottl_function ottl_type_functions[] = {
     {.name = "Bool", .parameters = TARGET(ANY), .call = to_bool, .checks_literals = true},
-    {.name = "Coalesce", .parameters = {{"values", OTTL_PARAMETER_LIST, false}}, .call = coalesce},
+    {.name = "Coalesce",
+     .parameters = {{"values", OTTL_PARAMETER_LIST, false}},
+     .call = coalesce,
+     .check = has_values},
     {.name = "Double", .parameters = TARGET(ANY), .call = to_double, .checks_literals = true},
     {.name = "Duration",
      .parameters = {{"duration", OTTL_PARAMETER_STRING, false}},

@@ -141,8 +141,8 @@ static bool profile_next(struct ottl_cursor *cursor, struct ottl_entry *out)
     if (is_of_numbers(&cursor->of)) {
         if (!ottl_numbers_next(&cursor->numbers, &number))
             return false;
-        out->value = ottl_int((int64_t)number);
-        out->value.kind = cursor->of.form == OTTL_FORM_TIMES ? OTTL_TIME : OTTL_INT;
+        out->value = cursor->of.form == OTTL_FORM_TIMES ? ottl_time((int64_t)number, NULL)
+                                                        : ottl_int((int64_t)number);
         return true;
     }
     if (cursor->of.form == OTTL_FORM_INDICES) {

@@ -49,6 +49,7 @@ enum ottl_form {
 };
 
 struct ottl_entry;
+struct time_zone;
 
 /* Without a separator, each character is a string. */
 struct ottl_split {
@@ -64,6 +65,10 @@ struct ottl_value {
         int64_t integer;
         double real;
         struct slice bytes;
+        struct {
+            int64_t ns;                   /* the integer of a TIME */
+            const struct time_zone *zone; /* where it was read, for its parts; NULL: UTC */
+        };
         struct {
             const struct message_iter *message; /* at its start */
             uint32_t number;                    /* of the repeated field */
@@ -98,6 +103,11 @@ static inline struct ottl_value ottl_int(int64_t integer)
 static inline struct ottl_value ottl_float(double real)
 {
     return (struct ottl_value){.kind = OTTL_FLOAT, .real = real};
+}
+
+static inline struct ottl_value ottl_time(int64_t ns, const struct time_zone *zone)
+{
+    return (struct ottl_value){.kind = OTTL_TIME, .ns = ns, .zone = zone};
 }
 
 static inline struct ottl_value ottl_string(struct slice text)
@@ -151,6 +161,9 @@ bool ottl_negate(const struct ottl_value *value, struct ottl_value *out, struct 
 /* Appends the value as the Collector converts it to a string: numbers as in JSON, bytes in hex,
  * maps with their keys sorted. Returns false with err set for a value that has no text. */
 bool ottl_print(const struct ottl_value *value, struct text *out, struct error *err);
+/* Writes a value of the data to an empty text as the Collector's editors do: bytes in base64,
+ * nothing for nil and for a map or list with a number that JSON has not. */
+void ottl_print_data(const struct ottl_value *value, struct text *out);
 /* Appends bytes in base64. */
 void ottl_print_base64(struct slice bytes, struct text *out);
 

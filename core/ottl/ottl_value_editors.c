@@ -95,7 +95,8 @@ EDITOR(delete_index)
     end = start < INT64_MAX ? start + 1 : start;
     if (node->operands[2] && !ottl_argument_int(evaluation, node, 2, &end))
         return false;
-    if (start < 0 || start >= size || end <= start || end > size)
+    bool is_all = start == 0 && end == size; /* of an empty list, too */
+    if (!is_all && (start < 0 || start >= size || end < start || end > size))
         return error_set(ottl_evaluation_error(evaluation),
                          "deletion index out of bounds: %" PRId64 " to %" PRId64
                          " of a list of %" PRId64,

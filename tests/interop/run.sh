@@ -7,7 +7,8 @@
 #                       profcol, and -> a Collector: no warning in their logs, and the same arrives. Builds the Collector of compare
 #   run.sh compare      profcol beside the Collector: several hundred configurations and requests, the same verdict and answer but for
 #                       tests/interop/compare/expected.yaml. Builds a Collector of core and contrib; --help lists options
-#   run.sh ottl         conditions of OTTL, on one span, in profcol and in a Collector: the same verdict; --help lists options
+#   run.sh ottl         conditions and statements of OTTL, written and random, in profcol and in a Collector: the same verdicts and the same spans
+#                       afterwards; --help lists options
 #   run.sh count        random traces to the connector count with conditions, in profcol and in a Collector: the same counts; --help lists options
 #   run.sh samplers     random spans to probabilistic_sampler, in profcol and in a Collector: the same are kept; --help lists options
 #   run.sh tail_sampling  random traces to tail_sampling with each policy, in profcol and in a Collector: the same spans are sent; --help lists options
@@ -59,8 +60,8 @@ clients)
 ottl)
     shift
     [ -n "${OTELCOL:-}" ] || build_collector v0.158.0 tests/interop/compare/collector.yaml
-    cmake --build --preset release --target ottl_verdicts >/dev/null
-    export OTELCOL OTTL_VERDICTS=${OTTL_VERDICTS:-$root/build/release/tests/ottl_verdicts}
+    cmake --build --preset release --target ottl_verdicts ottl_results >/dev/null
+    export OTELCOL OTTL_VERDICTS=${OTTL_VERDICTS:-$root/build/release/tests/ottl_verdicts} OTTL_RESULTS=${OTTL_RESULTS:-$root/build/release/tests/ottl_results}
     exec build/venv/bin/python tests/interop/ottl "$@"
     ;;
 count)

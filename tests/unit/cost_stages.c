@@ -213,7 +213,7 @@ static void start_routing(struct routing *routing, const char *condition)
                                            "String(resource.attributes) == \"x\""}};
     struct error err;
     routing->routes = (struct routes){.label = "connector routing",
-                                      .error_mode = ROUTING_SILENT,
+                                      .error_mode = OTTL_SILENT,
                                       .items = routing->items,
                                       .destinations = routing->destinations,
                                       .destination_count = 3,

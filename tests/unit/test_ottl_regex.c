@@ -162,12 +162,65 @@ static void repeated_matches_are_limited(void **state)
     free(text);
 }
 
+/* PCRE2 counts steps from each place of a text anew: 65,536 * 2,048 of them. */
+static void steps_are_those_of_the_whole_text(void **state)
+{
+    static const char word[] = "QQQQQQQQQQQw+\\s?)*!?QQQwor";
+    struct error err;
+    (void)state;
+    bool found;
+    struct text text = {0};
+    while (text.size < 65536)
+        text_append(&text, word);
+    struct ottl_regex *regex = ottl_regex_new(SLICE("(\\w+\\s?)*!?$"), &err);
+    struct ottl_regex *other = ottl_regex_new(SLICE("(w+o)+r!?$|x$"), &err);
+    struct ottl_regex *square = ottl_regex_new(SLICE("(.*)(.*!)*[0-9](.*)"), &err);
+    struct ottl_matcher *matcher = ottl_matcher_new();
+    struct slice all = slice_of(text_string(&text), text.size);
+    assert_false(ottl_regex_find(regex, matcher, all, &found, &err));
+    expect_text(err.text, "the regular expression takes too many steps for a text of 65546 bytes");
+    assert_false(ottl_regex_find(square, matcher, all, &found, &err)); /* of n^2 characters */
+    assert_true(ottl_regex_find(other, matcher, all, &found, &err));
+    assert_true(found);
+    ottl_matcher_free(matcher);
+    ottl_regex_free(regex);
+    ottl_regex_free(other);
+    ottl_regex_free(square);
+    text_deinit(&text);
+}
+
+/* With few steps from each place, the match is still the first one, at its place. */
+static void a_second_attempt_finds_the_same(void **state)
+{
+    struct error err;
+    struct ottl_match match;
+    (void)state;
+    struct text text = {0};
+    while (text.size < 1 << 20)
+        text_append(&text, "a");
+    text_append(&text, "bcc");
+    struct ottl_regex *regex = ottl_regex_new_capturing(SLICE("((?:a|b)+)(c)"), &err);
+    struct ottl_matcher *matcher = ottl_matcher_new();
+    size_t from = text.size - 1000;
+    assert_true(ottl_regex_match(regex, matcher, slice_of(text_string(&text), text.size), from,
+                                 &match, &err));
+    assert_int_equal(match.count, 3);
+    assert_int_equal(match.spans[0], from);
+    assert_int_equal(match.spans[1], text.size - 1);
+    assert_int_equal(match.spans[4], text.size - 2);
+    ottl_matcher_free(matcher);
+    ottl_regex_free(regex);
+    text_deinit(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patterns_mean_what_they_mean_in_re2),
         cmocka_unit_test(too_many_steps_are_an_error),
         cmocka_unit_test(repeated_matches_are_limited),
+        cmocka_unit_test(steps_are_those_of_the_whole_text),
+        cmocka_unit_test(a_second_attempt_finds_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,358 @@
+#include "core/base/time_zone.h"
+#include "core/ottl/ottl_compiler.h"
+#include "core/ottl/ottl_functions.h"
+#include "core/ottl/ottl_path.h"
+#include "core/ottl/ottl_replace.h"
+
+#include <stdio.h>
+
+static uint32_t count_parameters(const struct ottl_function *function)
+{
+    uint32_t count = 0;
+    while (function->parameters[count].kind != OTTL_PARAMETER_NONE)
+        count++;
+    return count;
+}
+
+static void *fail_argument(struct ottl_compiler *c, const struct ottl_ast *call, uint32_t index,
+                           const char *why)
+{
+    return FAIL(c, call->parts[index].value->position,
+                "error while parsing arguments for call to \"%.*s\": invalid argument at position "
+                "%u: %s",
+                SLICE_ARG(call->text), index, why);
+}
+
+static void *fail_function(struct ottl_compiler *c, const struct ottl_ast *call, const char *near)
+{
+    return FAIL(c, call->position, "undefined function \"%.*s\"%s%s%s", SLICE_ARG(call->text),
+                near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+/* Whether only another context has the function. */
+static bool is_elsewhere(const struct ottl_compiler *c, const struct ottl_function *function)
+{
+    return (function->is_of_spans && c->program->context != OTTL_SPAN) ||
+           (function->searches_stacks && c->program->context != OTTL_PROFILE_SAMPLE);
+}
+
+static const struct ottl_function *find_function(struct ottl_compiler *c,
+                                                 const struct ottl_ast *call, bool is_editor)
+{
+    char name[64];
+    const struct ottl_function *function =
+        is_editor ? ottl_editor_find(call->text) : ottl_function_find(call->text);
+    snprintf(name, sizeof name, "%.*s", SLICE_ARG(call->text));
+    if (function && is_elsewhere(c, function))
+        return FAIL(c, call->position, "the context %s has no function \"%s\"",
+                    ottl_context_names[c->program->context], name);
+    if (function)
+        return function;
+    if (!is_editor && ottl_function_is_missing(call->text))
+        return FAIL(c, call->position, "the function %s is not supported yet", name);
+    return fail_function(c, call,
+                         is_editor ? ottl_editor_suggest(name) : ottl_function_suggest(name));
+}
+
+/* A list that is written as such, so that the function can evaluate its items one by one. */
+static struct ottl_node *compile_list_argument(struct ottl_compiler *c, const struct ottl_ast *call,
+                                               uint32_t index)
+{
+    const struct ottl_ast *list = call->parts[index].value;
+    if (list->kind != OTTL_AST_LIST)
+        return fail_argument(c, call, index, "must be a list, as [a, b]");
+    struct ottl_node *node = ottl_compiler_node(c, OTTL_MAKE_LIST, list->part_count);
+    if (!ottl_compiler_parts(c, list, node))
+        return NULL;
+    ottl_compiler_depend_on_all(node);
+    return node;
+}
+
+/* A constant item of another type would fail each time. */
+static struct ottl_node *compile_strings(struct ottl_compiler *c, const struct ottl_ast *call,
+                                         uint32_t index, bool are_literal)
+{
+    struct ottl_node *list = compile_list_argument(c, call, index);
+    for (uint32_t i = 0; list && i < list->operand_count; i++) {
+        const struct ottl_node *item = list->operands[i];
+        bool is_string = item->code == OTTL_CONSTANT && item->constant.kind == OTTL_STRING;
+        char why[80];
+        if (is_string || (item->code != OTTL_CONSTANT && !are_literal))
+            continue;
+        snprintf(why, sizeof why, "error while parsing list argument at index %u: must be a string",
+                 i);
+        return fail_argument(c, call, index, why);
+    }
+    return list;
+}
+
+static struct ottl_node *compile_literal(struct ottl_compiler *c, const struct ottl_ast *call,
+                                         uint32_t index, enum ottl_ast_kind kind, const char *why)
+{
+    const struct ottl_ast *ast = call->parts[index].value;
+    return ast->kind == kind ? ottl_compiler_value(c, ast) : fail_argument(c, call, index, why);
+}
+
+static bool is_pattern(enum ottl_parameter_kind kind)
+{
+    return kind == OTTL_PARAMETER_PATTERN || kind == OTTL_PARAMETER_CAPTURES ||
+           kind == OTTL_PARAMETER_GLOB;
+}
+
+/* The zone of an empty name is UTC. */
+static struct ottl_node *compile_zone(struct ottl_compiler *c, const struct ottl_ast *call,
+                                      uint32_t index, struct ottl_node *node)
+{
+    struct error why;
+    struct ottl_node *name = compile_literal(c, call, index, OTTL_AST_STRING, "must be a string");
+    if (!name || name->constant.bytes.size == 0 || slice_is(name->constant.bytes, "Local"))
+        return name;
+    node->zone = time_zone_load(name->constant.bytes, &c->program->arena, &why);
+    return node->zone ? name : fail_argument(c, call, index, why.text);
+}
+
+static bool is_list(enum ottl_parameter_kind kind)
+{
+    return kind == OTTL_PARAMETER_LIST || kind == OTTL_PARAMETER_STRINGS ||
+           kind == OTTL_PARAMETER_LITERAL_STRINGS;
+}
+
+static struct ottl_regex *new_regex(struct slice pattern, enum ottl_parameter_kind kind,
+                                    struct error *err)
+{
+    struct text translated = {0};
+    if (kind == OTTL_PARAMETER_PATTERN)
+        return ottl_regex_new(pattern, err);
+    if (kind == OTTL_PARAMETER_CAPTURES)
+        return ottl_regex_new_capturing(pattern, err);
+    struct ottl_regex *regex = NULL;
+    if (ottl_glob_translate(pattern, &translated, err))
+        regex = ottl_regex_new(slice_of(text_string(&translated), translated.size), err);
+    text_deinit(&translated);
+    return regex;
+}
+
+static bool compile_pattern(struct ottl_compiler *c, const struct ottl_ast *call, uint32_t index,
+                            enum ottl_parameter_kind kind, struct ottl_node *node)
+{
+    const struct ottl_ast *pattern = call->parts[index].value;
+    struct ottl_program *program = c->program;
+    struct error why;
+    struct ottl_node *text = ottl_compiler_value(c, pattern);
+    if (!text)
+        return false;
+    if (text->code != OTTL_CONSTANT || text->constant.kind != OTTL_STRING)
+        return fail_argument(c, call, index, "a pattern must be a literal string") != NULL;
+    node->regex = new_regex(text->constant.bytes, kind, &why);
+    if (!node->regex)
+        return REFUSE(
+            c, pattern->position,
+            "couldn't create function: the regex pattern supplied to %.*s '%.*s' is not a "
+            "valid pattern: %.500s",
+            SLICE_ARG(call->text), (int)text_utf8_cut(text->constant.bytes, 200),
+            (const char *)text->constant.bytes.data, why.text);
+    program->regexes = arena_grow(&program->arena, program->regexes, program->regex_count,
+                                  &program->regex_capacity, sizeof(struct ottl_regex *));
+    program->regexes[program->regex_count++] = node->regex;
+    return true;
+}
+
+/* A constant of another type would fail each time. */
+static bool check_constant(struct ottl_compiler *c, const struct ottl_ast *call, uint32_t index,
+                           const struct ottl_node *argument, enum ottl_kind kind, const char *name)
+{
+    char why[80];
+    if (argument->code != OTTL_CONSTANT || argument->constant.kind == kind)
+        return true;
+    snprintf(why, sizeof why, "expected %s but got %s", name, ottl_type_name(&argument->constant));
+    return fail_argument(c, call, index, why) != NULL;
+}
+
+/* A path that can be written. */
+static struct ottl_node *compile_target(struct ottl_compiler *c, const struct ottl_ast *call,
+                                        uint32_t index)
+{
+    const struct ottl_ast *path = call->parts[index].value;
+    if (path->kind != OTTL_AST_PATH)
+        return fail_argument(c, call, index, "must be a path");
+    struct ottl_node *node = ottl_compiler_path(c, path);
+    bool has_keys = node && node->key_count > 0;
+    if (node && !node->path->is_map &&
+        (!node->path->write || (has_keys && node->path->indexing == OTTL_MAP_INDEXED)))
+        return fail_argument(c, call, index, "this path can only be read");
+    return node;
+}
+
+/* A function that is called on a text of the editor's own. */
+static struct ottl_node *compile_function_argument(struct ottl_compiler *c,
+                                                   const struct ottl_ast *call, uint32_t index)
+{
+    const struct ottl_ast *name = call->parts[index].value;
+    if (name->kind != OTTL_AST_ENUM && name->kind != OTTL_AST_FUNCTION_NAME)
+        return fail_argument(c, call, index, "must be the name of a function, as SHA256");
+    const struct ottl_function *function = find_function(c, name, false);
+    if (!function)
+        return NULL;
+    uint32_t count = count_parameters(function);
+    for (uint32_t i = 0; i < count; i++)
+        if (is_pattern(function->parameters[i].kind) ||
+            function->parameters[i].is_optional != (i > 0))
+            return fail_argument(c, call, index, "the function must take one argument");
+    if (count == 0 || is_list(function->parameters[0].kind))
+        return fail_argument(c, call, index, "the function must take one text");
+    struct ottl_node *node = ottl_compiler_node(c, OTTL_CALL, count);
+    node->function = function;
+    node->operands[0] = ottl_compiler_node(c, OTTL_INPUT, 0);
+    ottl_compiler_depend(node->operands[0], OTTL_LEVEL_LOWEST);
+    ottl_compiler_depend_on_all(node);
+    return node;
+}
+
+static struct ottl_node *compile_argument(struct ottl_compiler *c, const struct ottl_ast *call,
+                                          uint32_t index, const struct ottl_parameter *parameter,
+                                          struct ottl_node *of)
+{
+    switch (parameter->kind) {
+    case OTTL_PARAMETER_ZONE:
+        return compile_zone(c, call, index, of);
+    case OTTL_PARAMETER_LIST:
+        return compile_list_argument(c, call, index);
+    case OTTL_PARAMETER_STRINGS:
+    case OTTL_PARAMETER_LITERAL_STRINGS:
+        return compile_strings(c, call, index, parameter->kind == OTTL_PARAMETER_LITERAL_STRINGS);
+    case OTTL_PARAMETER_LITERAL_BOOL:
+        return compile_literal(c, call, index, OTTL_AST_BOOL, "must be a bool");
+    case OTTL_PARAMETER_LITERAL_STRING:
+        return compile_literal(c, call, index, OTTL_AST_STRING, "must be a string");
+    case OTTL_PARAMETER_LITERAL_INT:
+        return compile_literal(c, call, index, OTTL_AST_INT, "must be an int");
+    case OTTL_PARAMETER_PATH:
+        return compile_target(c, call, index);
+    case OTTL_PARAMETER_FUNCTION:
+        return compile_function_argument(c, call, index);
+    default:
+        break;
+    }
+    struct ottl_node *node = ottl_compiler_value(c, call->parts[index].value);
+    if (!node)
+        return NULL;
+    bool ok = true;
+    if (parameter->kind == OTTL_PARAMETER_STRING)
+        ok = check_constant(c, call, index, node, OTTL_STRING, "string");
+    else if (parameter->kind == OTTL_PARAMETER_INT)
+        ok = check_constant(c, call, index, node, OTTL_INT, "int64");
+    else if (parameter->kind == OTTL_PARAMETER_DURATION)
+        ok = check_constant(c, call, index, node, OTTL_DURATION, "duration");
+    else if (parameter->kind == OTTL_PARAMETER_TIME)
+        ok = check_constant(c, call, index, node, OTTL_TIME, "time");
+    else if (parameter->kind == OTTL_PARAMETER_MAP)
+        ok = check_constant(c, call, index, node, OTTL_MAP, "pcommon.Map");
+    return ok ? node : NULL;
+}
+
+/* Returns the parameter that argument `index` is for; UINT32_MAX after reporting an error. */
+static uint32_t find_parameter(struct ottl_compiler *c, const struct ottl_ast *call, uint32_t index,
+                               const struct ottl_function *function)
+{
+    struct slice name = call->parts[index].name;
+    if (name.size == 0)
+        return index;
+    for (uint32_t i = 0; i < count_parameters(function); i++)
+        if (slice_is(name, function->parameters[i].name))
+            return i;
+    REFUSE(c, call->parts[index].value->position,
+           "error while parsing arguments for call to \"%s\": no such parameter: %.*s",
+           function->name, SLICE_ARG(name));
+    return UINT32_MAX;
+}
+
+static bool check_count(struct ottl_compiler *c, const struct ottl_ast *call,
+                        const struct ottl_function *function)
+{
+    uint32_t count = count_parameters(function), required = 0;
+    for (uint32_t i = 0; i < count; i++)
+        required += !function->parameters[i].is_optional;
+    if (call->part_count < required || call->part_count > count)
+        return REFUSE(c, call->position,
+                      "error while parsing arguments for call to \"%s\": incorrect number of "
+                      "arguments. Expected: %u Received: %u",
+                      function->name, count, call->part_count);
+    for (uint32_t i = 1; i < call->part_count; i++)
+        if (call->parts[i].name.size == 0 && call->parts[i - 1].name.size > 0)
+            return REFUSE(c, call->parts[i].value->position,
+                          "error while parsing arguments for call to \"%s\": unnamed argument used "
+                          "after named argument",
+                          function->name);
+    return true;
+}
+
+static bool compile_arguments(struct ottl_compiler *c, const struct ottl_ast *call,
+                              struct ottl_node *node)
+{
+    const struct ottl_function *function = node->function;
+    for (uint32_t i = 0; i < call->part_count; i++) {
+        uint32_t at = find_parameter(c, call, i, function);
+        if (at == UINT32_MAX)
+            return false;
+        const struct ottl_parameter *parameter = &function->parameters[at];
+        if (is_pattern(parameter->kind)) {
+            if (!node->regex && !compile_pattern(c, call, i, parameter->kind, node))
+                return false;
+        } else if (!(node->operands[at] = compile_argument(c, call, i, parameter, node))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* One argument may be given twice, and another one not at all. */
+static bool check_given(struct ottl_compiler *c, const struct ottl_ast *call,
+                        const struct ottl_node *node)
+{
+    const struct ottl_parameter *parameters = node->function->parameters;
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        bool is_given =
+            is_pattern(parameters[i].kind) ? node->regex != NULL : node->operands[i] != NULL;
+        if (!is_given && !parameters[i].is_optional)
+            return REFUSE(c, call->position, "argument \"%s\" of %s is missing", parameters[i].name,
+                          node->function->name);
+    }
+    return true;
+}
+
+static bool check_literal(struct ottl_compiler *c, const struct ottl_ast *call,
+                          const struct ottl_node *node)
+{
+    struct ottl_value value;
+    struct error why;
+    if (!node->function->checks_literals || node->operands[0]->code != OTTL_CONSTANT ||
+        ottl_node_fold(node, &c->program->arena, &value, &why))
+        return true;
+    return fail_argument(c, call, 0, why.text) != NULL;
+}
+
+struct ottl_node *ottl_compiler_call_unfolded(struct ottl_compiler *c, const struct ottl_ast *call,
+                                              bool is_editor)
+{
+    struct error why;
+    const struct ottl_function *function = find_function(c, call, is_editor);
+    if (!function || !check_count(c, call, function))
+        return NULL;
+    struct ottl_node *node = ottl_compiler_node(c, OTTL_CALL, count_parameters(function));
+    node->function = function;
+    ottl_compiler_depend(node, function->level);
+    if (function->searches_stacks)
+        node->search = c->program->search_count++;
+    if (!compile_arguments(c, call, node) || !check_given(c, call, node) ||
+        !check_literal(c, call, node) || !ottl_compiler_keys(c, &call->keys, node))
+        return NULL;
+    if (function->check && !function->check(node, &why))
+        return FAIL(c, call->position, "couldn't create function: %s", why.text);
+    return node;
+}
+
+struct ottl_node *ottl_compiler_call(struct ottl_compiler *c, const struct ottl_ast *call)
+{
+    struct ottl_node *node = ottl_compiler_call_unfolded(c, call, false);
+    return node ? ottl_compiler_fold(c, node) : NULL;
+}

@@ -1,0 +1,182 @@
+#include "core/ottl/ottl_parsing.h"
+
+#include "core/base/text.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+/* ---- errors ---- */
+
+/* Characters are counted as in UTF-8: continuation bytes do not count. */
+static void locate(struct slice statement, uint32_t position, unsigned *line, unsigned *column)
+{
+    *line = *column = 1;
+    for (size_t i = 0; i < position && i < statement.size; i++) {
+        if (statement.data[i] == '\n') {
+            ++*line;
+            *column = 1;
+        } else if ((statement.data[i] & 0xc0) != 0x80) {
+            ++*column;
+        }
+    }
+}
+
+bool ottl_error_at(struct error *err, struct slice statement, uint32_t position, const char *format,
+                   ...)
+{
+    unsigned line, column;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(err->text, sizeof err->text, format, args);
+    va_end(args);
+    err->system = 0;
+    locate(statement, position, &line, &column);
+    return error_prefix(err, "%u:%u", line, column);
+}
+
+uint32_t ottl_parsing_position(const struct ottl_parsing *p, struct ottl_token token)
+{
+    assert(token.text.data >= p->statement.data || token.text.size == 0);
+    return (uint32_t)(token.text.data - p->statement.data);
+}
+
+static bool is_worse(const struct ottl_parsing *p, uint32_t position)
+{
+    return p->failed && (p->is_final || position < p->failed_at);
+}
+
+/* Reports an error at a position, unless one farther on is known. Returns NULL. */
+void *ottl_parsing_fail_at(struct ottl_parsing *p, uint32_t position, const char *format,
+                           const char *word, const char *expected)
+{
+    if (is_worse(p, position))
+        return NULL;
+    p->failed = true;
+    p->failed_at = position;
+    /* The formats are literals of this file. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    ottl_error_at(p->err, p->statement, position, format, word, expected);
+#pragma GCC diagnostic pop
+    return NULL;
+}
+
+void *ottl_parsing_unexpected(struct ottl_parsing *p, const char *expected)
+{
+    char word[64];
+    struct slice text = p->token.text;
+    size_t size = text.size < sizeof word ? text.size : text_utf8_cut(text, sizeof word - 4);
+    snprintf(word, sizeof word, "%.*s%s", (int)size, (const char *)text.data,
+             size < text.size ? "..." : "");
+    uint32_t position = ottl_parsing_position(p, p->token);
+    if (p->token.kind == OTTL_TOKEN_END)
+        return ottl_parsing_fail_at(p, position, "unexpected token \"%s\" (expected %s)", "<EOF>",
+                                    expected);
+    if (p->token.kind == OTTL_TOKEN_INVALID)
+        return ottl_parsing_fail_at(p, position, "lexer: invalid input text \"%s\" (expected %s)",
+                                    word, expected);
+    if (p->token.kind == OTTL_TOKEN_ARROW)
+        return ottl_parsing_fail_at(p, position,
+                                    "unexpected token \"%s\": functions in line are not %s", word,
+                                    "supported");
+    return ottl_parsing_fail_at(p, position, "unexpected token \"%s\" (expected %s)", word,
+                                expected);
+}
+
+void *ottl_parsing_fail_finally(struct ottl_parsing *p, uint32_t position, const char *format,
+                                const char *word)
+{
+    ottl_parsing_fail_at(p, position, format, word, "");
+    p->is_final = true;
+    return NULL;
+}
+
+/* ---- tokens ---- */
+
+void ottl_parsing_advance(struct ottl_parsing *p)
+{
+    p->token = ottl_lexer_next(&p->lexer);
+}
+
+bool ottl_parsing_is_at(const struct ottl_parsing *p, char c)
+{
+    return p->token.kind == OTTL_TOKEN_PUNCTUATION && p->token.text.data[0] == (uint8_t)c;
+}
+
+bool ottl_parsing_accept(struct ottl_parsing *p, char c)
+{
+    if (!ottl_parsing_is_at(p, c))
+        return false;
+    ottl_parsing_advance(p);
+    return true;
+}
+
+bool ottl_parsing_expect(struct ottl_parsing *p, char c, const char *expected)
+{
+    if (ottl_parsing_accept(p, c))
+        return true;
+    ottl_parsing_unexpected(p, expected);
+    return false;
+}
+
+struct ottl_parsing_mark ottl_parsing_mark(const struct ottl_parsing *p)
+{
+    return (struct ottl_parsing_mark){p->lexer, p->token, p->depth};
+}
+
+void ottl_parsing_go_back(struct ottl_parsing *p, struct ottl_parsing_mark to)
+{
+    p->lexer = to.lexer;
+    p->token = to.token;
+    p->depth = to.depth;
+}
+
+bool ottl_parsing_enter(struct ottl_parsing *p)
+{
+    if (p->depth == OTTL_DEPTH_MAX) {
+        ottl_parsing_fail_finally(p, ottl_parsing_position(p, p->token),
+                                  "nested too deeply, more than %s levels", "100");
+        return false;
+    }
+    p->depth++;
+    return true;
+}
+
+void ottl_parsing_leave(struct ottl_parsing *p)
+{
+    assert(p->depth > 0);
+    p->depth--;
+}
+
+/* ---- nodes ---- */
+
+struct ottl_ast *ottl_parsing_ast_at(struct ottl_parsing *p, enum ottl_ast_kind kind,
+                                     uint32_t position)
+{
+    struct ottl_ast *ast = arena_zalloc(p->arena, sizeof *ast);
+    ast->kind = kind;
+    ast->position = position;
+    return ast;
+}
+
+struct ottl_ast *ottl_parsing_ast(struct ottl_parsing *p, enum ottl_ast_kind kind)
+{
+    return ottl_parsing_ast_at(p, kind, ottl_parsing_position(p, p->token));
+}
+
+struct ottl_part *ottl_parsing_add_part(struct ottl_parsing *p, struct ottl_ast *ast,
+                                        struct ottl_ast *value)
+{
+    ast->parts =
+        arena_grow(p->arena, ast->parts, ast->part_count, &ast->part_capacity, sizeof *ast->parts);
+    struct ottl_part *part = &ast->parts[ast->part_count++];
+    part->value = value;
+    return part;
+}
+
+void ottl_parsing_add_key(struct ottl_parsing *p, struct ottl_keys *keys, struct ottl_ast *key)
+{
+    keys->items =
+        arena_grow(p->arena, keys->items, keys->count, &keys->capacity, sizeof(struct ottl_ast *));
+    keys->items[keys->count++] = key;
+}
