@@ -11,6 +11,7 @@
 #   run.sh count        random traces to the connector count with conditions, in profcol and in a Collector: the same counts; --help lists options
 #   run.sh samplers     random spans to probabilistic_sampler, in profcol and in a Collector: the same are kept; --help lists options
 #   run.sh tail_sampling  random traces to tail_sampling with each policy, in profcol and in a Collector: the same spans are sent; --help lists options
+#   run.sh redaction    random spans to redaction with random settings, in profcol and in a Collector: the same result; --help lists options
 #   run.sh              the first two
 # More arguments choose tests (ClientsTest.test_go).
 #   PROFCOL   the binary of profcol    (build/release/profcol)
@@ -79,6 +80,12 @@ tail_sampling)
     export OTELCOL
     exec build/venv/bin/python tests/interop/tail_sampling "$@"
     ;;
+redaction)
+    shift
+    [ -n "${OTELCOL:-}" ] || build_collector v0.158.0 tests/interop/compare/collector.yaml
+    export OTELCOL
+    exec build/venv/bin/python tests/interop/redaction "$@"
+    ;;
 sdks)
     shift
     [ -n "${OTELCOL:-}" ] || build_collector v0.158.0 tests/interop/compare/collector.yaml
@@ -90,7 +97,7 @@ both)
     "$0" clients
     ;;
 *)
-    echo "usage: $0 [collector|clients|sdks [TEST...]|compare [--help]|ottl [--help]|count [--help]|samplers [--help]|tail_sampling [--help]]" >&2
+    echo "usage: $0 [collector|clients|sdks [TEST...]|compare [--help]|ottl [--help]|count [--help]|samplers [--help]|tail_sampling [--help]|redaction [--help]]" >&2
     exit 2
     ;;
 esac
