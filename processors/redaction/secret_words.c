@@ -200,19 +200,19 @@ static uint32_t block_candidates(const struct secret_words *words, const uint8_t
     return (uint32_t)_mm_movemask_epi8(found);
 }
 
-/* Searches whole blocks. *at_out: where the rest begins. */
-static const struct secret_word *find_in_blocks(const struct secret_words *words, struct slice name,
-                                                size_t *at_out)
+/* Searches a name of more than 16 bytes; the last block overlaps the one before. */
+static const struct secret_word *find_in_blocks(const struct secret_words *words, struct slice name)
 {
-    size_t at = 0;
-    for (; !words->tries_all && name.size - at > BLOCK; at += BLOCK)
+    const size_t last = name.size - BLOCK - 1;
+    for (size_t start = 0; start < last + BLOCK; start += BLOCK) {
+        size_t at = start < last ? start : last;
         for (uint32_t left = block_candidates(words, name.data + at); left; left &= left - 1) {
             const struct secret_word *found =
                 find_at(words, name, at + (unsigned)__builtin_ctz(left));
             if (found)
                 return found;
         }
-    *at_out = at;
+    }
     return NULL;
 }
 #endif
@@ -231,13 +231,13 @@ static bool may_begin(const struct secret_words *words, struct slice name, size_
 const struct secret_word *secret_words_find(const struct secret_words *words, struct slice name)
 {
     const struct secret_word *found = NULL;
-    size_t at = 0;
     if (words->count == 0)
         return NULL;
 #ifdef __SSE2__
-    found = find_in_blocks(words, name, &at);
+    if (!words->tries_all && name.size > BLOCK)
+        return find_in_blocks(words, name);
 #endif
-    for (; !found && at < name.size; at++)
+    for (size_t at = 0; !found && at < name.size; at++)
         if (may_begin(words, name, at))
             found = find_at(words, name, at);
     return found;
