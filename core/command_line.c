@@ -136,6 +136,11 @@ static bool take_option(struct command_line *line, enum option_id id, const char
     case OPTION_FEATURE_GATES:
         read_gates(value);
         return true;
+    case OPTION_DRY_RUN:
+        return line->dry_run = true;
+    case OPTION_PROCESSOR:
+        line->processor = value;
+        return true;
     case OPTION_CA_FILE:
         line->probe.ca_file = value;
         return true;

@@ -24,6 +24,8 @@ struct command_line {
     size_t set_count;
     struct run_options run;
     struct health_probe_options probe;
+    bool dry_run;
+    const char *processor; /* NULL: not given */
 };
 
 /* Reads the arguments into a line that is all zero. Returns false, after an error on stderr, if

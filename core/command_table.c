@@ -58,6 +58,17 @@ const struct command commands[COMMAND_COUNT] = {
                  "" HEALTH_PROBE_URL ". The URL may be https:// or a Unix socket, too: "
                  "unix:///run/profcol.sock, or unix:///run/profcol.sock:/path. The exit code is 0 "
                  "if it takes data."},
+    [COMMAND_REDACT] =
+        {.name = "redact",
+         .arguments = "--dry-run FILE",
+         .argument_limit = 1,
+         .value = COMMAND_VALUE_FILE,
+         .summary = "list what the processor redaction would change in a file",
+         .help =
+             "Prints what the processor redaction would change in a file, a line for each match: "
+             "what it is, the rule and the text. The file is an OTLP request of profiles or "
+             "traces, in protobuf or JSON, or a pprof. Without --config, the rules are "
+             "secret_words with its default words."},
     [COMMAND_VERSION] =
         {.name = "version",
          .summary = "print the version, the build and the libraries",
@@ -93,7 +104,7 @@ const struct command_option command_options[] = {
      .name = "config",
      .argument = "URI",
      .value = COMMAND_VALUE_FILE,
-     .commands = LOADS,
+     .commands = LOADS | BIT(COMMAND_REDACT),
      .help = "A file, file:PATH, env:NAME or yaml:TEXT. Several are merged from left to right."},
     {.id = OPTION_SET,
      .name = "set",
@@ -141,6 +152,15 @@ const struct command_option command_options[] = {
      .commands = LOADS,
      .help = "For the Collector's command line: profcol has no gates and always carries "
              "profiles. It warns about others than service.profilesSupport."},
+    {.id = OPTION_DRY_RUN,
+     .name = "dry-run",
+     .commands = BIT(COMMAND_REDACT),
+     .help = "Change nothing. It must be given."},
+    {.id = OPTION_PROCESSOR,
+     .name = "processor",
+     .argument = "ID",
+     .commands = BIT(COMMAND_REDACT),
+     .help = "Use the rules of this processor, such as redaction/names. Default: the only one."},
     {.id = OPTION_CA_FILE,
      .name = "ca-file",
      .argument = "FILE",

@@ -19,6 +19,7 @@ extern const struct component_type memory_limiter_processor_type;
 extern const struct component_type probabilistic_sampler_processor_type;
 extern const struct component_type tail_sampling_processor_type;
 extern const struct field tail_policy_fields[];
+extern const struct component_type redaction_processor_type;
 extern const struct component_type resource_detection_processor_type;
 extern const struct component_type resource_processor_type;
 extern const struct component_type spanjoin_processor_type;
@@ -51,6 +52,7 @@ const struct config_type *const component_types[] = {
     &memory_limiter_processor_type.config,
     &probabilistic_sampler_processor_type.config,
     &tail_sampling_processor_type.config,
+    &redaction_processor_type.config,
     &resource_detection_processor_type.config,
     &resource_processor_type.config,
     &spanjoin_processor_type.config,

@@ -15,6 +15,7 @@
 #include "core/components.h"
 #include "core/config_log.h"
 #include "core/health_probe.h"
+#include "core/redact_report.h"
 #include "core/run.h"
 #include "default_config.h"
 #include "version.h"
@@ -179,6 +180,24 @@ static int command_version(struct command_line *line)
     return print_text(&out);
 }
 
+static int command_redact(struct command_line *line)
+{
+    struct text report = {0};
+    struct error err = {0};
+    struct config *config = NULL;
+    if (!line->dry_run || line->operand_count == 0) {
+        command_line_complain("redact needs %s and a file", "--dry-run");
+        return 1;
+    }
+    if (line->sources.uri_count > 0 && !(config = load(line)))
+        return 1;
+    bool done = redact_report(config, line->processor, line->operands[0], &report, &err);
+    if (!done)
+        fprintf(stderr, "Error: %s\n", err.text);
+    config_free(config);
+    return print_text(&report) == 0 && done ? 0 : 1;
+}
+
 static int print_help(enum command_id command)
 {
     struct text out = {0};
@@ -227,6 +246,7 @@ static int (*const command_functions[COMMAND_COUNT])(struct command_line *line) 
     [COMMAND_REFERENCE] = command_reference,
     [COMMAND_SCHEMA] = command_schema,
     [COMMAND_HEALTHCHECK] = command_healthcheck,
+    [COMMAND_REDACT] = command_redact,
     [COMMAND_VERSION] = command_version,
     [COMMAND_HELP] = command_help,
     [COMMAND_COMPLETION] = command_completion,

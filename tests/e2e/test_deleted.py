@@ -117,6 +117,17 @@ class Deleted(unittest.TestCase):
                 self.assertIn(b"secret-value-1", data)
                 self.assertEqual([text for text in (SECRETS[0],) + SECRETS[3:] if text in data], [])
 
+    def test_what_redaction_masks(self):
+        """Keys of attributes stay."""
+        settings = "allow_all_keys: true, secret_words: {}, blocked_values: ['secret-[a-z]+']"
+        for batched in (False, True):
+            for name, payloads in self.exchange(settings, batched=batched, processor="redaction").items():
+                with self.subTest(exporter=name, batched=batched):
+                    data = b"".join(payloads)
+                    self.assertIn(b"work_1", data)
+                    self.assertIn(b"[REDACTED]", data)
+                    self.assertEqual([text for text in SECRETS if text in data and text != b"secret-key"], [])
+
     def test_it_would_be_found(self):
         """What nothing deletes leaves through each exporter, except that Pyroscope has no place for an original."""
         for name, payloads in self.exchange("sampling_percentage: 100", batched=True).items():

@@ -14,6 +14,7 @@
 #   run.sh tail_sampling  random traces to tail_sampling with each policy, in profcol and in a Collector: the same spans are sent; --help lists options
 #   run.sh readers      random profiles through the processors that change samples to the exporter pyroscope: go tool pprof and Pyroscope's decoder open
 #                       each pprof; --help lists options
+#   run.sh redaction    random spans to redaction with random settings, in profcol and in a Collector: the same result; --help lists options
 #   run.sh              the first two
 # More arguments choose tests (ClientsTest.test_go).
 #   PROFCOL   the binary of profcol    (build/release/profcol)
@@ -86,6 +87,12 @@ readers)
     shift
     exec build/venv/bin/python tests/interop/readers "$@"
     ;;
+redaction)
+    shift
+    [ -n "${OTELCOL:-}" ] || build_collector v0.158.0 tests/interop/compare/collector.yaml
+    export OTELCOL
+    exec build/venv/bin/python tests/interop/redaction "$@"
+    ;;
 sdks)
     shift
     [ -n "${OTELCOL:-}" ] || build_collector v0.158.0 tests/interop/compare/collector.yaml
@@ -97,7 +104,7 @@ both)
     "$0" clients
     ;;
 *)
-    echo "usage: $0 [collector|clients|sdks [TEST...]|compare [--help]|ottl [--help]|count [--help]|samplers [--help]|tail_sampling [--help]|readers [--help]]" >&2
+    echo "usage: $0 [collector|clients|sdks [TEST...]|compare [--help]|ottl [--help]|count [--help]|samplers [--help]|tail_sampling [--help]|readers [--help]|redaction [--help]]" >&2
     exit 2
     ;;
 esac

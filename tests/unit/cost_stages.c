@@ -20,7 +20,7 @@
 extern const struct component_type spanjoin_processor_type, resource_processor_type,
     resource_detection_processor_type, attributes_processor_type, count_connector_type,
     filter_processor_type, probabilistic_sampler_processor_type, tail_sampling_processor_type,
-    transform_processor_type, stack_limit_processor_type;
+    transform_processor_type, stack_limit_processor_type, redaction_processor_type;
 
 enum { PEAK_MORE = 2 << 20 };
 /* Memory for nodes: one for each changed resource, of which a request has at most 100,000, and one
@@ -41,7 +41,8 @@ static struct fixture fixture;
 static struct fixture_place *joining[SIGNAL_OPENED_COUNT], *editing[SIGNAL_OPENED_COUNT],
     *editing_items[SIGNAL_OPENED_COUNT], *detecting[SIGNAL_OPENED_COUNT],
     *counting[SIGNAL_OPENED_COUNT], *filtering[SIGNAL_OPENED_COUNT], *sampling[SIGNAL_OPENED_COUNT],
-    *transforming[SIGNAL_OPENED_COUNT], *deciding[SIGNAL_OPENED_COUNT], *limiting;
+    *transforming[SIGNAL_OPENED_COUNT], *deciding[SIGNAL_OPENED_COUNT], *limiting,
+    *redacting[SIGNAL_OPENED_COUNT];
 static struct span_index *sources; /* for the numbers of sources */
 
 /* Two routes, and a destination for the rest. */
@@ -197,6 +198,11 @@ static void stage_stack_limit(enum signal signal, struct buffer *request, uint32
 {
     (void)signal;
     pass(limiting, request, items);
+}
+
+static void stage_redaction(enum signal signal, struct buffer *request, uint32_t items)
+{
+    pass(redacting[signal], request, items);
 }
 
 static void stage_transform(enum signal signal, struct buffer *request, uint32_t items)
@@ -373,6 +379,7 @@ const struct cost_stage cost_stages[] = {
     {"fold", stage_fold, true, NODES_BYTES},
     {"stack_limit", stage_stack_limit, true, NODES_BYTES},
     {"transform", stage_transform, false, WRITES_BYTES},
+    {"redaction", stage_redaction, false, WRITES_BYTES},
     {"items", stage_items, false, NODES_BYTES},
     {"attributes", stage_attributes, false, NODES_BYTES},
     {"cut_1", stage_cut_1, false, PEAK_MORE},
@@ -423,6 +430,11 @@ void cost_stages_start(void)
         "profilesample.leaf.function == \"x\"', "
         "'profilesample.link.trace_id != profilesample.link.span_id and "
         "profilesample.stack.depth >= 0']}}";
+    static const char redact[] =
+        "processors: {redaction: {allow_all_keys: true, redact_all_types: true, "
+        "ignored_key_patterns: "
+        "['(a+)+$'], allowed_values: ['(b|b?)+$'], blocked_key_patterns: [token], blocked_values: "
+        "['4[0-9]+', 'x(.*y)?'], hash_function: sha1, summary: debug, secret_words: {}}}";
     static const char sample[] =
         "processors: {probabilistic_sampler: {sampling_percentage: 50, profiles: {without_trace: "
         "sample}}}";
@@ -478,6 +490,8 @@ void cost_stages_start(void)
                           sample, name, (enum signal)signal);
         deciding[signal] = fixture_place(&fixture, &tail_sampling_processor_type, "tail_sampling",
                                          decide, name, (enum signal)signal);
+        redacting[signal] = fixture_place(&fixture, &redaction_processor_type, "redaction", redact,
+                                          signal_name(signal), signal);
         transforming[signal] = fixture_place(&fixture, &transform_processor_type, "transform",
                                              change, name, (enum signal)signal);
         counting[signal] = fixture_place(&fixture, &count_connector_type, "count", count, name,

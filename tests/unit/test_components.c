@@ -38,6 +38,7 @@ static const struct {
     {CONFIG_PROCESSORS, "resource", "{attributes: [{key: a, value: b, action: upsert}]}"},
     {CONFIG_PROCESSORS, "probabilistic_sampler", "{sampling_percentage: 50}"},
     {CONFIG_PROCESSORS, "tail_sampling", "{policies: [{name: all, type: always_sample}]}"},
+    {CONFIG_PROCESSORS, "redaction", "{allow_all_keys: true}"},
     {CONFIG_PROCESSORS, "resource_detection", "{refresh_interval: 1ms}"},
     {CONFIG_PROCESSORS, "spanjoin", ""},
     {CONFIG_PROCESSORS, "stack_limit", "{min_share: 0.5}"},

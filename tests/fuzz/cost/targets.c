@@ -128,6 +128,8 @@ static const struct target targets[] = {
     OTLP(tail_sampling_traces, "tail_sampling", SIGNAL_TRACES),
     OTLP(tail_sampling_profiles, "tail_sampling", SIGNAL_PROFILES),
     OTLP(stack_limit, "stack_limit", SIGNAL_PROFILES),
+    OTLP(redaction_traces, "redaction", SIGNAL_TRACES),
+    OTLP(redaction_profiles, "redaction", SIGNAL_PROFILES),
 };
 enum { TARGETS = sizeof targets / sizeof *targets };
 

@@ -1,0 +1,51 @@
+/*
+ * secret_words: finds whole words in names of code.
+ *
+ * A name is split at characters that are no letter or digit (get_token, api-token, auth.token),
+ * between letters and digits (token2), before an upper-case letter after a lower-case one
+ * (getToken), and before the last letter of an acronym (APIToken). So `token` is found in nextToken
+ * and TOKENs, but not in tokenize, Tokenizer or mytoken. Letter case is ignored, and a plural
+ * counts. A configured word of several words (api_key) is found where they follow one another,
+ * however they are joined (apiKey, API_KEY, api-key). Bytes above 0x7f are lower-case letters.
+ *
+ * Owner: the words live in the caller's arena.
+ *
+ * Thread: read-only after secret_words_init.
+ */
+#ifndef PROFCOL_PROCESSORS_REDACTION_SECRET_WORDS_H
+#define PROFCOL_PROCESSORS_REDACTION_SECRET_WORDS_H
+
+#include "core/base/slice.h"
+
+struct arena;
+
+enum { SECRET_WORD_PAIRS = 8 };
+
+struct secret_word {
+    const char *text;    /* as configured */
+    struct slice *parts; /* in lower case */
+    size_t part_count;
+};
+
+struct secret_words {
+    struct secret_word *items;
+    size_t count;
+    /* How words begin, in lower case: their first two bytes, each pair once. */
+    uint8_t pairs[SECRET_WORD_PAIRS][2];
+    size_t pair_count;
+    bool tries_all; /* there are more pairs, or a word of one letter: every place is tried */
+};
+
+/* The words to find when the configuration names none, with commas. */
+#define SECRET_WORDS_DEFAULT "password,secret,credential,token"
+
+/* Whether a word can be found at all: it has a letter or digit, and is ASCII. */
+bool secret_word_is_valid(const char *text);
+/* Reads words, which must be valid. */
+void secret_words_init(struct secret_words *words, const char *const *texts, size_t count,
+                       struct arena *arena);
+/* Returns the word that the name has first; NULL if it has none. Takes time proportional to the
+ * name. */
+const struct secret_word *secret_words_find(const struct secret_words *words, struct slice name);
+
+#endif

@@ -1,0 +1,202 @@
+"""The processor redaction beside the Collector: run.sh redaction [--configs N] [--requests N] [--seed N]
+
+profcol and a Collector with the same random settings get the same random spans; both must send on the same requests in canonical form (the order of
+attributes does not count). Exit code 1: they differ. $PROFCOL and $OTELCOL are the binaries.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[3])]
+
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2  # noqa: E402
+
+from tests.oracle import backend, client, server  # noqa: E402
+
+KEYS = ["user.password", "api_token", "http.url", "card", "note", "id", "email", "redaction.masked.keys", "redaction.masked.count", "redaction.redacted.keys",
+        "redaction.redacted.count", "redaction.allowed.keys", "redaction.allowed.count", "redaction.ignored.count", "", "k\n"]
+PATTERNS = ["4[0-9]{12}(?:[0-9]{3})?", "^x", "x$", "(?i)token", "[a-z]+@[a-z.]+", "", "a*", "b+|", ".", ".*", "(?s).+", "\\bword\\b", "\\d", "é", "\\s", "$", "^", "(?m)^", "(?m)$", "a|ab", "x{2,3}?", "[^a]"]
+HASHES = ["", "md5", "sha1", "sha3", "hmac-sha256", "hmac-sha512", "SHA1"]
+WORDS = ["4111111111111111", "word", "token", "Token", "a@b.de", "x", "xxxx", "é", "\n", " ", "aaab", "ab", "1", "世界", ",", "\r", "\t", ""]
+
+
+def random_settings(chance):
+    def some(values, most):
+        return chance.sample(values, chance.randrange(most + 1))
+    settings = {"allow_all_keys": chance.random() < 0.7, "allowed_keys": some(KEYS[:7], 5), "ignored_keys": some(KEYS[:7], 2), "ignored_key_patterns": some(PATTERNS[:5], 1),
+                "blocked_key_patterns": some([".*token.*", "^user", "n.te", "^$"], 2), "blocked_values": some(PATTERNS, 3), "allowed_values": some(["^a", "word", "^$", "@"], 1),
+                "redact_all_types": chance.random() < 0.3, "hash_function": chance.choice(HASHES), "summary": chance.choice(["debug", "info", "silent", "", "Debug"])}
+    if len(settings["blocked_values"]) > 1:
+        settings["hash_function"] = ""      # a hash of each digit of a hash is more than profcol lets a request grow
+    if settings["hash_function"].startswith("hmac"):
+        settings["hmac_key"] = "k" * 64
+    return {key: value for key, value in settings.items() if value not in ([], "", False)}
+
+
+def config(settings, ports, target):
+    numbers = range(len(settings))
+    return json.dumps({
+        "receivers": {f"otlp/{i}": {"protocols": {"grpc": {"endpoint": f"127.0.0.1:{ports[i]}"}}} for i in numbers},
+        "processors": {f"redaction/{i}": settings[i] for i in numbers},
+        "exporters": {"otlp_grpc": {"endpoint": target.address, "tls": {"insecure": True}, "sending_queue": {"enabled": False}, "retry_on_failure": {"enabled": False}}},
+        "service": {"telemetry": {"metrics": {"level": "none"}, "logs": {"level": "error"}},
+                    "pipelines": {f"traces/{i}": {"receivers": [f"otlp/{i}"], "processors": [f"redaction/{i}"], "exporters": ["otlp_grpc"]} for i in numbers}},
+    }).replace("$", "$$")
+
+
+# ---- requests ----
+
+def set_value(chance, value, depth=0):
+    kind = chance.randrange(14)
+    if kind < 8:
+        value.string_value = "".join(chance.choice(WORDS) for _ in range(chance.randrange(5)))
+    elif kind == 8:
+        value.int_value = chance.choice([0, 1, -5, 4111111111111111])
+    elif kind == 9:
+        value.double_value = chance.choice([0.0, 1.5, 1e21, -2.0] + [1e-7] * (depth == 0))
+    elif kind == 10:
+        value.bool_value = chance.random() < 0.5
+    elif kind == 11 and depth < 2:
+        value.array_value.SetInParent()
+        for _ in range(chance.randrange(3)):
+            set_value(chance, value.array_value.values.add(), depth + 1)
+    elif kind == 12 and depth < 2:
+        value.kvlist_value.SetInParent()
+        for key in chance.sample(KEYS[:7], chance.randrange(3)):
+            set_value(chance, value.kvlist_value.values.add(key=key).value, depth + 1)
+    elif kind == 13 and depth == 0:
+        value.bytes_value = chance.choice([b"", b"token", b"\xff\x00"])
+
+
+def add_attributes(chance, attributes):
+    for key in chance.sample(KEYS, chance.choice([0, 1, 2, 4, 8])):
+        value = attributes.add(key=key).value
+        if key.startswith("redaction.") and chance.random() < 0.7:
+            if key.endswith("keys"):
+                value.string_value = chance.choice(["z,a", "", "b", ","])
+            else:
+                value.int_value = chance.choice([0, 3])
+        else:
+            set_value(chance, value)
+
+
+def random_request(chance):
+    request = trace_service_pb2.ExportTraceServiceRequest()
+    for _ in range(2):
+        group = request.resource_spans.add()
+        group.resource.SetInParent()
+        add_attributes(chance, group.resource.attributes)
+        for _ in range(chance.randrange(3)):
+            scope = group.scope_spans.add()
+            scope.scope.name = "lib"
+            add_attributes(chance, scope.scope.attributes)
+            for _ in range(4):
+                span = scope.spans.add(trace_id=b"t" * 16, span_id=b"s" * 8, name=chance.choice(["token", "GET /users/123"]))
+                span.status.SetInParent()
+                add_attributes(chance, span.attributes)
+                for _ in range(chance.randrange(3)):
+                    add_attributes(chance, span.events.add(name="e").attributes)
+                add_attributes(chance, span.links.add(trace_id=b"t" * 16, span_id=b"s" * 8).attributes)
+    return request
+
+
+# ---- results ----
+
+def show_values(value):
+    """The Collector writes a value that is not there as an empty one."""
+    value.SetInParent()
+    for each in value.array_value.values if value.HasField("array_value") else []:
+        show_values(each)
+    for pair in value.kvlist_value.values if value.HasField("kvlist_value") else []:
+        show_values(pair.value)
+
+
+def sort_attributes(attributes):
+    for pair in attributes:
+        show_values(pair.value)
+    pairs = sorted(attributes, key=lambda pair: (pair.key, pair.SerializeToString(deterministic=True)))
+    copies = [type(pair).FromString(pair.SerializeToString()) for pair in pairs]
+    del attributes[:]
+    attributes.extend(copies)
+
+
+def canonical(message):
+    for group in message.resource_spans:
+        group.resource.SetInParent()
+        sort_attributes(group.resource.attributes)
+        for scope in group.scope_spans:
+            scope.scope.SetInParent()
+            sort_attributes(scope.scope.attributes)
+            for span in scope.spans:
+                span.status.SetInParent()
+                sort_attributes(span.attributes)
+                for event in span.events:
+                    sort_attributes(event.attributes)
+                for link in span.links:
+                    sort_attributes(link.attributes)
+    return str(message)
+
+
+def send(request, port, target):
+    """What was sent on has arrived when the request is answered: there is no queue."""
+    before = len(target.requests)
+    status = client.status(client.export("grpc", f"127.0.0.1:{port}", request))
+    return status.code, [canonical(received.message()) for received in target.requests[before:]]
+
+
+def run(command, settings, requests):
+    """Return what arrived of each request, by settings."""
+    with tempfile.TemporaryDirectory() as name, backend.Backend("grpc") as target:
+        ports = [server.free_port() for _ in settings]
+        path = pathlib.Path(name, "config.yaml")
+        path.write_text(config(settings, ports, target), encoding="utf-8")
+        with open(pathlib.Path(name, "log"), "w+", encoding="utf-8") as log:
+            process = subprocess.Popen([*command, "--config", str(path)], stdout=log, stderr=log)
+            try:
+                while not all(server.accepts(port) for port in ports):
+                    if process.poll() is not None:
+                        log.seek(0)
+                        sys.exit(log.read())
+                    time.sleep(0.1)
+                return [[send(request, port, target) for request in requests] for port in ports]
+            finally:
+                process.terminate()
+                process.wait()
+
+
+def first_difference(ours, theirs):
+    for mine, other in zip(ours.splitlines(), theirs.splitlines()):
+        if mine != other:
+            return f"profcol {mine.strip()}, the Collector {other.strip()}"
+    return "one is longer"
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="redaction", description=__doc__.splitlines()[0])
+    parser.add_argument("--configs", type=int, default=100)
+    parser.add_argument("--requests", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    chance = random.Random(options.seed)
+    settings = [random_settings(chance) for _ in range(options.configs)]
+    requests = [random_request(chance) for _ in range(options.requests)]
+    ours, theirs = run([os.environ["PROFCOL"]], settings, requests), run([os.environ["OTELCOL"]], settings, requests)
+    different = 0
+    for i, of in enumerate(settings):
+        bad = [(mine, other) for mine, other in zip(ours[i], theirs[i]) if mine != other]
+        different += len(bad)
+        for mine, other in bad[:1]:
+            print(f"{of}\n  {len(bad)} requests differ; {mine[0]}, {other[0]}; {first_difference(''.join(mine[1]), ''.join(other[1]))}")
+    spans = sum(len(scope.spans) for request in requests for group in request.resource_spans for scope in group.scope_spans)
+    print(f"{len(settings)} configurations, {len(requests)} requests with {spans} spans each: {different} requests differ")
+    sys.exit(1 if different else 0)
+
+
+main()

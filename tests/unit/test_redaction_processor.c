@@ -1,0 +1,285 @@
+#include "tests/unit/expect_text.h"
+#include "tests/unit/pipeline_fixture.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+extern const struct component_type redaction_processor_type;
+
+/* Redacts a request. out: the request that was forwarded. metric: the value of one, "name{labels}"
+ * without profcol_processor_redaction_; NULL: not asked. */
+static double redact(enum signal signal, const char *settings, const char *json, const char *metric,
+                     const char *labels, struct text *out)
+{
+    struct fixture f;
+    struct probe probe;
+    struct text yaml = {0}, name = {0};
+    fixture_init(&f, 1);
+    text_clear(out);
+    text_printf(&yaml, "processors: {redaction: %s}", settings);
+    struct fixture_place *place = fixture_place(&f, &redaction_processor_type, "redaction",
+                                                text_string(&yaml), signal_name(signal), signal);
+    fixture_consume_json(&f, place->nodes[0], json, 1, &probe);
+    fixture_advance(&f, 0);
+    assert_int_equal(probe.settled, 1);
+    assert_true(verdict_is_ok(&probe.verdict));
+    char *got = fixture_recorded_json(&f, 0);
+    text_append(out, got);
+    free(got);
+    text_printf(&name, "profcol_processor_redaction_%s", metric ? metric : "");
+    double value = metrics_value(place->component->process->metrics, text_string(&name), labels);
+    fixture_deinit(&f);
+    text_deinit(&yaml);
+    text_deinit(&name);
+    return value;
+}
+
+#define TEXT(key, value) "{\"key\":\"" key "\",\"value\":{\"stringValue\":\"" value "\"}}"
+#define NUMBER(key, value) "{\"key\":\"" key "\",\"value\":{\"intValue\":\"" value "\"}}"
+#define SPAN(name, attributes, events)                                                             \
+    "{\"traceId\":\"0102030405060708090a0b0c0d0e0f10\",\"spanId\":\"a1a2a3a4a5a6a7a8\",\"name\":"  \
+    "\"" name "\",\"attributes\":[" attributes "],\"events\":[" events "]}"
+#define TRACES(resource, scope, spans)                                                             \
+    "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" resource                                 \
+    "]},\"scopeSpans\":[{\"scope\":{\"attributes\":[" scope "]},\"spans\":[" spans "]}]}]}"
+
+static const char traces[] =
+    TRACES(TEXT("host", "h") "," TEXT("card", "r 4111"), TEXT("card", "s 4111"),
+           SPAN("4111",
+                TEXT("card", "no 4111 or 4222") "," NUMBER("count", "4111") "," TEXT(
+                    "user_password", "x") "," NUMBER("input_tokens", "7") "," TEXT("note", "a\\nb"),
+                "{\"name\":\"e\",\"attributes\":[" TEXT("card", "e 4111") "]}"));
+
+struct row {
+    const char *settings;
+    const char *wanted[5]; /* texts that are there afterwards; "!x": x is not there */
+};
+
+#define ALL "allow_all_keys: true"
+#define KEY "0123456789abcdef0123456789abcdef"
+#define EXPECTED_HASH "1452ee7599a29d25"
+
+static const struct row rows[] = {
+    {"{" ALL "}", {"no 4111 or 4222", "r 4111", "s 4111", "e 4111", "!redaction."}},
+    {"{" ALL ", blocked_values: ['4[0-9]{3}']}",
+     {"no **** or ****", "r ****", "s ****", "e ****", "\"name\":\"4111\""}},
+    {"{" ALL ", blocked_values: ['4[0-9]{3}'], summary: debug}",
+     {"redaction.masked.keys", "redaction.masked.count", "\"intValue\":\"4111\""}},
+    {"{" ALL ", blocked_values: ['4[0-9]{3}'], summary: info}",
+     {"!redaction.masked.keys", "redaction.masked.count"}},
+    {"{" ALL ", blocked_values: ['4[0-9]{3}'], redact_all_types: true}", {"!\"4111\"}"}},
+    {"{" ALL ", blocked_key_patterns: ['^c'], allowed_values: ['^r']}",
+     {"r 4111", "!s 4111", "!4222", "!\"intValue\":\"4111\""}},
+    {"{" ALL ", blocked_key_patterns: [note]}", {"****\\n****"}},
+    {"{" ALL ", blocked_key_patterns: [note], hash_function: md5}",
+     {"0cc175b9c0f1b6a831c399e269772661\\n92eb5ffee6ae2fec3ad71c777531578f"}},
+    {"{" ALL ", blocked_values: [x], hash_function: sha1}",
+     {"11f6ad8ec52a2984abaafd7c3b516503785c2072"}},
+    {"{" ALL ", blocked_values: [x], hash_function: sha3}",
+     {"741efa311f97686956946758e0d95f70f11ff2da4f2feb7c54314f44134ac49f", "!\"x\""}},
+    {"{allowed_keys: [card], ignored_keys: [host]}",
+     {"no 4111", "\"host\"", "!user_password", "!count", "!note"}},
+    {"{}", {"!card", "!host", "!note", "\"name\":\"4111\""}},
+    {"{ignored_key_patterns: [ar]}", {"no 4111", "!host"}},
+    {"{" ALL ", secret_words: {}}",
+     {"[REDACTED]", "!\"x\"", "\"intValue\":\"7\"", "user_password", "no 4111"}},
+    {"{" ALL ", secret_words: {hmac_key: " KEY "}}", {"[REDACTED:", "!\"x\""}},
+    {"{" ALL ", secret_words: {words: [user_password], hmac_key: " KEY "}}", {"[REDACTED:"}},
+    {"{" ALL ", secret_words: {words: [card]}, ignored_keys: [card]}", {"no 4111"}},
+};
+
+static void check_texts(const char *what, const char *got, const char *const *wanted)
+{
+    for (size_t i = 0; i < 5 && wanted[i]; i++) {
+        bool is_absent = wanted[i][0] == '!';
+        if (!strstr(got, wanted[i] + is_absent) != is_absent)
+            fail_msg("%s: %s in %s", what, wanted[i], got);
+    }
+}
+
+static void attributes_of_traces_are_redacted(void **state)
+{
+    struct text got = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        redact(SIGNAL_TRACES, rows[i].settings, traces, NULL, "", &got);
+        check_texts(rows[i].settings, text_string(&got), rows[i].wanted);
+    }
+    text_deinit(&got);
+}
+
+/* The function `vault.getPassword` has a file and an attribute key with the same text as others;
+ * the key `password` is also the name of a function. */
+static const char profiles[] = "{\"resourceProfiles\":[{\"resource\":{\"attributes\":[" TEXT(
+    "api_token",
+    "r1") "]},\"scopeProfiles\":[{\"profiles\":[{\"sampleType\":{\"typeStrindex\":8},"
+          "\"originalPayloadFormat\":\"pprof\",\"originalPayload\":\"Z2V0UGFzc3dvcmQ=\","
+          "\"attributeIndices\":[1],\"samples\":[{\"stackIndex\":1,\"values\":[\"1\"],"
+          "\"attributeIndices\":[1,2,3]},{\"stackIndex\":1,\"values\":[\"2\"],"
+          "\"attributeIndices\":[1]}]}]}]}],\"dictionary\":{\"stringTable\":[\"\",\"user\","
+          "\"password\",\"vault.getPassword\",\"tokenize\",\"/src/token.go\",\"main.go\","
+          "\"libsecret.so\",\"cpu\",\"libc.so\"],\"mappingTable\":[{},{\"filenameStrindex\":7,"
+          "\"attributeIndices\":[1]},{\"filenameStrindex\":9}],\"locationTable\":[{},"
+          "{\"mappingIndex\":1,\"attributeIndices\":[1,3],\"lines\":[{\"functionIndex\":1},"
+          "{\"functionIndex\":2},{\"functionIndex\":3}]},{\"mappingIndex\":2}],"
+          "\"functionTable\":[{},{\"nameStrindex\":3,\"systemNameStrindex\":3,"
+          "\"filenameStrindex\":5},{\"nameStrindex\":4,\"filenameStrindex\":6},"
+          "{\"nameStrindex\":2,\"filenameStrindex\":6,\"startLine\":\"7\"}],\"linkTable\":[{}],"
+          "\"stackTable\":[{},{\"locationIndices\":[1,2]}],\"attributeTable\":[{},"
+          "{\"keyStrindex\":1,\"value\":{\"stringValue\":\"alice\"}},{\"keyStrindex\":2,"
+          "\"value\":{\"stringValue\":\"hunter2\"}},{\"keyStrindex\":4,\"value\":{"
+          "\"intValue\":\"5\"},\"unitStrindex\":8}]}}";
+
+static const struct row profile_rows[] = {
+    {"{" ALL "}", {"vault.getPassword", "alice", "hunter2", "Z2V0UGFzc3dvcmQ="}},
+    {"{" ALL ", secret_words: {}}",
+     {"!getPassword", "!Z2V0UGFzc3dvcmQ=", "!hunter2", "!/src/token.go", "!\"r1\""}},
+    {"{" ALL ", secret_words: {}}",
+     {"tokenize", "main.go", "libsecret.so", "alice", "\"password\""}}, /* the key stays */
+    {"{" ALL ", secret_words: {words: [libsecret]}}", {"!libsecret", "[REDACTED]", "libc.so"}},
+    {"{" ALL ", secret_words: {hmac_key: " KEY "}}",
+     {"[REDACTED:", "!getPassword", "!\"[REDACTED]\""}},
+    {"{" ALL ", blocked_values: ['[Pp]assword']}", {"vault.get****", "\"****\"", "!getPassword"}},
+    {"{" ALL ", secret_words: {}, allowed_values: ['^vault']}",
+     {"vault.getPassword", "!/src/token.go"}},
+    {"{allowed_keys: [password]}", {"!alice", "hunter2", "!\"user\"", "!\"intValue\"", "!r1"}},
+    {"{}", {"!alice", "!hunter2", "!attributeIndices", "vault.getPassword", "!r1"}},
+    {"{" ALL ", blocked_key_patterns: [user]}",
+     {"!alice", "****", "\"unitStrindex\"", "hunter2", "!Z2V0UGFzc3dvcmQ="}},
+};
+
+static void profiles_are_redacted(void **state)
+{
+    struct text got = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof profile_rows / sizeof *profile_rows; i++) {
+        redact(SIGNAL_PROFILES, profile_rows[i].settings, profiles, NULL, "", &got);
+        check_texts(profile_rows[i].settings, text_string(&got), profile_rows[i].wanted);
+    }
+    text_deinit(&got);
+}
+
+/* The same key and name give the same hash in each process; another key gives another one. */
+static void hashes_are_stable(void **state)
+{
+    struct text first = {0}, second = {0};
+    (void)state;
+    redact(SIGNAL_PROFILES, "{" ALL ", secret_words: {hmac_key: " KEY "}}", profiles, NULL, "",
+           &first);
+    redact(SIGNAL_PROFILES, "{" ALL ", secret_words: {hmac_key: " KEY "}}", profiles, NULL, "",
+           &second);
+    assert_string_equal(text_string(&first), text_string(&second));
+    /* printf vault.getPassword | openssl dgst -sha256 -hmac KEY */
+    assert_non_null(strstr(text_string(&first), "[REDACTED:" EXPECTED_HASH "]"));
+    redact(SIGNAL_PROFILES, "{" ALL ", secret_words: {hmac_key: " KEY "x}}", profiles, NULL, "",
+           &second);
+    assert_null(strstr(text_string(&second), EXPECTED_HASH));
+    text_deinit(&first);
+    text_deinit(&second);
+}
+
+static void metrics_count(void **state)
+{
+    static const char with_words[] = "{" ALL ", secret_words: {}}";
+    struct text got = {0};
+    (void)state;
+#define COUNT(settings, metric, labels)                                                            \
+    ((int)redact(SIGNAL_PROFILES, settings, profiles, metric, "processor=\"redaction\"" labels,    \
+                 &got))
+    assert_int_equal(COUNT(with_words, "masked", ",kind=\"function\""), 2);
+    assert_int_equal(COUNT(with_words, "masked", ",kind=\"file\""), 1);
+    assert_int_equal(COUNT(with_words, "masked", ",kind=\"attribute\""), 2);
+    assert_int_equal(COUNT("{" ALL ", blocked_values: [so]}", "masked", ",kind=\"mapping\""), 2);
+    assert_int_equal(COUNT("{}", "removed", ""), 4);
+    assert_int_equal(COUNT("{}", "gave_up", ""), 0);
+    text_deinit(&got);
+}
+
+/* A pattern that takes too many steps masks the whole value. */
+static void no_answer_masks_the_value(void **state)
+{
+    struct text json = {0}, got = {0};
+    char value[4001];
+    (void)state;
+    memset(value, 'a', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    text_printf(&json, TRACES("", "", SPAN("s", TEXT("key", "open %s!"), "")), value);
+    double count = redact(SIGNAL_TRACES, "{" ALL ", blocked_values: ['(a|a?)+$']}",
+                          text_string(&json), "gave_up", "processor=\"redaction\"", &got);
+    assert_int_equal((int)count, 1);
+    assert_null(strstr(text_string(&got), "open"));
+    assert_non_null(strstr(text_string(&got), "\"****\""));
+    text_deinit(&json);
+    text_deinit(&got);
+}
+
+/* Values may not grow without bound: a hash for each character of a long value. */
+static void growth_is_bounded(void **state)
+{
+    struct text json = {0}, got = {0};
+    char value[60001];
+    (void)state;
+    memset(value, 'a', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    text_printf(&json, TRACES("", "", SPAN("s", TEXT("key", "%s"), "")), value);
+    double count = redact(SIGNAL_TRACES, "{" ALL ", blocked_values: ['.'], hash_function: sha3}",
+                          text_string(&json), "gave_up", "processor=\"redaction\"", &got);
+    assert_int_equal((int)count, 1);
+    assert_non_null(strstr(text_string(&got), "\"****\""));
+    text_deinit(&json);
+    text_deinit(&got);
+}
+
+static void relayed_signals_have_resources(void **state)
+{
+    static const char *const wanted[] = {"[REDACTED]", "!\"x\"", NULL, NULL, NULL};
+    struct text got = {0};
+    (void)state;
+    redact(SIGNAL_METRICS, "{" ALL ", secret_words: {}}",
+           "{\"resourceMetrics\":[{\"resource\":{\"attributes\":[" TEXT(
+               "api_token", "x") "]},\"scopeMetrics\":[{\"metrics\":[{\"name\":\"m\",\"gauge\":{"
+                                 "\"dataPoints\":[{}]}}]}]}]}",
+           NULL, "", &got);
+    check_texts("metrics", text_string(&got), wanted);
+    text_deinit(&got);
+}
+
+static void mistakes_are_refused(void **state)
+{
+    static const struct {
+        const char *settings;
+        const char *wanted;
+    } wrong[] = {
+        {"{" ALL ", blocked_values: ['(']}", "failed to process block list"},
+        {"{" ALL ", blocked_values: ['(?=x)']}", "failed to process block list"},
+        {"{" ALL ", ignored_key_patterns: ['[']}", "failed to process ignore keys list"},
+        {"{" ALL ", hash_function: sha256}", "hash_function"},
+        {"{" ALL ", hash_function: hmac-sha256}", "must not be empty"},
+        {"{" ALL ", hash_function: hmac-sha512, hmac_key: " KEY "}", "at least 64 bytes"},
+        {"{" ALL ", secret_words: {hmac_key: short}}", "at least 32 bytes"},
+        {"{" ALL ", secret_words: {words: ['_']}}", "must have letters or digits"},
+        {"{" ALL ", url_sanitizer: {enabled: true}}", "is not supported yet"},
+        {"{" ALL ", db_sanitizer: {sql: {enabled: true}}}", "is not supported yet"},
+        {"{" ALL ", blocked_value: ['x']}", "blocked_values"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        fixture_refuses(&redaction_processor_type, wrong[i].settings, wrong[i].wanted);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(attributes_of_traces_are_redacted),
+        cmocka_unit_test(profiles_are_redacted),
+        cmocka_unit_test(hashes_are_stable),
+        cmocka_unit_test(metrics_count),
+        cmocka_unit_test(no_answer_masks_the_value),
+        cmocka_unit_test(growth_is_bounded),
+        cmocka_unit_test(relayed_signals_have_resources),
+        cmocka_unit_test(mistakes_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

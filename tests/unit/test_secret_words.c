@@ -1,0 +1,157 @@
+/* The words of redaction: a table of names, and a list of names of real functions
+ * (tests/data/function_names.tsv). */
+#include "core/base/arena.h"
+#include "processors/redaction/secret_words.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+struct row {
+    const char *words[3];
+    const char *name;
+    const char *found; /* NULL: none */
+};
+
+static const struct row rows[] = {
+    {{"token"}, "token", "token"},
+    {{"token"}, "TOKEN", "token"},
+    {{"token"}, "tokens", "token"},
+    {{"token"}, "TOKENs", "token"},
+    {{"token"}, "APIToken", "token"},
+    {{"token"}, "APITOKEN", NULL},
+    {{"token"}, "APITokens.get", "token"},
+    {{"token"}, "nextToken", "token"},
+    {{"token"}, "next_token_2", "token"},
+    {{"token"}, "token2", "token"},
+    {{"token"}, "x2token", "token"},
+    {{"token"}, "api-token", "token"},
+    {{"token"}, "TOKENSet", "token"},
+    {{"token"}, "tokenSet", "token"},
+    {{"token"}, "tokenize", NULL},
+    {{"token"}, "Tokenizer", NULL},
+    {{"token"}, "mytoken", NULL},
+    {{"token"}, "toKen", NULL},
+    {{"token"}, "token\xc3\xa9", NULL}, /* a letter goes on */
+    {{"token"}, "tok", NULL},
+    {{"token"}, "", NULL},
+    {{"secret"}, "secretary", NULL},
+    {{"secret"}, "Secrets", "secret"},
+    {{"secret", "token"}, "tokenOfSecret", "token"}, /* the first in the name */
+    {{"secret", "token"}, "token", "token"},
+    {{"api_key"}, "apiKey", "api_key"},
+    {{"api_key"}, "API_KEYS", "api_key"},
+    {{"api_key"}, "my.api-key.v1", "api_key"},
+    {{"api_key"}, "APIKey", "api_key"},
+    {{"api_key"}, "api__key", NULL},
+    {{"api_key"}, "apikey", NULL},
+    {{"api_key"}, "api", NULL},
+    {{"api_key"}, "api_", NULL},
+    {{"ApiKey"}, "api_key", "ApiKey"},
+    {{"pass"}, "passes", "pass"},
+    {{"pass"}, "passed", NULL},
+    {{"pass"}, "bypass", NULL},
+    {{"identity"}, "getIdentities", "identity"},
+    {{"identity"}, "identityX", "identity"},
+    {{"identity"}, "identitiesX", "identity"},
+    {{"md5"}, "md5_sum", "md5"},
+    {{"x"}, "x", "x"},
+};
+
+static const char *const default_words[] = {"password", "secret", "credential", "token"};
+
+static const struct secret_word *find(const char *const *words, size_t count, const char *name,
+                                      struct arena *arena)
+{
+    struct secret_words *read = arena_zalloc(arena, sizeof *read);
+    secret_words_init(read, words, count, arena);
+    return secret_words_find(read, slice_of_string(name));
+}
+
+static void words_are_found(void **state)
+{
+    struct arena arena = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        size_t count = 0;
+        while (count < 3 && rows[i].words[count])
+            count++;
+        const struct secret_word *found = find(rows[i].words, count, rows[i].name, &arena);
+        const char *got = found ? found->text : "none", *wanted = rows[i].found;
+        if (strcmp(got, wanted ? wanted : "none") != 0)
+            fail_msg("%s: %s instead of %s", rows[i].name, got, wanted ? wanted : "none");
+    }
+    arena_deinit(&arena);
+}
+
+/* At every place of a long name. */
+static void words_are_found_everywhere(void **state)
+{
+    struct arena arena = {0};
+    char name[80];
+    (void)state;
+    for (size_t at = 0; at < 60; at++) {
+        memset(name, 'x', sizeof name);
+        memcpy(name + at, "_aToken_", 8);
+        name[sizeof name - 1] = '\0';
+        assert_non_null(find(default_words, 4, name, &arena));
+        assert_null(find(default_words, 3, name, &arena));
+        name[at + 8] = '\0'; /* and at the end */
+        assert_non_null(find(default_words, 4, name, &arena));
+    }
+    arena_deinit(&arena);
+}
+
+static void words_are_checked(void **state)
+{
+    (void)state;
+    assert_true(secret_word_is_valid("api_key"));
+    assert_true(secret_word_is_valid("2"));
+    assert_false(secret_word_is_valid(""));
+    assert_false(secret_word_is_valid("-_"));
+    assert_false(secret_word_is_valid("cl\xc3\xa9"));
+}
+
+static void function_names_are_as_wanted(void **state)
+{
+    const char *source = getenv("PROFCOL_SOURCE");
+    struct arena arena = {0};
+    char path[4096], line[1024];
+    unsigned names = 0, wrong = 0;
+    (void)state;
+    snprintf(path, sizeof path, "%s/tests/data/function_names.tsv", source ? source : ".");
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        char *verdict = line, *origin = strchr(line, '\t');
+        char *name = origin ? strchr(origin + 1, '\t') : NULL;
+        if (line[0] == '#' || !name)
+            continue;
+        *origin = *name++ = '\0';
+        name[strcspn(name, "\n")] = '\0';
+        bool wanted = strcmp(verdict, "redact") == 0;
+        names++;
+        if ((find(default_words, 4, name, &arena) != NULL) != wanted) {
+            print_error("%s: %s is wanted\n", name, verdict);
+            wrong++;
+        }
+    }
+    fclose(file);
+    arena_deinit(&arena);
+    assert_true(names >= 300);
+    assert_int_equal(wrong, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_are_found),
+        cmocka_unit_test(words_are_found_everywhere),
+        cmocka_unit_test(words_are_checked),
+        cmocka_unit_test(function_names_are_as_wanted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
