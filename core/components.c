@@ -18,7 +18,7 @@ extern const struct component_type transform_processor_type;
 extern const struct component_type memory_limiter_processor_type;
 extern const struct component_type probabilistic_sampler_processor_type;
 extern const struct component_type tail_sampling_processor_type;
-extern const struct field tail_policy_fields[];
+extern const struct field tail_policy_fields[], tail_and_fields[];
 extern const struct component_type redaction_processor_type;
 extern const struct component_type resource_detection_processor_type;
 extern const struct component_type resource_processor_type;
@@ -107,5 +107,6 @@ const struct config_shared_block shared_blocks[] = {
     {"Policies of tail_sampling",
      "Each decides by the block that has the name of its type, and ignores the others.",
      tail_policy_fields},
+    {"And of tail_sampling", "Policies that all have to sample.", tail_and_fields},
     {0},
 };

@@ -139,7 +139,7 @@ static const struct field not_fields[] = {FIELD_BLOCK(tail_not, not_sub_policy, 
 static const struct field and_sub_fields[] = {
     FIELD_BLOCK(tail_and_sub, leaf, tail_leaf, tail_policy_fields, "The policy.", .inlined = true),
     FIELD_BLOCK(tail_and_sub, not, tail_not, not_fields, OF("not")), FIELD_END};
-static const struct field and_fields[] = {
+const struct field tail_and_fields[] = {
     FIELD_LIST(tail_and, and_sub_policy, tail_and_sub, and_sub_fields,
                "The policies that all have to sample; `not` may be among them."),
     FIELD_END};
@@ -150,7 +150,7 @@ static const struct field drop_fields[] = {
 static const struct field composite_sub_fields[] = {
     FIELD_BLOCK(tail_composite_sub, leaf, tail_leaf, tail_policy_fields, "The policy.",
                 .inlined = true),
-    FIELD_BLOCK(tail_composite_sub, and, tail_and, and_fields, OF("and")), FIELD_END};
+    FIELD_BLOCK(tail_composite_sub, and, tail_and, tail_and_fields, OF("and")), FIELD_END};
 static const struct field allocation_fields[] = {
     FIELD_STRING(tail_rate_allocation, policy, "Name of a policy of the list."),
     FIELD_INT(tail_rate_allocation, percent,
@@ -169,7 +169,7 @@ static const struct field composite_fields[] = {
     FIELD_END};
 static const struct field policy_fields[] = {
     FIELD_BLOCK(tail_written, leaf, tail_leaf, tail_policy_fields, "The policy.", .inlined = true),
-    FIELD_BLOCK(tail_written, and, tail_and, and_fields, OF("and")),
+    FIELD_BLOCK(tail_written, and, tail_and, tail_and_fields, OF("and")),
     FIELD_BLOCK(tail_written, not, tail_not, not_fields, OF("not")),
     FIELD_BLOCK(tail_written, drop, tail_drop, drop_fields, OF("drop")),
     FIELD_BLOCK(tail_written, composite, tail_composite, composite_fields, OF("composite")),

@@ -12,7 +12,7 @@
 
 extern const struct field tail_fields[];
 /* What all policies have, wherever they are; core/components.c shows it once in the reference. */
-extern const struct field tail_policy_fields[];
+extern const struct field tail_policy_fields[], tail_and_fields[];
 
 /* `check` of the component type: makes settings->plan. */
 void tail_check(void *settings, struct config_check *check);
