@@ -307,8 +307,7 @@ static void finish_reading(struct otlp_request *request, struct exchange *exchan
     }
     /* Refused or empty: answer without passing it on. */
     buffer_unref(body);
-    if (why->code == GRPC_INVALID_ARGUMENT) /* not requests that were only refused for now */
-        counter_add(counters->invalid, exchange_worker(exchange)->index, 1);
+    received_count_unread(counters, exchange, why);
     otlp_request_respond(exchange, request->is_json, why);
     free(request);
 }

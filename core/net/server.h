@@ -196,6 +196,10 @@ uint64_t exchange_received_bytes(const struct exchange *exchange);
  */
 struct buffer *exchange_take_body(struct exchange *exchange);
 
+/* Counts a request that its receiver refuses because there is no memory for what is in it, in
+ * profcol_server_requests_over_budget. */
+void exchange_count_over_budget(const struct exchange *exchange);
+
 /* Answers a plain HTTP request. content_type may be NULL; body is copied. extra: more headers, may
  * be NULL. Closes the connection afterwards if the request's body was not read. */
 void exchange_respond(struct exchange *exchange, int status, const char *content_type,

@@ -31,6 +31,11 @@ static void refuse_over_budget(struct exchange *exchange)
     server_exchange_refuse(exchange, 503, &verdict);
 }
 
+void exchange_count_over_budget(const struct exchange *exchange)
+{
+    server_count_over_budget(exchange->part);
+}
+
 static size_t body_limit(const struct exchange *exchange)
 {
     const struct server_options *options = &exchange->part->server->options;

@@ -86,3 +86,12 @@ size_t received_retry_after(const struct verdict *verdict, int http_status,
     *header = (struct http_header){SLICE("retry-after"), slice_of_string(seconds)};
     return 1;
 }
+
+void received_count_unread(const struct received_counters *counters,
+                           const struct exchange *exchange, const struct verdict *why)
+{
+    if (why->code == GRPC_INVALID_ARGUMENT)
+        counter_add(counters->invalid, exchange_worker(exchange)->index, 1);
+    else if (why->code == received_over_budget.code && why->retry_after_ns > 0)
+        exchange_count_over_budget(exchange);
+}

@@ -43,6 +43,11 @@ struct context *received_context(const struct exchange *exchange, bool include_m
 size_t received_retry_after(const struct verdict *verdict, int http_status,
                             struct http_header *header, char seconds[24]);
 
+/* Counts a request that is refused before it has items: invalid ones, and those that found no room.
+ * Others were counted when they were refused, or are not counted. */
+void received_count_unread(const struct received_counters *counters,
+                           const struct exchange *exchange, const struct verdict *why);
+
 /* The verdict for requests that find no room in the budget of the process. */
 extern const struct verdict received_over_budget;
 

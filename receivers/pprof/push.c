@@ -97,8 +97,7 @@ static void finish_reading(struct pusher *pusher, struct exchange *exchange,
     }
     /* Refused or empty: answer without passing it on. */
     buffer_unref(profiles);
-    if (why->code == GRPC_INVALID_ARGUMENT)
-        counter_add(pusher->counters.invalid, exchange_worker(exchange)->index, 1);
+    received_count_unread(&pusher->counters, exchange, why);
     respond(exchange, why);
 }
 

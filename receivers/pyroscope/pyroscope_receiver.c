@@ -405,8 +405,7 @@ static void finish_reading(struct pyroscope_receiver *receiver, struct exchange 
     }
     /* Refused or empty: answer without passing it on. */
     buffer_unref(profiles);
-    if (why->code == GRPC_INVALID_ARGUMENT)
-        count_invalid(receiver, exchange);
+    received_count_unread(&receiver->counters[transport_of(exchange)], exchange, why);
     respond(exchange, protocol, why);
 }
 
