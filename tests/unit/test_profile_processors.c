@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 extern const struct component_type filter_processor_type, transform_processor_type,
-    stack_limit_processor_type, probabilistic_sampler_processor_type;
+    redaction_processor_type, stack_limit_processor_type, probabilistic_sampler_processor_type;
 
 typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceRequest
     Request;
@@ -269,14 +269,15 @@ static struct totals totals_of(const Request *r, uint32_t depth)
 
 /* ---- chains ---- */
 
-/* A processor of each chain. `redaction` takes its place here, too. */
-enum { FILTER, TRANSFORM, STACK_LIMIT, SAMPLER, PROCESSORS };
+/* The processors of a chain, in their order. */
+enum { FILTER, TRANSFORM, REDACTION, STACK_LIMIT, SAMPLER, PROCESSORS };
 static const struct {
     const struct component_type *type;
     const char *name;
 } processors[PROCESSORS] = {
     [FILTER] = {&filter_processor_type, "filter"},
     [TRANSFORM] = {&transform_processor_type, "transform"},
+    [REDACTION] = {&redaction_processor_type, "redaction"},
     [STACK_LIMIT] = {&stack_limit_processor_type, "stack_limit"},
     [SAMPLER] = {&probabilistic_sampler_processor_type, "probabilistic_sampler"},
 };
@@ -290,6 +291,10 @@ static const struct {
     "{context: profile, statements: ['set(attributes[\"of\"], \"x\")', "                           \
     "'keep_keys(attributes, [\"of\"]) where duration == 1']}]"
 
+#define MASKS                                                                                      \
+    "allow_all_keys: true, blocked_values: ['[5-9]s$'], blocked_key_patterns: ['3'], "             \
+    "redact_all_types: true, hash_function: md5, summary: debug, secret_words: {words: [x]}"
+
 struct chain {
     const char *settings[PROCESSORS]; /* NULL: it is not in the chain */
     bool drops;                       /* what is left cannot be predicted */
@@ -297,7 +302,9 @@ struct chain {
 };
 static const struct chain chains[] = {
     /* Nothing is dropped. */
+    {{[REDACTION] = MASKS}, .drops = false},
     {{[TRANSFORM] = STATEMENTS,
+      [REDACTION] = MASKS,
       [STACK_LIMIT] = "max_depth: 5, max_profile_bytes: 600, min_share: 0.02",
       [SAMPLER] = "sampling_percentage: 30"},
      .drops = false},
@@ -308,6 +315,7 @@ static const struct chain chains[] = {
     /* What the condition names is dropped. */
     {{[FILTER] = "profile_conditions: ['profilesample.stack.depth == 3']",
       [TRANSFORM] = STATEMENTS,
+      [REDACTION] = "allowed_keys: [depth], blocked_values: ['[0-9]']",
       [STACK_LIMIT] = "max_depth: 5, max_profile_bytes: 600"},
      .depth = 3},
     {{[FILTER] = "profile_conditions: ['StackContains(\"[0-4]s$\") or "
