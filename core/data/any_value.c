@@ -145,14 +145,23 @@ struct slice key_value_encode(struct arena *arena, struct slice key, struct slic
     return slice_of(payload, size);
 }
 
+size_t key_value_field_size(uint32_t number, struct slice key, struct slice value)
+{
+    return wire_size_bytes(number, key_value_size(key, value.size));
+}
+
+uint8_t *key_value_field_write(uint8_t *to, uint32_t number, struct slice key, struct slice value)
+{
+    return write_key_value(wire_write_header(to, number, key_value_size(key, value.size)), key,
+                           value);
+}
+
 struct slice key_value_encode_field(struct arena *arena, uint32_t number, struct slice key,
                                     struct slice value)
 {
-    size_t payload_size = key_value_size(key, value.size);
-    size_t size = wire_size_bytes(number, payload_size);
+    size_t size = key_value_field_size(number, key, value);
     uint8_t *field = arena_alloc(arena, size);
-    const uint8_t *end =
-        write_key_value(wire_write_header(field, number, payload_size), key, value);
+    const uint8_t *end = key_value_field_write(field, number, key, value);
     assert(end == field + size);
     return slice_of(field, size);
 }

@@ -160,6 +160,11 @@ struct slice key_value_encode(struct arena *arena, struct slice key, struct slic
 struct slice key_value_encode_field(struct arena *arena, uint32_t number, struct slice key,
                                     struct slice value);
 
+/* The same without an arena: the size of the field in bytes; writes it to memory of that size, and
+ * returns the address after it. */
+size_t key_value_field_size(uint32_t number, struct slice key, struct slice value);
+uint8_t *key_value_field_write(uint8_t *to, uint32_t number, struct slice key, struct slice value);
+
 /* Append to a writer: a KeyValue as field `number`; the fields of a KeyValueAndUnit. */
 void key_value_append(struct wire_writer *writer, uint32_t number, struct slice key,
                       struct any_value value);

@@ -153,15 +153,19 @@ void message_remove(struct message_iter *it, struct message_field *field)
     mark_changed(node);
 }
 
+void message_rewrite(struct message *message, struct slice payload)
+{
+    assert(!message->removed);
+    message->raw = with_address(payload);
+    message->children = NULL;
+    message->tail = message->tail_last = NULL;
+    message->raw_is_stale = false;
+    mark_changed(message);
+}
+
 void message_replace(struct message_iter *it, struct message_field *field, struct slice payload)
 {
-    struct message *node = message_open(it, field);
-    assert(!node->removed);
-    node->raw = with_address(payload);
-    node->children = NULL;
-    node->tail = node->tail_last = NULL;
-    node->raw_is_stale = false;
-    mark_changed(node);
+    message_rewrite(message_open(it, field), payload);
 }
 
 void message_append(struct message *message, struct arena *arena, struct slice fields)

@@ -118,6 +118,9 @@ void message_remove(struct message_iter *it, struct message_field *field);
 /* Replaces the payload of the BYTES field that the iterator just returned. `payload`
  * must exist as long as the arena. */
 void message_replace(struct message_iter *it, struct message_field *field, struct slice payload);
+/* The same for an open message: it gets other bytes, and what was opened in it is gone. No iterator
+ * may be inside it. */
+void message_rewrite(struct message *message, struct slice payload);
 /* Appends whole encoded fields, which must exist as long as the arena. */
 void message_append(struct message *message, struct arena *arena, struct slice fields);
 

@@ -20,7 +20,8 @@
  * ottl_item_set_dictionary comes before them.
  *
  * A statement changes the data. The item then needs a way (ottl_item_set_way), on which messages
- * are opened when they are written; ottl_execute takes the place of ottl_evaluate.
+ * are opened when they are written; ottl_execute takes the place of ottl_evaluate, and after the
+ * last statement on an item comes ottl_item_finish.
  *
  * What does not depend on the span or profile is computed once for each resource or scope, and what
  * does not depend on the event or sample once for each span or profile. A condition on the fields
@@ -63,6 +64,7 @@ bool ottl_context_sees(enum ottl_context context, enum ottl_context other);
 enum ottl_prefix { OTTL_PREFIX_REQUIRED, OTTL_PREFIX_OPTIONAL };
 
 struct dictionary;
+struct ottl_draft;
 struct ottl_evaluator;
 struct ottl_profile_tables;
 struct ottl_program;
@@ -123,6 +125,7 @@ struct ottl_item {
     struct message_field fields[2];     /* those of ottl_item_set_fields */
     /* For statements: */
     struct ottl_way *way;     /* NULL: nothing can be written */
+    struct ottl_draft *draft; /* NULL: likewise */
     struct ottl_cache *cache; /* NULL: `cache` is empty, and cannot be written */
     size_t room;              /* bytes of values that the batch may still gain */
     size_t steps;             /* bytes of messages around the items that may still be searched */
@@ -150,10 +153,17 @@ void ottl_item_set_sample(struct ottl_item *item, struct message_iter sample);
 void ottl_item_set_fields(struct ottl_item *item, const struct message_field *fields,
                           struct arena *arena);
 
+/* Attributes that statements have changed, and that are not written yet (ottl_draft.h). */
+struct ottl_draft *ottl_draft_new(void);
+void ottl_draft_free(struct ottl_draft *draft);
+
 /* Lets statements write. `way` must stay where it is, and be that of the current item whenever a
- * statement is executed. room: bytes of values that the items of the batch may gain together
+ * statement is executed. After the last statement on an item, ottl_item_finish writes what is left
+ * in the draft; call it before the next item is entered, or a condition is evaluated. room: bytes of values that the items of the batch may gain together
  * (items_values_room); values of up to 64 bytes do not count. */
-void ottl_item_set_way(struct ottl_item *item, struct ottl_way *way, size_t room);
+void ottl_item_set_way(struct ottl_item *item, struct ottl_way *way, struct ottl_draft *draft,
+                       size_t room);
+void ottl_item_finish(struct ottl_item *item);
 
 struct ottl_evaluator *ottl_evaluator_new(const struct ottl_program *program);
 void ottl_evaluator_free(struct ottl_evaluator *evaluator);
@@ -162,7 +172,7 @@ enum ottl_result { OTTL_NO_MATCH, OTTL_MATCH, OTTL_FAILED };
 /* Evaluates the condition on an item of the program's context. */
 enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, const struct ottl_item *item);
 /* Executes a statement: OTTL_NO_MATCH if its condition does not match, OTTL_MATCH if it was
- * executed. A failed one may have written a part of what it says. */
+ * executed. A failed one may have written a part of what it says, but no part of a map. */
 enum ottl_result ottl_execute(struct ottl_evaluator *evaluator, struct ottl_item *item);
 /* Returns why the last evaluation failed. The text may contain data of the item. */
 const char *ottl_evaluator_error(const struct ottl_evaluator *evaluator);

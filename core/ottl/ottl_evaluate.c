@@ -1,8 +1,8 @@
 #include "core/ottl/ottl_evaluation.h"
 
 #include "core/base/memory.h"
+#include "core/ottl/ottl_draft.h"
 #include "core/ottl/ottl_functions.h"
-#include "core/ottl/ottl_map_edit.h"
 #include "core/ottl/ottl_paths.h"
 #include "core/ottl/ottl_profile_tables.h"
 #include "core/ottl/ottl_trace_state.h"
@@ -187,15 +187,54 @@ static bool enter_trace_state(struct ottl_evaluation *evaluation, const struct o
     return true;
 }
 
+/* As a whole, attributes are read from their message. */
+static bool read_path(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
+                      struct ottl_value *out)
+{
+    if (ottl_draft_of(evaluation->item, row))
+        ottl_draft_write(evaluation->target);
+    return ottl_path_read(evaluation, row, out);
+}
+
+/* Sets *value to the attribute of the first key. */
+static bool enter_draft(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                        struct ottl_value *value, bool *missing_out)
+{
+    struct ottl_value key;
+    uint32_t at;
+    if (!ottl_node_evaluate(evaluation, node->keys[0], &key))
+        return false;
+    if (key.kind != OTTL_STRING)
+        return wrong_key(evaluation, &key, "string");
+    struct ottl_edit *draft = ottl_draft_of(evaluation->item, node->path);
+    if (!draft) { /* the key itself has read all attributes */
+        if (!ottl_path_read(evaluation, node->path, value))
+            return false;
+        struct ottl_value map = *value;
+        *missing_out = !ottl_map_get(&map, key.bytes, value);
+        return true;
+    }
+    *missing_out = !ottl_edit_find(draft, key.bytes, &at);
+    if (!*missing_out)
+        *value = ottl_value_of_any(draft->entries[at].value);
+    return true;
+}
+
 static bool evaluate_path(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                           struct ottl_value *out)
 {
-    if (!ottl_path_read(evaluation, node->path, out))
+    bool is_missing = false;
+    uint32_t first = 0;
+    if (node->key_count > 0 && ottl_draft_of(evaluation->item, node->path)) {
+        if (!enter_draft(evaluation, node, out, &is_missing))
+            return false;
+        first = 1;
+    } else if (!read_path(evaluation, node->path, out)) {
         return false;
+    }
     if (node->key_count > 0 && node->path->indexing == OTTL_TRACE_STATE_INDEXED)
         return enter_trace_state(evaluation, node, out);
-    bool is_missing = false;
-    for (uint32_t i = 0; i < node->key_count && !is_missing; i++)
+    for (uint32_t i = first; i < node->key_count && !is_missing; i++)
         if (!enter_data(evaluation, node->keys[i], out, &is_missing))
             return false;
     if (is_missing) /* whatever the keys after it are */
@@ -480,7 +519,8 @@ static void begin_batch(struct ottl_evaluator *evaluator, const struct ottl_item
         ottl_matcher_begin(evaluator->evaluation.matcher);
 }
 
-enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, const struct ottl_item *item)
+static enum ottl_result evaluate_condition(struct ottl_evaluator *evaluator,
+                                           const struct ottl_item *item)
 {
     struct ottl_evaluation *evaluation = &evaluator->evaluation;
     struct ottl_value value;
@@ -499,14 +539,20 @@ enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, const struct ot
     return value.truth ? OTTL_MATCH : OTTL_NO_MATCH;
 }
 
+enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, const struct ottl_item *item)
+{
+    assert(!ottl_draft_is_changed(item)); /* see ottl_item_finish */
+    return evaluate_condition(evaluator, item);
+}
+
 /* Memory that one large item needed is not kept. */
 static void trim(struct ottl_evaluation *evaluation)
 {
     enum { KEPT_BYTES = 64 << 10 };
     if (evaluation->writer.capacity > KEPT_BYTES)
         wire_writer_deinit(&evaluation->writer);
-    if (evaluation->edit.capacity > KEPT_BYTES / sizeof(struct ottl_edit_entry))
-        ottl_edit_deinit(&evaluation->edit);
+    evaluation->edit.change_count = 0;
+    ottl_edit_trim(&evaluation->edit);
 }
 
 /* Of values that every item may gain by one statement. */
@@ -517,16 +563,20 @@ enum ottl_result ottl_execute(struct ottl_evaluator *evaluator, struct ottl_item
     struct ottl_evaluation *evaluation = &evaluator->evaluation;
     const struct ottl_node *editor = evaluator->program->editor;
     struct ottl_value nothing;
-    assert(editor && item->way);
-    enum ottl_result result = ottl_evaluate(evaluator, item);
-    if (result != OTTL_MATCH)
-        return result;
-    evaluation->item = evaluation->target = item;
-    evaluation->free_bytes = FREE_BYTES;
-    bool ok = editor->function->call(evaluation, editor, &nothing) && has_steps(evaluation);
+    assert(editor && item->way && item->draft);
+    evaluation->target = item; /* a condition that reads all attributes has the draft written */
+    enum ottl_result result = evaluate_condition(evaluator, item);
+    if (result == OTTL_MATCH) {
+        evaluation->item = item;
+        evaluation->free_bytes = FREE_BYTES;
+        bool ok = editor->function->call(evaluation, editor, &nothing) && has_steps(evaluation);
+        if (!ok)
+            ottl_draft_undo(item);
+        result = ok ? OTTL_MATCH : OTTL_FAILED;
+        trim(evaluation);
+    }
     evaluation->item = evaluation->target = NULL;
-    trim(evaluation);
-    return ok ? OTTL_MATCH : OTTL_FAILED;
+    return result;
 }
 
 const char *ottl_evaluator_error(const struct ottl_evaluator *evaluator)

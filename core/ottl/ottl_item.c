@@ -86,10 +86,12 @@ void ottl_item_set_fields(struct ottl_item *item, const struct message_field *fi
     item->fields[1] = fields[1];
 }
 
-void ottl_item_set_way(struct ottl_item *item, struct ottl_way *way, size_t room)
+void ottl_item_set_way(struct ottl_item *item, struct ottl_way *way, struct ottl_draft *draft,
+                       size_t room)
 {
     enum { STEPS_PER_BYTE = 16, SPARE_STEPS = 16 << 20 };
     item->way = way;
+    item->draft = draft;
     item->room = room;
     item->steps = SPARE_STEPS + STEPS_PER_BYTE * room;
 }

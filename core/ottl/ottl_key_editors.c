@@ -8,26 +8,20 @@
     static bool name(struct ottl_evaluation *evaluation, const struct ottl_node *node,             \
                      struct ottl_value *out)
 
-static bool store(struct ottl_evaluation *evaluation, const struct ottl_node *node)
-{
-    return ottl_edit_store(evaluation, node->operands[0], ottl_evaluation_edit(evaluation));
-}
-
 EDITOR(delete_key)
 {
-    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
+    struct ottl_edit *edit;
     struct slice key;
-    uint32_t at;
     (void)out;
     if (!ottl_argument_string(evaluation, node, 1, &key) ||
-        !ottl_edit_load(evaluation, node->operands[0], edit))
+        !(edit = ottl_edit_load(evaluation, node->operands[0])))
         return false;
-    for (at = 0; at < edit->count; at++)
+    for (uint32_t at = 0; ottl_edit_next(edit, &at); at++)
         if (slice_equal(edit->entries[at].key, key)) {
             ottl_edit_remove(edit, at);
             break;
         }
-    return store(evaluation, node);
+    return ottl_edit_store(evaluation, node->operands[0], edit);
 }
 
 /* Evaluates item `at` of a list of keys. */
@@ -64,32 +58,32 @@ static bool is_among(struct slice key, const struct slice *keys, uint32_t count)
 EDITOR(keep_keys)
 {
     const struct ottl_node *list = node->operands[1];
-    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
     const struct slice *keys = read_keys(evaluation, list);
+    struct ottl_edit *edit;
     (void)out;
-    if (!keys || !ottl_edit_load(evaluation, node->operands[0], edit))
+    if (!keys || !(edit = ottl_edit_load(evaluation, node->operands[0])))
         return false;
-    for (uint32_t i = 0; i < edit->count; i++)
+    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++)
         if (!is_among(edit->entries[i].key, keys, list->operand_count))
             ottl_edit_remove(edit, i);
-    return store(evaluation, node);
+    return ottl_edit_store(evaluation, node->operands[0], edit);
 }
 
 static bool remove_matching(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                             bool removed)
 {
-    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
+    struct ottl_edit *edit = ottl_edit_load(evaluation, node->operands[0]);
     bool found;
-    if (!ottl_edit_load(evaluation, node->operands[0], edit))
+    if (!edit)
         return false;
-    for (uint32_t i = 0; i < edit->count; i++) {
+    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++) {
         if (!ottl_regex_find(node->regex, ottl_evaluation_matcher(evaluation), edit->entries[i].key,
                              &found, ottl_evaluation_error(evaluation)))
             return false;
         if (found == removed)
             ottl_edit_remove(edit, i);
     }
-    return store(evaluation, node);
+    return ottl_edit_store(evaluation, node->operands[0], edit);
 }
 
 EDITOR(delete_matching_keys)
@@ -124,21 +118,21 @@ static bool check_limit(const struct ottl_node *node, struct error *err)
 EDITOR(limit)
 {
     const struct ottl_node *list = node->operands[2];
-    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
     const struct slice *keys = read_keys(evaluation, list);
+    struct ottl_edit *edit;
     uint32_t key_count = list->operand_count;
     (void)out;
-    if (!keys || !ottl_edit_load(evaluation, node->operands[0], edit))
+    if (!keys || !(edit = ottl_edit_load(evaluation, node->operands[0])))
         return false;
     int64_t room = node->operands[1]->constant.integer;
-    if (room >= edit->count)
+    if (room >= edit->left)
         return true;
-    for (uint32_t i = 0; i < edit->count; i++)
+    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++)
         room -= is_among(edit->entries[i].key, keys, key_count);
-    for (uint32_t i = 0; i < edit->count; i++)
+    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++)
         if (!is_among(edit->entries[i].key, keys, key_count) && room-- <= 0)
             ottl_edit_remove(edit, i);
-    return store(evaluation, node);
+    return ottl_edit_store(evaluation, node->operands[0], edit);
 }
 
 #define MAP                                                                                        \

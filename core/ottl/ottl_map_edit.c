@@ -2,6 +2,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/ottl/ottl_draft.h"
 #include "core/ottl/ottl_path.h"
 #include "core/ottl/ottl_profile_tables.h"
 #include "core/ottl/ottl_writing.h"
@@ -12,62 +13,101 @@
 void ottl_edit_deinit(struct ottl_edit *edit)
 {
     free(edit->entries);
+    free(edit->changes);
     free(edit->by_key.slots);
     *edit = (struct ottl_edit){0};
 }
 
+void ottl_edit_trim(struct ottl_edit *edit)
+{
+    enum { KEPT_ENTRIES = 1000 };
+    assert(edit->change_count == 0);
+    if (edit->capacity > KEPT_ENTRIES || edit->change_capacity > KEPT_ENTRIES)
+        ottl_edit_deinit(edit);
+}
+
+void ottl_edit_begin(struct ottl_edit *edit)
+{
+    edit->count = edit->left = edit->change_count = 0;
+    edit->is_charged = edit->is_indexed = false;
+}
+
 /* ---- entries ---- */
 
-static void push(struct ottl_edit *edit, struct slice key, struct slice value,
-                 enum ottl_edit_state state)
+static void push(struct ottl_edit *edit, struct ottl_edit_entry entry)
 {
     if (edit->count == edit->capacity) {
         edit->capacity = edit->capacity > 0 ? 2 * edit->capacity : 32;
         edit->entries = memory_realloc(edit->entries, edit->capacity * sizeof *edit->entries);
     }
     assert(edit->count < edit->capacity);
-    edit->entries[edit->count++] = (struct ottl_edit_entry){
-        key, value, state, state == OTTL_ENTRY_KEPT ? key.size + value.size : 0, false};
+    edit->entries[edit->count++] = entry;
     edit->left++;
+}
+
+static void note_change(struct ottl_edit *edit, uint32_t at, bool is_new)
+{
+    if (edit->change_count == edit->change_capacity) {
+        edit->change_capacity = edit->change_capacity > 0 ? 2 * edit->change_capacity : 32;
+        edit->changes =
+            memory_realloc(edit->changes, edit->change_capacity * sizeof *edit->changes);
+    }
+    assert(edit->change_count < edit->change_capacity && at < edit->count);
+    edit->changes[edit->change_count++] =
+        (struct ottl_edit_change){at, is_new, edit->entries[at]};
 }
 
 void ottl_edit_remove(struct ottl_edit *edit, uint32_t at)
 {
     assert(at < edit->count && edit->entries[at].state != OTTL_ENTRY_REMOVED);
+    note_change(edit, at, false);
     edit->entries[at].state = OTTL_ENTRY_REMOVED;
     edit->left--;
-    edit->is_changed = true;
     edit->is_indexed = false;
+}
+
+static struct ottl_edit_entry *change_entry(struct ottl_edit *edit, uint32_t at)
+{
+    struct ottl_edit_entry *entry = &edit->entries[at];
+    assert(at < edit->count && entry->state != OTTL_ENTRY_REMOVED);
+    note_change(edit, at, false);
+    if (entry->state == OTTL_ENTRY_KEPT)
+        entry->state = OTTL_ENTRY_SET;
+    return entry;
 }
 
 void ottl_edit_set_value(struct ottl_edit *edit, uint32_t at, struct slice value)
 {
-    struct ottl_edit_entry *entry = &edit->entries[at];
-    assert(at < edit->count && entry->state != OTTL_ENTRY_REMOVED);
-    if (slice_equal(entry->value, value))
-        return;
-    entry->value = value;
-    if (entry->state == OTTL_ENTRY_KEPT)
-        entry->state = OTTL_ENTRY_SET;
-    edit->is_changed = true;
+    if (!slice_equal(edit->entries[at].value, value))
+        change_entry(edit, at)->value = value;
 }
 
 void ottl_edit_set_key(struct ottl_edit *edit, uint32_t at, struct slice key)
 {
-    struct ottl_edit_entry *entry = &edit->entries[at];
-    assert(at < edit->count && entry->state != OTTL_ENTRY_REMOVED);
-    entry->key = key;
-    if (entry->state == OTTL_ENTRY_KEPT)
-        entry->state = OTTL_ENTRY_SET;
-    edit->is_changed = true;
+    change_entry(edit, at)->key = key;
     edit->is_indexed = false;
 }
 
 void ottl_edit_clear(struct ottl_edit *edit)
 {
-    for (uint32_t i = 0; i < edit->count; i++)
-        if (edit->entries[i].state != OTTL_ENTRY_REMOVED)
-            ottl_edit_remove(edit, i);
+    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++)
+        ottl_edit_remove(edit, i);
+}
+
+void ottl_edit_undo(struct ottl_edit *edit)
+{
+    while (edit->change_count > 0) {
+        const struct ottl_edit_change *change = &edit->changes[--edit->change_count];
+        struct ottl_edit_entry *entry = &edit->entries[change->at];
+        edit->left += change->is_new ? 0 : entry->state == OTTL_ENTRY_REMOVED;
+        *entry = change->before;
+        if (change->is_new) {
+            assert(change->at == edit->count - 1);
+            edit->count--;
+            edit->left--;
+        }
+    }
+    edit->is_charged = edit->is_indexed = false;
 }
 
 /* ---- finding ---- */
@@ -122,17 +162,16 @@ bool ottl_edit_find(struct ottl_edit *edit, struct slice key, uint32_t *at_out)
             index_all(edit);
         return probe(edit, key, &at, at_out);
     }
-    for (*at_out = 0; *at_out < edit->count; (*at_out)++)
-        if (edit->entries[*at_out].state != OTTL_ENTRY_REMOVED &&
-            slice_equal(edit->entries[*at_out].key, key))
+    for (*at_out = 0; ottl_edit_next(edit, at_out); ++*at_out)
+        if (slice_equal(edit->entries[*at_out].key, key))
             return true;
     return false;
 }
 
 void ottl_edit_add(struct ottl_edit *edit, struct slice key, struct slice value)
 {
-    push(edit, key, value, OTTL_ENTRY_ADDED);
-    edit->is_changed = true;
+    push(edit, (struct ottl_edit_entry){.key = key, .value = value, .state = OTTL_ENTRY_ADDED});
+    note_change(edit, edit->count - 1, true);
     if (edit->is_indexed) {
         reserve(edit, 1);
         index_entry(edit, edit->count - 1);
@@ -148,15 +187,20 @@ static void load_bytes(struct ottl_edit *edit, struct slice list)
     while (edit->count <= OTTL_EDIT_MAX &&
            wire_next_bytes(&cursor, KEY_VALUE_LIST_VALUES, &field)) {
         struct key_value pair = key_value_read(field.bytes);
-        push(edit, pair.key, pair.value, OTTL_ENTRY_KEPT);
+        push(edit, (struct ottl_edit_entry){.key = pair.key, .value = pair.value});
     }
 }
 
 static void load_attributes(struct ottl_edit *edit, const struct ottl_value *map)
 {
     struct attribute attribute = attribute_first(*map->message, map->number);
-    while (edit->count <= OTTL_EDIT_MAX && attribute_next(&attribute))
-        push(edit, attribute.pair.key, attribute.pair.value, OTTL_ENTRY_KEPT);
+    while (edit->count <= OTTL_EDIT_MAX && attribute_next(&attribute)) {
+        const struct wire_field *field = &attribute.field.wire;
+        push(edit, (struct ottl_edit_entry){
+                       .key = attribute.pair.key,
+                       .value = attribute.pair.value,
+                       .field = slice_of(field->start, (size_t)(field->end - field->start))});
+    }
 }
 
 static void load_indices(struct ottl_edit *edit, const struct ottl_value *map)
@@ -165,7 +209,18 @@ static void load_indices(struct ottl_edit *edit, const struct ottl_value *map)
     struct slice key, value;
     while (edit->count <= OTTL_EDIT_MAX &&
            ottl_table_attribute_next(map->tables, &indices, &key, &value))
-        push(edit, key, value, OTTL_ENTRY_KEPT);
+        push(edit, (struct ottl_edit_entry){.key = key, .value = value});
+}
+
+void ottl_edit_read(struct ottl_edit *edit, const struct ottl_value *map)
+{
+    ottl_edit_begin(edit);
+    if (map->form == OTTL_FORM_ATTRIBUTES)
+        load_attributes(edit, map);
+    else if (map->form == OTTL_FORM_INDICES)
+        load_indices(edit, map);
+    else
+        load_bytes(edit, map->bytes);
 }
 
 bool ottl_edit_check(struct ottl_evaluation *evaluation, const struct ottl_edit *edit)
@@ -175,64 +230,43 @@ bool ottl_edit_check(struct ottl_evaluation *evaluation, const struct ottl_edit 
                      "a map with more than %d entries cannot be changed", OTTL_EDIT_MAX);
 }
 
-bool ottl_edit_load(struct ottl_evaluation *evaluation, const struct ottl_node *path,
-                    struct ottl_edit *edit)
+static struct ottl_edit *load_own(struct ottl_evaluation *evaluation, const struct ottl_node *path)
 {
-    struct ottl_value map;
-    edit->count = edit->left = 0;
-    edit->is_changed = edit->is_charged = edit->is_indexed = false;
-    if (!ottl_take_search(evaluation, path->path) || !ottl_node_evaluate(evaluation, path, &map))
-        return false;
-    if (map.kind != OTTL_MAP)
-        return error_set(ottl_evaluation_error(evaluation), "expected pcommon.Map but got %s",
-                         ottl_type_name(&map));
-    if (map.form == OTTL_FORM_ATTRIBUTES)
-        load_attributes(edit, &map);
-    else if (map.form == OTTL_FORM_INDICES)
-        load_indices(edit, &map);
-    else
-        load_bytes(edit, map.bytes);
+    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
     const struct ottl_profile_tables *tables = ottl_evaluation_item(evaluation)->tables;
-    if (!ottl_edit_check(evaluation, edit))
-        return false;
-    return !tables || !tables->ran_out ||
-           error_set(ottl_evaluation_error(evaluation), "%s", ottl_steps_error);
+    struct ottl_value map;
+    if (!ottl_node_evaluate(evaluation, path, &map))
+        return NULL;
+    if (map.kind != OTTL_MAP) {
+        error_set(ottl_evaluation_error(evaluation), "expected pcommon.Map but got %s",
+                  ottl_type_name(&map));
+        return NULL;
+    }
+    ottl_edit_read(edit, &map);
+    bool ok = !tables || !tables->ran_out ||
+              error_set(ottl_evaluation_error(evaluation), "%s", ottl_steps_error);
+    return ok ? edit : NULL;
+}
+
+struct ottl_edit *ottl_edit_load(struct ottl_evaluation *evaluation, const struct ottl_node *path)
+{
+    if (!ottl_take_search(evaluation, path->path))
+        return NULL;
+    struct ottl_edit *edit = path->key_count == 0 && ottl_draft_takes(path->path)
+                                 ? ottl_draft_load(evaluation, path->path)
+                                 : load_own(evaluation, path);
+    if (edit)
+        edit->is_charged = false;
+    return edit && ottl_edit_check(evaluation, edit) ? edit : NULL;
 }
 
 /* ---- storing ---- */
-
-/* Goes along the attributes, which are the first entries, and appends the rest. */
-static bool store_attributes(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
-                             const struct ottl_edit *edit)
-{
-    struct message_iter *message = ottl_open(evaluation, row);
-    uint32_t at = 0;
-    if (!message)
-        return false;
-    struct attribute attribute = attribute_first(*message, row->number);
-    for (; attribute_next(&attribute); at++) {
-        const struct ottl_edit_entry *entry = &edit->entries[at];
-        assert(at < edit->count && entry->state != OTTL_ENTRY_ADDED);
-        if (entry->state == OTTL_ENTRY_REMOVED)
-            attribute_remove(&attribute);
-        else if (entry->state == OTTL_ENTRY_SET)
-            message_replace(&attribute.it, &attribute.field,
-                            key_value_encode(message->arena, entry->key, entry->value));
-    }
-    for (; at < edit->count; at++)
-        if (edit->entries[at].state != OTTL_ENTRY_REMOVED)
-            attributes_append(message->message, message->arena, row->number, edit->entries[at].key,
-                              edit->entries[at].value);
-    return true;
-}
 
 static struct slice encode(struct ottl_evaluation *evaluation, const struct ottl_edit *edit)
 {
     struct wire_writer *writer = ottl_evaluation_writer(evaluation);
     size_t begun = wire_writer_begin(writer, ANY_VALUE_KVLIST);
-    for (uint32_t i = 0; i < edit->count; i++) {
-        if (edit->entries[i].state == OTTL_ENTRY_REMOVED)
-            continue;
+    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++) {
         size_t pair = wire_writer_begin(writer, KEY_VALUE_LIST_VALUES);
         wire_writer_bytes(writer, KEY_VALUE_KEY, edit->entries[i].key);
         wire_writer_bytes(writer, KEY_VALUE_VALUE, edit->entries[i].value);
@@ -247,10 +281,12 @@ static struct slice encode(struct ottl_evaluation *evaluation, const struct ottl
 /* Counts what is new. */
 static bool charge(struct ottl_evaluation *evaluation, const struct ottl_edit *edit)
 {
-    for (uint32_t i = 0; i < edit->count; i++) {
-        const struct ottl_edit_entry *entry = &edit->entries[i];
-        if ((entry->state == OTTL_ENTRY_SET || entry->state == OTTL_ENTRY_ADDED) &&
-            !ottl_take_room(evaluation, entry->key.size + entry->value.size, entry->old_size))
+    for (uint32_t i = 0; i < edit->change_count; i++) {
+        const struct ottl_edit_change *change = &edit->changes[i];
+        const struct ottl_edit_entry *entry = &edit->entries[change->at];
+        size_t old = change->is_new ? 0 : change->before.key.size + change->before.value.size;
+        if (entry->state != OTTL_ENTRY_REMOVED &&
+            !ottl_take_room(evaluation, entry->key.size + entry->value.size, old))
             return false;
     }
     return true;
@@ -260,12 +296,14 @@ bool ottl_edit_store(struct ottl_evaluation *evaluation, const struct ottl_node 
                      struct ottl_edit *edit)
 {
     const struct ottl_path_row *row = path->path;
-    if (!edit->is_changed)
+    if (edit->change_count == 0)
         return true;
     if (path->key_count > 0 || row->is_cache)
         return ottl_write_payload(evaluation, path, encode(evaluation, edit));
     if (!edit->is_charged && !charge(evaluation, edit))
         return false;
-    return row->is_indices ? ottl_write_indices(evaluation, row, edit)
-                           : store_attributes(evaluation, row, edit);
+    if (row->is_indices)
+        return ottl_write_indices(evaluation, row, edit);
+    ottl_draft_commit(evaluation);
+    return true;
 }

@@ -10,11 +10,6 @@
     static bool name(struct ottl_evaluation *evaluation, const struct ottl_node *node,             \
                      struct ottl_value *out)
 
-static bool store(struct ottl_evaluation *evaluation, const struct ottl_node *node)
-{
-    return ottl_edit_store(evaluation, node->operands[0], ottl_evaluation_edit(evaluation));
-}
-
 static struct slice copy(struct ottl_evaluation *evaluation, struct slice bytes)
 {
     uint8_t *to = ottl_evaluation_alloc(evaluation, bytes.size + 1);
@@ -54,7 +49,7 @@ static bool check_merge(const struct ottl_node *node, struct error *err)
 
 EDITOR(merge_maps)
 {
-    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
+    struct ottl_edit *edit;
     enum strategy strategy = strategy_of(node);
     struct ottl_value source;
     struct ottl_entry entry;
@@ -66,7 +61,7 @@ EDITOR(merge_maps)
     if (source.kind != OTTL_MAP)
         return error_set(ottl_evaluation_error(evaluation), "expected pcommon.Map but got %s",
                          ottl_type_name(&source));
-    if (!ottl_edit_load(evaluation, node->operands[0], edit))
+    if (!(edit = ottl_edit_load(evaluation, node->operands[0])))
         return false;
     struct ottl_cursor cursor = ottl_cursor(&source);
     edit->is_charged = true;
@@ -84,7 +79,7 @@ EDITOR(merge_maps)
         else
             ottl_edit_add(edit, entry.key, payload);
     }
-    return store(evaluation, node);
+    return ottl_edit_store(evaluation, node->operands[0], edit);
 }
 
 /* ---- truncate_all ---- */
@@ -118,12 +113,12 @@ static size_t cut(const struct ottl_node *node, struct slice text, size_t size)
 
 EDITOR(truncate_all)
 {
-    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
+    struct ottl_edit *edit = ottl_edit_load(evaluation, node->operands[0]);
     size_t limit = (size_t)node->operands[1]->constant.integer, marker = marker_size(node);
     (void)out;
-    if (!ottl_edit_load(evaluation, node->operands[0], edit))
+    if (!edit)
         return false;
-    for (uint32_t i = 0; i < edit->count; i++) {
+    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++) {
         struct any_value any = any_value_read(edit->entries[i].value);
         if (any.kind != ANY_VALUE_STRING || any.bytes.size <= limit)
             continue;
@@ -134,19 +129,19 @@ EDITOR(truncate_all)
             memcpy(text + size, node->operands[3]->constant.bytes.data, marker);
         ottl_edit_set_value(edit, i, encode_text(evaluation, slice_of(text, size + marker)));
     }
-    return store(evaluation, node);
+    return ottl_edit_store(evaluation, node->operands[0], edit);
 }
 
 /* ---- stringify_all ---- */
 
 EDITOR(stringify_all)
 {
-    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
+    struct ottl_edit *edit = ottl_edit_load(evaluation, node->operands[0]);
     struct text text = {0};
     (void)out;
-    if (!ottl_edit_load(evaluation, node->operands[0], edit))
+    if (!edit)
         return false;
-    for (uint32_t i = 0; i < edit->count; i++) {
+    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++) {
         struct ottl_value value = ottl_value_of_any(edit->entries[i].value);
         if (value.kind == OTTL_STRING)
             continue;
@@ -156,7 +151,7 @@ EDITOR(stringify_all)
                             encode_text(evaluation, slice_of(text_string(&text), text.size)));
     }
     text_deinit(&text);
-    return store(evaluation, node);
+    return ottl_edit_store(evaluation, node->operands[0], edit);
 }
 
 /* ---- flatten ---- */
@@ -261,7 +256,7 @@ static bool flatten_value(struct flattening *f, struct slice key, struct slice p
 
 static bool is_flat(const struct ottl_edit *edit)
 {
-    for (uint32_t i = 0; i < edit->count; i++) {
+    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++) {
         struct any_value any = any_value_read(edit->entries[i].value);
         if (any.kind == ANY_VALUE_KVLIST || any.kind == ANY_VALUE_ARRAY)
             return false;
@@ -280,18 +275,18 @@ static bool check_flatten(const struct ottl_node *node, struct error *err)
 /* Removes the old entries, and adds what they become. */
 EDITOR(flatten)
 {
-    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
+    struct ottl_edit *edit;
     struct slice prefix = {0};
     (void)out;
     if ((node->operands[1] && !ottl_argument_string(evaluation, node, 1, &prefix)) ||
-        !ottl_edit_load(evaluation, node->operands[0], edit))
+        !(edit = ottl_edit_load(evaluation, node->operands[0])))
         return false;
     if (prefix.size == 0 && is_flat(edit))
         return true;
-    uint32_t count = edit->count;
-    struct key_value *pairs = ottl_evaluation_alloc(evaluation, (count + 1) * sizeof *pairs);
-    for (uint32_t i = 0; i < count; i++)
-        pairs[i] = (struct key_value){edit->entries[i].key, edit->entries[i].value};
+    struct key_value *pairs = ottl_evaluation_alloc(evaluation, (edit->left + 1) * sizeof *pairs);
+    uint32_t count = 0;
+    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++)
+        pairs[count++] = (struct key_value){edit->entries[i].key, edit->entries[i].value};
     ottl_edit_clear(edit);
     struct flattening f = {evaluation, edit, INT64_MAX, false};
     if (node->operands[2])
@@ -301,7 +296,7 @@ EDITOR(flatten)
     for (uint32_t i = 0; i < count; i++)
         if (!flatten_value(&f, join(&f, prefix, pairs[i].key), pairs[i].value, 0))
             return false;
-    return store(evaluation, node);
+    return ottl_edit_store(evaluation, node->operands[0], edit);
 }
 
 #define MAP                                                                                        \

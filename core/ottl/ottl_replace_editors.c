@@ -98,15 +98,15 @@ EDITOR(replace_match)
 
 EDITOR(replace_all_matches)
 {
-    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
+    struct ottl_edit *edit = NULL;
     struct ottl_replacement replacement;
     struct text text = {0};
     bool ok = read_replacement(evaluation, node, 2, &replacement) &&
               ottl_replace_call(evaluation, &replacement, replacement.template, &text) &&
-              ottl_edit_load(evaluation, node->operands[0], edit);
+              (edit = ottl_edit_load(evaluation, node->operands[0]));
     (void)out;
     struct slice payload = {0};
-    for (uint32_t i = 0; ok && i < edit->count; i++) {
+    for (uint32_t i = 0; ok && ottl_edit_next(edit, &i); i++) {
         struct any_value any = any_value_read(edit->entries[i].value);
         bool found = false;
         ok = any.kind != ANY_VALUE_STRING || matches(evaluation, node, any.bytes, &found);
@@ -144,12 +144,12 @@ static struct slice keep_text(struct ottl_evaluation *evaluation, const struct t
 static void unite_keys(struct ottl_edit *edit)
 {
     uint32_t at;
-    for (uint32_t i = 0; i < edit->count; i++)
+    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++)
         if (ottl_edit_find(edit, edit->entries[i].key, &at) && at != i)
             ottl_edit_set_value(edit, at, edit->entries[i].value);
-    for (uint32_t i = 0, count = edit->count; i < count; i++)
+    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++)
         edit->entries[i].is_duplicate = ottl_edit_find(edit, edit->entries[i].key, &at) && at != i;
-    for (uint32_t i = 0; i < edit->count; i++)
+    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++)
         if (edit->entries[i].is_duplicate)
             ottl_edit_remove(edit, i);
 }
@@ -179,14 +179,14 @@ static bool replace_entry(struct ottl_evaluation *evaluation,
 
 EDITOR(replace_all_patterns)
 {
-    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
+    struct ottl_edit *edit = NULL;
     struct ottl_replacement replacement;
     struct text text = {0};
     bool of_key = replaces_keys(node), changed = false;
     bool ok = read_replacement(evaluation, node, 3, &replacement) &&
-              ottl_edit_load(evaluation, node->operands[0], edit);
+              (edit = ottl_edit_load(evaluation, node->operands[0]));
     (void)out;
-    for (uint32_t i = 0; ok && i < edit->count; i++)
+    for (uint32_t i = 0; ok && ottl_edit_next(edit, &i); i++)
         ok = replace_entry(evaluation, &replacement, edit, i, of_key, &text, &changed);
     text_deinit(&text);
     if (ok && changed && of_key)

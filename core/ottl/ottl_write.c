@@ -147,25 +147,28 @@ static struct message_iter open_message(struct ottl_item *item, const struct ott
     return outer;
 }
 
-/* What was kept for this level and those inside it is not up to date any more. */
-static void forget(struct ottl_item *item, enum ottl_context context)
+void ottl_forget(struct ottl_item *item, enum ottl_context context)
 {
     for (unsigned i = ottl_context_depth(context); i < OTTL_DEPTH_COUNT; i++)
         item->serials[i]++;
 }
 
-struct message_iter *ottl_open(struct ottl_evaluation *evaluation, const struct ottl_path_row *row)
+struct message_iter *ottl_item_open(struct ottl_item *item, const struct ottl_path_row *row)
 {
-    struct ottl_item *item = ottl_evaluation_target(evaluation);
     struct message_iter *place = (struct message_iter *)(void *)((char *)item + row->message);
     *place = open_message(item, row);
     if (item->tables && row->context == OTTL_PROFILE)
         item->tables->profile = *place;
     if (item->tables && row->context == OTTL_PROFILE_SAMPLE)
         item->tables->sample = *place;
-    forget(item, row->context);
+    ottl_forget(item, row->context);
     item->is_changed = true;
     return place;
+}
+
+struct message_iter *ottl_open(struct ottl_evaluation *evaluation, const struct ottl_path_row *row)
+{
+    return ottl_item_open(ottl_evaluation_target(evaluation), row);
 }
 
 /* Copies what is in the writer, which is used again. */
@@ -337,59 +340,41 @@ static bool write_cache(struct ottl_evaluation *evaluation, const struct ottl_no
     if (payload.size > FREE_BYTES + item->room)
         return ottl_refuse_growth(ottl_evaluation_error(evaluation));
     item->cache->map = arena_copy(&item->cache->arena, payload);
-    forget(item, path->path->context);
+    ottl_forget(item, path->path->context);
     return true;
 }
 
-static bool write_of_dictionary(struct ottl_evaluation *evaluation, const struct ottl_node *path,
-                                struct slice key, struct slice payload)
+/* Puts the payload at the keys behind the first one into what the attribute was before. */
+static bool put_in_attribute(struct ottl_evaluation *evaluation, const struct ottl_node *path,
+                             const struct ottl_node *all, struct slice key, struct slice *payload)
 {
-    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
-    struct ottl_node all = {.code = OTTL_PATH, .slot = OTTL_NO_SLOT, .path = path->path};
+    struct ottl_edit *edit = ottl_edit_load(evaluation, all);
     uint32_t at;
-    if (!ottl_edit_load(evaluation, &all, edit))
+    if (!edit)
         return false;
     bool found = ottl_edit_find(edit, key, &at);
-    if (path->key_count > 1 &&
-        !put_inside(evaluation, path, 1, found ? edit->entries[at].value : (struct slice){0},
-                    &payload))
-        return false;
-    payload = keep(evaluation, payload);
-    if (found)
-        ottl_edit_set_value(edit, at, payload);
-    else
-        ottl_edit_add(edit, key, payload);
-    return ottl_edit_store(evaluation, &all, edit);
+    return put_inside(evaluation, path, 1, found ? edit->entries[at].value : (struct slice){0},
+                      payload);
 }
 
 static bool write_attribute(struct ottl_evaluation *evaluation, const struct ottl_node *path,
                             struct slice key, struct slice payload)
 {
-    const struct ottl_path_row *row = path->path;
-    const char *item = (const char *)ottl_evaluation_item(evaluation);
-    const struct message_iter *message = (const void *)(item + row->message);
-    struct attribute attribute;
-    if (!ottl_take_search(evaluation, row))
+    struct ottl_node all = {.code = OTTL_PATH, .slot = OTTL_NO_SLOT, .path = path->path};
+    uint32_t at;
+    if (path->key_count > 1 && !put_in_attribute(evaluation, path, &all, key, &payload))
         return false;
-    bool found = attributes_find(*message, row->number, key, &attribute);
-    if (path->key_count > 1 &&
-        !put_inside(evaluation, path, 1, found ? attribute.pair.value : (struct slice){0},
-                    &payload))
+    if (path->path->is_indices)
+        payload = keep(evaluation, payload); /* storing uses the writer, too */
+    /* The keys may have read the whole map, so it is loaded again. */
+    struct ottl_edit *edit = ottl_edit_load(evaluation, &all);
+    if (!edit)
         return false;
-    if (found && slice_equal(attribute.pair.value, payload))
-        return true;
-    if (!ottl_take_room(evaluation, key.size + payload.size,
-                        found ? key.size + attribute.pair.value.size : 0) ||
-        !(message = ottl_open(evaluation, row)))
-        return false;
-    if (!found) {
-        attributes_append(message->message, message->arena, row->number, key, payload);
-        return true;
-    }
-    found = attributes_find(*message, row->number, key, &attribute);
-    assert(found);
-    attribute_set_value(&attribute, payload);
-    return true;
+    if (ottl_edit_find(edit, key, &at))
+        ottl_edit_set_value(edit, at, payload);
+    else
+        ottl_edit_add(edit, key, payload);
+    return ottl_edit_store(evaluation, &all, edit);
 }
 
 bool ottl_write_payload(struct ottl_evaluation *evaluation, const struct ottl_node *path,
@@ -402,8 +387,7 @@ bool ottl_write_payload(struct ottl_evaluation *evaluation, const struct ottl_no
     assert(path->key_count > 0);
     if (!read_key(evaluation, path, &key))
         return false;
-    return path->path->is_indices ? write_of_dictionary(evaluation, path, key, payload)
-                                  : write_attribute(evaluation, path, key, payload);
+    return write_attribute(evaluation, path, key, payload);
 }
 
 /* ---- values ---- */
@@ -447,11 +431,11 @@ bool ottl_encode_entry(struct ottl_evaluation *evaluation, const struct ottl_ent
 static bool write_map(struct ottl_evaluation *evaluation, const struct ottl_node *path,
                       const struct ottl_value *map)
 {
-    struct ottl_edit *edit = ottl_evaluation_edit(evaluation);
     struct ottl_cursor cursor = ottl_cursor(map);
     struct ottl_entry entry;
     struct slice payload;
-    if (!ottl_edit_load(evaluation, path, edit))
+    struct ottl_edit *edit = ottl_edit_load(evaluation, path);
+    if (!edit)
         return false;
     ottl_edit_clear(edit);
     edit->is_charged = true;

@@ -33,6 +33,9 @@ bool ottl_encode_entry(struct ottl_evaluation *evaluation, const struct ottl_ent
 
 /* Opens the message of a row. Returns its iterator, at the start. */
 struct message_iter *ottl_open(struct ottl_evaluation *evaluation, const struct ottl_path_row *row);
+struct message_iter *ottl_item_open(struct ottl_item *item, const struct ottl_path_row *row);
+/* What was kept for this level and those inside it is not up to date any more. */
+void ottl_forget(struct ottl_item *item, enum ottl_context context);
 /* Counts bytes of a key and a value that take the place of `old` bytes; each execution has 64 that
  * do not count. Returns false with the error set if there is no room for them. */
 bool ottl_take_room(struct ottl_evaluation *evaluation, size_t bytes, size_t old);

@@ -28,7 +28,7 @@ static void free_evaluators(struct ottl_evaluator **evaluators, size_t count)
 void transform_walk_init(struct transform_walk *walk, const struct transform_plan *plan,
                          const char *label, const struct transform_programs *programs)
 {
-    *walk = (struct transform_walk){.plan = plan, .label = label};
+    *walk = (struct transform_walk){.plan = plan, .label = label, .draft = ottl_draft_new()};
     walk->evaluators = memory_array(plan->count + 1, sizeof *walk->evaluators);
     for (uint32_t i = 0; i < plan->count; i++) {
         const struct transform_group *group = &plan->groups[i];
@@ -47,6 +47,7 @@ void transform_walk_deinit(struct transform_walk *walk)
     }
     free(walk->evaluators);
     ottl_cache_clear(&walk->cache);
+    ottl_draft_free(walk->draft);
     walk->plan = NULL;
 }
 
@@ -84,6 +85,7 @@ static void execute(struct transform_walk *walk)
         if (ottl_execute(evaluator, &walk->item) == OTTL_FAILED)
             report(walk, OTTL_OF_STATEMENT, statements->items[i], evaluator);
     }
+    ottl_item_finish(&walk->item);
 }
 
 /* ---- the walk ---- */
@@ -136,7 +138,7 @@ static void walk_group(struct transform_walk *walk, uint32_t group, size_t *room
     ottl_item_begin(&walk->item);
     if (batch->signal == SIGNAL_PROFILES)
         ottl_item_set_dictionary(&walk->item, batch_dictionary(batch), &batch->arena);
-    ottl_item_set_way(&walk->item, &walk->way, *room);
+    ottl_item_set_way(&walk->item, &walk->way, walk->draft, *room);
     walk->item.steps = group > 0 ? *steps : walk->item.steps;
     walk->item.cache = &walk->cache;
     for (size_t i = 0; i < batch->part_count && !walk->errors.failed; i++) {

@@ -33,6 +33,7 @@ struct transform_walk {
     struct ottl_item item;
     struct ottl_way way;
     struct ottl_cache cache;
+    struct ottl_draft *draft;
 };
 
 /* programs: of each group. */

@@ -129,10 +129,13 @@ static void execute(enum ottl_context context, struct slice text)
     ottl_item_set_scope_group(&item, message_iter_into(&way.fields[1], &arena));
     ottl_item_set_span(&item, message_iter_into(&way.fields[2], &arena));
     ottl_item_set_span_event(&item, message_iter_into(&way.fields[3], &arena));
-    ottl_item_set_way(&item, &way, 1 << 16);
+    struct ottl_draft *draft = ottl_draft_new();
+    ottl_item_set_way(&item, &way, draft, 1 << 16);
     item.cache = &cache;
     ottl_execute(evaluator, &item);
     ottl_execute(evaluator, &item);
+    ottl_item_finish(&item);
+    ottl_draft_free(draft);
     size_t size = message_measure(&root);
     uint8_t *bytes = arena_alloc(&arena, size);
     if (message_write(&root, bytes) != bytes + size)

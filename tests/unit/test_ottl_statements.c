@@ -48,6 +48,7 @@ struct sample {
     struct ottl_way way;
     struct ottl_item item;
     struct ottl_cache cache;
+    struct ottl_draft *draft;
 };
 
 static void enter(struct sample *sample, unsigned level, uint32_t number)
@@ -76,7 +77,9 @@ static void read_sample(struct sample *sample)
     ottl_item_set_scope_group(&sample->item, inside(sample, 1));
     ottl_item_set_span(&sample->item, inside(sample, 2));
     ottl_item_set_span_event(&sample->item, inside(sample, 3));
-    ottl_item_set_way(&sample->item, &sample->way, 1 << 20);
+    if (!sample->draft)
+        sample->draft = ottl_draft_new();
+    ottl_item_set_way(&sample->item, &sample->way, sample->draft, 1 << 20);
     sample->item.cache = &sample->cache;
 }
 
@@ -97,6 +100,7 @@ static void sample_init(struct sample *sample)
 static void sample_deinit(struct sample *sample)
 {
     ottl_cache_clear(&sample->cache);
+    ottl_draft_free(sample->draft);
     arena_deinit(&sample->arena);
     buffer_unref(sample->request);
 }
@@ -170,6 +174,7 @@ static void check_row(enum ottl_context context, const struct row *row)
     } else {
         if (got.size > 0)
             fail_msg("%s: %s", row->statement, text_string(&got));
+        ottl_item_finish(&sample.item);
         if (!holds(context, row->wanted, &sample.item))
             fail_msg("%s: not %s", row->statement, row->wanted);
         send_sample(&sample);
@@ -568,11 +573,119 @@ static void test_room(void **state)
         execute(OTTL_SPAN, rows[i].statement, &sample, &got);
         if (rows[i].wanted[0] == '?')
             expect_text(text_string(&got), rows[i].wanted);
-        else
+        else {
+            ottl_item_finish(&sample.item);
             assert_true(holds(OTTL_SPAN, rows[i].wanted, &sample.item));
+        }
     }
     text_deinit(&got);
     sample_deinit(&sample);
+}
+
+/* Statements that change attributes, read them in each way, change other fields, and fail. */
+static const char *const mixed[] = {
+    "set(attributes[\"x\"], \"1\")",
+    "set(attributes[\"y\"], attributes[\"x\"])",
+    "set(attributes[\"x\"], nil)",
+    "set(attributes[\"s\"], \"longer than it was before\")",
+    "set(attributes[\"map\"][\"a\"], attributes[\"s\"])",
+    "set(attributes[\"map\"][\"in\"][\"n\"], 7)",
+    "set(attributes[Keys(attributes)[0]], \"first\")",
+    "set(attributes[\"map\"][Keys(attributes)[1]], \"k\")",
+    "set(attributes[\"n\"], Len(attributes))",
+    "set(attributes[\"copy\"], attributes)",
+    "set(attributes, attributes[\"map\"]) where attributes[\"x\"] == nil",
+    "set(name, attributes[\"s\"]) where attributes[\"s\"] != nil",
+    "set(resource.attributes[\"of span\"], attributes[\"x\"])",
+    "set(resource.attributes[\"service.name\"], attributes[\"y\"])",
+    "set(attributes[\"res\"], resource.attributes[\"of span\"])",
+    "set(instrumentation_scope.name, \"scope\")",
+    "set(events, [])",
+    "delete_key(attributes, \"twice\")",
+    "delete_key(attributes, \"x\")",
+    "delete_key(attributes[\"map\"], \"a\")",
+    "delete_key(resource.attributes, \"service.name\")",
+    "delete_matching_keys(attributes, \"^t\")",
+    "keep_keys(attributes, [\"s\", \"x\", \"map\", \"twice\", \"y\"])",
+    "keep_matching_keys(attributes, \"[a-m]\")",
+    "limit(attributes, 6, [\"x\"])",
+    "truncate_all(attributes, 5)",
+    "stringify_all(attributes)",
+    "flatten(attributes)",
+    "merge_maps(attributes, attributes[\"map\"], \"upsert\")",
+    "merge_maps(attributes, resource.attributes, \"insert\")",
+    "merge_maps(attributes, attributes, \"update\")",
+    "replace_all_patterns(attributes, \"key\", \"[a-z]$\", \"k\")",
+    "replace_all_patterns(attributes, \"value\", \"[0-9]\", \"#\")",
+    "replace_all_patterns(attributes, \"value\", \"e\", \"E\", SHA256)",
+    "replace_pattern(attributes[\"s\"], \"[aeiou]\", \"*\")",
+    "set(attributes[\"map\"][0], \"fails\")",
+    "set(attributes[\"s\"][\"k\"], \"fails\")",
+    "set(attributes[\"large\"], Concat([name, name, name, name, name, name], \" and \"))",
+};
+enum { MIXED_COUNT = sizeof mixed / sizeof *mixed, PER_SEQUENCE = 8, SEQUENCES = 3000 };
+
+/* Returns the request that results, in the sample's arena. */
+static struct slice execute_sequence(struct sample *sample, struct ottl_evaluator *const *evaluators,
+                                     const unsigned *sequence, bool one_by_one, unsigned *failed)
+{
+    sample_init(sample);
+    sample->item.room = 300;
+    for (int i = 0; i < PER_SEQUENCE; i++) {
+        *failed += ottl_execute(evaluators[sequence[i]], &sample->item) == OTTL_FAILED;
+        if (one_by_one)
+            ottl_item_finish(&sample->item);
+    }
+    ottl_item_finish(&sample->item);
+    size_t size = message_measure(&sample->root);
+    uint8_t *bytes = arena_alloc(&sample->arena, size);
+    assert_ptr_equal(message_write(&sample->root, bytes), bytes + size);
+    return slice_of(bytes, size);
+}
+
+static void check_sequence(struct ottl_evaluator *const *evaluators, const unsigned *sequence,
+                           unsigned *failed)
+{
+    struct sample at_once, one_by_one;
+    unsigned failed_then = *failed;
+    struct slice got = execute_sequence(&at_once, evaluators, sequence, false, failed);
+    struct slice wanted =
+        execute_sequence(&one_by_one, evaluators, sequence, true, &failed_then);
+    assert_int_equal(*failed, failed_then);
+    if (!slice_equal(got, wanted))
+        for (int i = 0; i < PER_SEQUENCE; i++)
+            print_error("%s\n", mixed[sequence[i]]);
+    assert_true(slice_equal(got, wanted));
+    sample_deinit(&at_once);
+    sample_deinit(&one_by_one);
+}
+
+/* Attributes are written once for all statements: the result is that of writing them each time. */
+static void test_sequences(void **state)
+{
+    struct ottl_program *programs[MIXED_COUNT];
+    struct ottl_evaluator *evaluators[MIXED_COUNT];
+    struct error err;
+    unsigned sequence[PER_SEQUENCE], failed = 0;
+    (void)state;
+    for (int i = 0; i < MIXED_COUNT; i++) {
+        programs[i] = ottl_compile_statement(OTTL_SPAN, slice_of_string(mixed[i]),
+                                             OTTL_PREFIX_OPTIONAL, &err);
+        if (!programs[i])
+            fail_msg("%s: %s", mixed[i], err.text);
+        evaluators[i] = ottl_evaluator_new(programs[i]);
+    }
+    srandom(1);
+    for (int i = 0; i < SEQUENCES; i++) {
+        for (int k = 0; k < PER_SEQUENCE; k++)
+            sequence[k] = (unsigned)random() % MIXED_COUNT;
+        check_sequence(evaluators, sequence, &failed);
+    }
+    assert_true(failed > SEQUENCES / 2 && failed < SEQUENCES * PER_SEQUENCE / 2);
+    for (int i = 0; i < MIXED_COUNT; i++) {
+        ottl_evaluator_free(evaluators[i]);
+        ottl_program_free(programs[i]);
+    }
 }
 
 int main(void)
@@ -581,7 +694,7 @@ int main(void)
         cmocka_unit_test(test_set),     cmocka_unit_test(test_other_contexts),
         cmocka_unit_test(test_keys),    cmocka_unit_test(test_maps),
         cmocka_unit_test(test_replace), cmocka_unit_test(test_converters),
-        cmocka_unit_test(test_room),
+        cmocka_unit_test(test_room),    cmocka_unit_test(test_sequences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
