@@ -24,7 +24,7 @@ static inline bool ottl_draft_takes(const struct ottl_path_row *row)
 }
 
 /* Reads the attributes of a row, unless they are here already. */
-struct ottl_edit *ottl_draft_load(struct ottl_evaluation *evaluation,
+struct attribute_list *ottl_draft_load(struct ottl_evaluation *evaluation,
                                   const struct ottl_path_row *row);
 /* Makes the changes of a statement permanent. */
 void ottl_draft_commit(struct ottl_evaluation *evaluation);
@@ -32,7 +32,7 @@ void ottl_draft_commit(struct ottl_evaluation *evaluation);
 void ottl_draft_undo(struct ottl_item *item);
 
 /* Returns the draft if it has the attributes of a row, otherwise NULL. */
-struct ottl_edit *ottl_draft_of(const struct ottl_item *item, const struct ottl_path_row *row);
+struct attribute_list *ottl_draft_of(const struct ottl_item *item, const struct ottl_path_row *row);
 /* Returns whether something would be written. */
 bool ottl_draft_is_changed(const struct ottl_item *item);
 /* Writes the attributes to their message, and forgets them. */

@@ -39,7 +39,7 @@ struct ottl_evaluation {
     struct ottl_item *target; /* of a statement */
     size_t free_bytes;
     struct wire_writer writer;
-    struct ottl_edit edit;
+    struct attribute_list list; /* a map that is changed */
     struct error error;
 };
 
@@ -124,9 +124,9 @@ size_t *ottl_evaluation_free_bytes(struct ottl_evaluation *evaluation)
     return &evaluation->free_bytes;
 }
 
-struct ottl_edit *ottl_evaluation_edit(struct ottl_evaluation *evaluation)
+struct attribute_list *ottl_evaluation_list(struct ottl_evaluation *evaluation)
 {
-    return &evaluation->edit;
+    return &evaluation->list;
 }
 
 /* ---- keys ---- */
@@ -206,7 +206,7 @@ static bool enter_draft(struct ottl_evaluation *evaluation, const struct ottl_no
         return false;
     if (key.kind != OTTL_STRING)
         return wrong_key(evaluation, &key, "string");
-    struct ottl_edit *draft = ottl_draft_of(evaluation->item, node->path);
+    struct attribute_list *draft = ottl_draft_of(evaluation->item, node->path);
     if (!draft) { /* the key itself has read all attributes */
         if (!ottl_path_read(evaluation, node->path, value))
             return false;
@@ -214,7 +214,7 @@ static bool enter_draft(struct ottl_evaluation *evaluation, const struct ottl_no
         *missing_out = !ottl_map_get(&map, key.bytes, value);
         return true;
     }
-    *missing_out = !ottl_edit_find(draft, key.bytes, &at);
+    *missing_out = !attribute_list_find(draft, key.bytes, &at);
     if (!*missing_out)
         *value = ottl_value_of_any(draft->entries[at].value);
     return true;
@@ -503,7 +503,7 @@ void ottl_evaluator_free(struct ottl_evaluator *evaluator)
         return;
     ottl_matcher_free(evaluator->evaluation.matcher);
     wire_writer_deinit(&evaluator->evaluation.writer);
-    ottl_edit_deinit(&evaluator->evaluation.edit);
+    attribute_list_deinit(&evaluator->evaluation.list);
     for (int i = 0; i < OTTL_LEVEL_COUNT; i++)
         arena_deinit(&evaluator->evaluation.scratch[i].own);
     free(evaluator->searches);
@@ -551,8 +551,7 @@ static void trim(struct ottl_evaluation *evaluation)
     enum { KEPT_BYTES = 64 << 10 };
     if (evaluation->writer.capacity > KEPT_BYTES)
         wire_writer_deinit(&evaluation->writer);
-    evaluation->edit.change_count = 0;
-    ottl_edit_trim(&evaluation->edit);
+    attribute_list_clear(&evaluation->list);
 }
 
 /* Of values that every item may gain by one statement. */

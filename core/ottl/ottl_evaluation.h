@@ -34,7 +34,7 @@ struct ottl_value *ottl_evaluation_input(struct ottl_evaluation *evaluation);
 /* While a statement is executed: the item to write to, an empty writer, and entries of a map. */
 struct ottl_item *ottl_evaluation_target(struct ottl_evaluation *evaluation);
 struct wire_writer *ottl_evaluation_writer(struct ottl_evaluation *evaluation);
-struct ottl_edit *ottl_evaluation_edit(struct ottl_evaluation *evaluation);
+struct attribute_list *ottl_evaluation_list(struct ottl_evaluation *evaluation);
 /* Bytes that the execution may still add without counting. */
 size_t *ottl_evaluation_free_bytes(struct ottl_evaluation *evaluation);
 /* Returns how many levels contain the items of the program. */

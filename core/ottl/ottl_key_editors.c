@@ -10,15 +10,15 @@
 
 EDITOR(delete_key)
 {
-    struct ottl_edit *edit;
+    struct attribute_list *edit;
     struct slice key;
     (void)out;
     if (!ottl_argument_string(evaluation, node, 1, &key) ||
         !(edit = ottl_edit_load(evaluation, node->operands[0])))
         return false;
-    for (uint32_t at = 0; ottl_edit_next(edit, &at); at++)
+    for (uint32_t at = 0; attribute_list_next(edit, &at); at++)
         if (slice_equal(edit->entries[at].key, key)) {
-            ottl_edit_remove(edit, at);
+            attribute_list_remove(edit, at);
             break;
         }
     return ottl_edit_store(evaluation, node->operands[0], edit);
@@ -59,29 +59,29 @@ EDITOR(keep_keys)
 {
     const struct ottl_node *list = node->operands[1];
     const struct slice *keys = read_keys(evaluation, list);
-    struct ottl_edit *edit;
+    struct attribute_list *edit;
     (void)out;
     if (!keys || !(edit = ottl_edit_load(evaluation, node->operands[0])))
         return false;
-    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++)
+    for (uint32_t i = 0; attribute_list_next(edit, &i); i++)
         if (!is_among(edit->entries[i].key, keys, list->operand_count))
-            ottl_edit_remove(edit, i);
+            attribute_list_remove(edit, i);
     return ottl_edit_store(evaluation, node->operands[0], edit);
 }
 
 static bool remove_matching(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                             bool removed)
 {
-    struct ottl_edit *edit = ottl_edit_load(evaluation, node->operands[0]);
+    struct attribute_list *edit = ottl_edit_load(evaluation, node->operands[0]);
     bool found;
     if (!edit)
         return false;
-    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++) {
+    for (uint32_t i = 0; attribute_list_next(edit, &i); i++) {
         if (!ottl_regex_find(node->regex, ottl_evaluation_matcher(evaluation), edit->entries[i].key,
                              &found, ottl_evaluation_error(evaluation)))
             return false;
         if (found == removed)
-            ottl_edit_remove(edit, i);
+            attribute_list_remove(edit, i);
     }
     return ottl_edit_store(evaluation, node->operands[0], edit);
 }
@@ -119,7 +119,7 @@ EDITOR(limit)
 {
     const struct ottl_node *list = node->operands[2];
     const struct slice *keys = read_keys(evaluation, list);
-    struct ottl_edit *edit;
+    struct attribute_list *edit;
     uint32_t key_count = list->operand_count;
     (void)out;
     if (!keys || !(edit = ottl_edit_load(evaluation, node->operands[0])))
@@ -127,11 +127,11 @@ EDITOR(limit)
     int64_t room = node->operands[1]->constant.integer;
     if (room >= edit->left)
         return true;
-    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++)
+    for (uint32_t i = 0; attribute_list_next(edit, &i); i++)
         room -= is_among(edit->entries[i].key, keys, key_count);
-    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++)
+    for (uint32_t i = 0; attribute_list_next(edit, &i); i++)
         if (!is_among(edit->entries[i].key, keys, key_count) && room-- <= 0)
-            ottl_edit_remove(edit, i);
+            attribute_list_remove(edit, i);
     return ottl_edit_store(evaluation, node->operands[0], edit);
 }
 

@@ -49,7 +49,7 @@ static bool check_merge(const struct ottl_node *node, struct error *err)
 
 EDITOR(merge_maps)
 {
-    struct ottl_edit *edit;
+    struct attribute_list *edit;
     enum strategy strategy = strategy_of(node);
     struct ottl_value source;
     struct ottl_entry entry;
@@ -64,22 +64,21 @@ EDITOR(merge_maps)
     if (!(edit = ottl_edit_load(evaluation, node->operands[0])))
         return false;
     struct ottl_cursor cursor = ottl_cursor(&source);
-    edit->is_charged = true;
     while (ottl_cursor_next(&cursor, &entry)) {
         if (!ottl_take_entry(evaluation, &entry) || !ottl_edit_check(evaluation, edit))
             return false;
-        bool found = ottl_edit_find(edit, entry.key, &at);
+        bool found = attribute_list_find(edit, entry.key, &at);
         if (!(strategy & (found ? UPDATE : INSERT)))
             continue;
         if (!ottl_encode_entry(evaluation, &entry,
                                found ? edit->entries[at].value : (struct slice){0}, &payload))
             return false;
         if (found)
-            ottl_edit_set_value(edit, at, payload);
+            attribute_list_set_value(edit, at, payload);
         else
-            ottl_edit_add(edit, entry.key, payload);
+            attribute_list_add(edit, entry.key, payload);
     }
-    return ottl_edit_store(evaluation, node->operands[0], edit);
+    return ottl_edit_store_counted(evaluation, node->operands[0], edit);
 }
 
 /* ---- truncate_all ---- */
@@ -113,12 +112,12 @@ static size_t cut(const struct ottl_node *node, struct slice text, size_t size)
 
 EDITOR(truncate_all)
 {
-    struct ottl_edit *edit = ottl_edit_load(evaluation, node->operands[0]);
+    struct attribute_list *edit = ottl_edit_load(evaluation, node->operands[0]);
     size_t limit = (size_t)node->operands[1]->constant.integer, marker = marker_size(node);
     (void)out;
     if (!edit)
         return false;
-    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++) {
+    for (uint32_t i = 0; attribute_list_next(edit, &i); i++) {
         struct any_value any = any_value_read(edit->entries[i].value);
         if (any.kind != ANY_VALUE_STRING || any.bytes.size <= limit)
             continue;
@@ -127,7 +126,7 @@ EDITOR(truncate_all)
         memcpy(text, any.bytes.data, size);
         if (marker > 0)
             memcpy(text + size, node->operands[3]->constant.bytes.data, marker);
-        ottl_edit_set_value(edit, i, encode_text(evaluation, slice_of(text, size + marker)));
+        attribute_list_set_value(edit, i, encode_text(evaluation, slice_of(text, size + marker)));
     }
     return ottl_edit_store(evaluation, node->operands[0], edit);
 }
@@ -136,18 +135,18 @@ EDITOR(truncate_all)
 
 EDITOR(stringify_all)
 {
-    struct ottl_edit *edit = ottl_edit_load(evaluation, node->operands[0]);
+    struct attribute_list *edit = ottl_edit_load(evaluation, node->operands[0]);
     struct text text = {0};
     (void)out;
     if (!edit)
         return false;
-    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++) {
+    for (uint32_t i = 0; attribute_list_next(edit, &i); i++) {
         struct ottl_value value = ottl_value_of_any(edit->entries[i].value);
         if (value.kind == OTTL_STRING)
             continue;
         text_clear(&text);
         ottl_print_data(&value, &text);
-        ottl_edit_set_value(edit, i,
+        attribute_list_set_value(edit, i,
                             encode_text(evaluation, slice_of(text_string(&text), text.size)));
     }
     text_deinit(&text);
@@ -160,7 +159,7 @@ enum { CONFLICTS_MAX = 1000 }; /* of one key */
 
 struct flattening {
     struct ottl_evaluation *evaluation;
-    struct ottl_edit *edit;
+    struct attribute_list *edit;
     int64_t depth_max;
     bool resolves_conflicts;
 };
@@ -192,12 +191,12 @@ static bool add(struct flattening *f, struct slice key, struct slice payload)
 {
     uint32_t at;
     struct slice free_key = key;
-    bool is_taken = ottl_edit_find(f->edit, key, &at);
+    bool is_taken = attribute_list_find(f->edit, key, &at);
     if (is_taken && !f->resolves_conflicts) {
-        ottl_edit_set_value(f->edit, at, payload);
+        attribute_list_set_value(f->edit, at, payload);
         return true;
     }
-    for (uint64_t i = 0; ottl_edit_find(f->edit, free_key, &at); i++) {
+    for (uint64_t i = 0; attribute_list_find(f->edit, free_key, &at); i++) {
         if (i == CONFLICTS_MAX)
             return error_set(ottl_evaluation_error(f->evaluation), "too many keys are the same");
         free_key = join_number(f, key, i);
@@ -205,7 +204,7 @@ static bool add(struct flattening *f, struct slice key, struct slice payload)
     if (!ottl_take_room(f->evaluation, free_key.size, 0) ||
         !ottl_edit_check(f->evaluation, f->edit))
         return false;
-    ottl_edit_add(f->edit, free_key, payload);
+    attribute_list_add(f->edit, free_key, payload);
     return true;
 }
 
@@ -254,9 +253,9 @@ static bool flatten_value(struct flattening *f, struct slice key, struct slice p
                                          : flatten_list(f, key, any.bytes, depth + 1));
 }
 
-static bool is_flat(const struct ottl_edit *edit)
+static bool is_flat(const struct attribute_list *edit)
 {
-    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++) {
+    for (uint32_t i = 0; attribute_list_next(edit, &i); i++) {
         struct any_value any = any_value_read(edit->entries[i].value);
         if (any.kind == ANY_VALUE_KVLIST || any.kind == ANY_VALUE_ARRAY)
             return false;
@@ -275,7 +274,7 @@ static bool check_flatten(const struct ottl_node *node, struct error *err)
 /* Removes the old entries, and adds what they become. */
 EDITOR(flatten)
 {
-    struct ottl_edit *edit;
+    struct attribute_list *edit;
     struct slice prefix = {0};
     (void)out;
     if ((node->operands[1] && !ottl_argument_string(evaluation, node, 1, &prefix)) ||
@@ -285,9 +284,9 @@ EDITOR(flatten)
         return true;
     struct key_value *pairs = ottl_evaluation_alloc(evaluation, (edit->left + 1) * sizeof *pairs);
     uint32_t count = 0;
-    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++)
+    for (uint32_t i = 0; attribute_list_next(edit, &i); i++)
         pairs[count++] = (struct key_value){edit->entries[i].key, edit->entries[i].value};
-    ottl_edit_clear(edit);
+    attribute_list_remove_all(edit);
     struct flattening f = {evaluation, edit, INT64_MAX, false};
     if (node->operands[2])
         f.depth_max = node->operands[2]->constant.integer;

@@ -15,26 +15,26 @@ static bool next_index(struct ottl_numbers *indices, uint64_t *out)
 
 /* Samples and profiles share the table, so a changed attribute becomes another entry. As in the
  * Collector, it has no unit. */
-static uint32_t index_of(struct ottl_profile_tables *tables, const struct ottl_edit_entry *entry)
+static uint32_t index_of(struct ottl_profile_tables *tables, const struct attribute_entry *entry)
 {
     return dictionary_add_attribute(tables->dictionary, entry->key, entry->value,
                                     (struct slice){0});
 }
 
 bool ottl_write_indices(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
-                        const struct ottl_edit *edit)
+                        const struct attribute_list *edit)
 {
     struct ottl_profile_tables *tables = ottl_evaluation_target(evaluation)->tables;
     struct wire_writer *writer = ottl_evaluation_writer(evaluation);
     struct ottl_numbers indices = ottl_attribute_indices(tables, row->number);
     size_t begun = wire_writer_begin(writer, row->number);
     for (uint32_t i = 0; i < edit->count; i++) {
-        const struct ottl_edit_entry *entry = &edit->entries[i];
+        const struct attribute_entry *entry = &edit->entries[i];
         uint64_t index = 0;
-        bool is_there = entry->state == OTTL_ENTRY_ADDED || next_index(&indices, &index);
-        if (entry->state == OTTL_ENTRY_REMOVED || !is_there)
+        bool is_there = entry->state == ATTRIBUTE_IS_ADDED || next_index(&indices, &index);
+        if (entry->state == ATTRIBUTE_IS_REMOVED || !is_there)
             continue;
-        if (entry->state != OTTL_ENTRY_KEPT)
+        if (entry->state != ATTRIBUTE_IS_OLD)
             index = index_of(tables, entry);
         uint8_t *to = wire_writer_room(writer, WIRE_HEADER_MAX);
         wire_writer_wrote(writer, wire_write_varint(to, index));

@@ -98,7 +98,7 @@ EDITOR(replace_match)
 
 EDITOR(replace_all_matches)
 {
-    struct ottl_edit *edit = NULL;
+    struct attribute_list *edit = NULL;
     struct ottl_replacement replacement;
     struct text text = {0};
     bool ok = read_replacement(evaluation, node, 2, &replacement) &&
@@ -106,14 +106,14 @@ EDITOR(replace_all_matches)
               (edit = ottl_edit_load(evaluation, node->operands[0]));
     (void)out;
     struct slice payload = {0};
-    for (uint32_t i = 0; ok && ottl_edit_next(edit, &i); i++) {
+    for (uint32_t i = 0; ok && attribute_list_next(edit, &i); i++) {
         struct any_value any = any_value_read(edit->entries[i].value);
         bool found = false;
         ok = any.kind != ANY_VALUE_STRING || matches(evaluation, node, any.bytes, &found);
         if (ok && found && payload.size == 0)
             payload = encode_text(evaluation, &text);
         if (ok && found)
-            ottl_edit_set_value(edit, i, payload);
+            attribute_list_set_value(edit, i, payload);
     }
     text_deinit(&text);
     return ok && ottl_edit_store(evaluation, node->operands[0], edit);
@@ -141,22 +141,22 @@ static struct slice keep_text(struct ottl_evaluation *evaluation, const struct t
 }
 
 /* Several keys may become the same: the value of the last one counts, at the place of the first. */
-static void unite_keys(struct ottl_edit *edit)
+static void unite_keys(struct attribute_list *edit)
 {
     uint32_t at;
-    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++)
-        if (ottl_edit_find(edit, edit->entries[i].key, &at) && at != i)
-            ottl_edit_set_value(edit, at, edit->entries[i].value);
-    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++)
-        edit->entries[i].is_duplicate = ottl_edit_find(edit, edit->entries[i].key, &at) && at != i;
-    for (uint32_t i = 0; ottl_edit_next(edit, &i); i++)
+    for (uint32_t i = 0; attribute_list_next(edit, &i); i++)
+        if (attribute_list_find(edit, edit->entries[i].key, &at) && at != i)
+            attribute_list_set_value(edit, at, edit->entries[i].value);
+    for (uint32_t i = 0; attribute_list_next(edit, &i); i++)
+        edit->entries[i].is_duplicate = attribute_list_find(edit, edit->entries[i].key, &at) && at != i;
+    for (uint32_t i = 0; attribute_list_next(edit, &i); i++)
         if (edit->entries[i].is_duplicate)
-            ottl_edit_remove(edit, i);
+            attribute_list_remove(edit, i);
 }
 
 /* Sets *changed_out if the key or value at a place was replaced. */
 static bool replace_entry(struct ottl_evaluation *evaluation,
-                          const struct ottl_replacement *replacement, struct ottl_edit *edit,
+                          const struct ottl_replacement *replacement, struct attribute_list *edit,
                           uint32_t at, bool of_key, struct text *text, bool *changed_out)
 {
     struct any_value any = any_value_read(edit->entries[at].value);
@@ -170,23 +170,23 @@ static bool replace_entry(struct ottl_evaluation *evaluation,
     if (!found || slice_equal(slice_of(text_string(text), text->size), old))
         return true;
     if (of_key)
-        ottl_edit_set_key(edit, at, keep_text(evaluation, text));
+        attribute_list_set_key(edit, at, keep_text(evaluation, text));
     else
-        ottl_edit_set_value(edit, at, encode_text(evaluation, text));
+        attribute_list_set_value(edit, at, encode_text(evaluation, text));
     *changed_out = true;
     return true;
 }
 
 EDITOR(replace_all_patterns)
 {
-    struct ottl_edit *edit = NULL;
+    struct attribute_list *edit = NULL;
     struct ottl_replacement replacement;
     struct text text = {0};
     bool of_key = replaces_keys(node), changed = false;
     bool ok = read_replacement(evaluation, node, 3, &replacement) &&
               (edit = ottl_edit_load(evaluation, node->operands[0]));
     (void)out;
-    for (uint32_t i = 0; ok && ottl_edit_next(edit, &i); i++)
+    for (uint32_t i = 0; ok && attribute_list_next(edit, &i); i++)
         ok = replace_entry(evaluation, &replacement, edit, i, of_key, &text, &changed);
     text_deinit(&text);
     if (ok && changed && of_key)

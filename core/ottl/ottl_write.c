@@ -348,11 +348,11 @@ static bool write_cache(struct ottl_evaluation *evaluation, const struct ottl_no
 static bool put_in_attribute(struct ottl_evaluation *evaluation, const struct ottl_node *path,
                              const struct ottl_node *all, struct slice key, struct slice *payload)
 {
-    struct ottl_edit *edit = ottl_edit_load(evaluation, all);
+    struct attribute_list *edit = ottl_edit_load(evaluation, all);
     uint32_t at;
     if (!edit)
         return false;
-    bool found = ottl_edit_find(edit, key, &at);
+    bool found = attribute_list_find(edit, key, &at);
     return put_inside(evaluation, path, 1, found ? edit->entries[at].value : (struct slice){0},
                       payload);
 }
@@ -367,13 +367,13 @@ static bool write_attribute(struct ottl_evaluation *evaluation, const struct ott
     if (path->path->is_indices)
         payload = keep(evaluation, payload); /* storing uses the writer, too */
     /* The keys may have read the whole map, so it is loaded again. */
-    struct ottl_edit *edit = ottl_edit_load(evaluation, &all);
+    struct attribute_list *edit = ottl_edit_load(evaluation, &all);
     if (!edit)
         return false;
-    if (ottl_edit_find(edit, key, &at))
-        ottl_edit_set_value(edit, at, payload);
+    if (attribute_list_find(edit, key, &at))
+        attribute_list_set_value(edit, at, payload);
     else
-        ottl_edit_add(edit, key, payload);
+        attribute_list_add(edit, key, payload);
     return ottl_edit_store(evaluation, &all, edit);
 }
 
@@ -434,18 +434,17 @@ static bool write_map(struct ottl_evaluation *evaluation, const struct ottl_node
     struct ottl_cursor cursor = ottl_cursor(map);
     struct ottl_entry entry;
     struct slice payload;
-    struct ottl_edit *edit = ottl_edit_load(evaluation, path);
+    struct attribute_list *edit = ottl_edit_load(evaluation, path);
     if (!edit)
         return false;
-    ottl_edit_clear(edit);
-    edit->is_charged = true;
+    attribute_list_remove_all(edit);
     while (ottl_cursor_next(&cursor, &entry)) {
         if (!ottl_take_entry(evaluation, &entry) || !ottl_edit_check(evaluation, edit) ||
             !ottl_encode_entry(evaluation, &entry, (struct slice){0}, &payload))
             return false;
-        ottl_edit_add(edit, entry.key, payload);
+        attribute_list_add(edit, entry.key, payload);
     }
-    return ottl_edit_store(evaluation, path, edit);
+    return ottl_edit_store_counted(evaluation, path, edit);
 }
 
 /* As the Collector, which leaves an attribute without a value behind. */

@@ -13,7 +13,7 @@
 
 #include "core/ottl/ottl_evaluation.h"
 
-struct ottl_edit;
+struct attribute_list;
 
 /* Sets the value at a path (OTTL_PATH). nil empties a map, and is an empty attribute; no other path
  * takes it. Returns false with the error set. */
@@ -47,7 +47,7 @@ bool ottl_take_entry(struct ottl_evaluation *evaluation, const struct ottl_entry
 bool ottl_take_search(struct ottl_evaluation *evaluation, const struct ottl_path_row *row);
 /* Writes the attributes of a profile or sample. */
 bool ottl_write_indices(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
-                        const struct ottl_edit *edit);
+                        const struct attribute_list *edit);
 
 /* Write a field of an open message; an empty text and 0 remove it. The bytes are copied. */
 void ottl_put_bytes(struct message_iter message, uint32_t number, struct slice bytes);
