@@ -48,13 +48,20 @@ static void check_settings(void *config, struct config_check *check)
     attribute_actions_check(&settings->attributes, check, "attributes");
 }
 
+static void edit(struct resource_node *node, struct message *resource, struct batch *batch)
+{
+    struct message_iter it = message_iter(resource, &batch->arena);
+    if (attribute_editor_apply(node->editor, it, RESOURCE_ATTRIBUTES))
+        attribute_editor_write(node->editor, resource, RESOURCE_ATTRIBUTES);
+}
+
 /* Gives a group without a resource one, if the actions add an attribute to it. */
 static void edit_missing_resource(struct resource_node *node, struct message *group,
                                   struct batch *batch)
 {
     struct message resource;
     message_init(&resource, (struct slice){0});
-    attribute_editor_apply(node->editor, &resource, RESOURCE_ATTRIBUTES);
+    edit(node, &resource, batch);
     size_t size = message_measure(&resource);
     if (size == 0)
         return;
@@ -69,7 +76,7 @@ static void edit_group(struct resource_node *node, struct message *group, struct
     struct message_iter it = message_iter(group, &batch->arena);
     struct message_field field;
     if (message_next_bytes(&it, GROUP_RESOURCE, &field)) {
-        attribute_editor_apply(node->editor, message_open(&it, &field), RESOURCE_ATTRIBUTES);
+        edit(node, message_open(&it, &field), batch);
         return;
     }
     edit_missing_resource(node, group, batch);

@@ -125,6 +125,22 @@ struct slice any_value_encode(struct arena *arena, struct any_value value)
     return slice_of(payload, size);
 }
 
+struct key_value key_value_read_any(struct slice payload)
+{
+    struct wire_cursor cursor = wire_cursor(payload);
+    struct wire_field field;
+    struct key_value pair = {0};
+    while (wire_next(&cursor, &field)) {
+        if (field.type != WIRE_BYTES)
+            continue;
+        if (field.number == KEY_VALUE_KEY)
+            pair.key = field.bytes;
+        else if (field.number == KEY_VALUE_VALUE)
+            pair.value = field.bytes;
+    }
+    return pair;
+}
+
 static size_t key_value_size(struct slice key, size_t value_size)
 {
     return wire_size_bytes(KEY_VALUE_KEY, key.size) + wire_size_bytes(KEY_VALUE_VALUE, value_size);

@@ -73,21 +73,28 @@ struct key_value {
     struct slice value; /* the payload of an AnyValue; empty when there is none */
 };
 
-/* Reads the payload of a KeyValue. */
+/* Reads the payload of a KeyValue that is a short key and a short value, as most are. Returns false
+ * if it is anything else. */
+static inline bool key_value_read_short(struct slice payload, struct key_value *out)
+{
+    const uint8_t *at = payload.data;
+    if (payload.size < 4 || at[0] != (KEY_VALUE_KEY << 3 | WIRE_BYTES) || at[1] >= 0x80)
+        return false;
+    size_t value = 2 + (size_t)at[1]; /* where its field begins */
+    if (value + 2 > payload.size || at[value] != (KEY_VALUE_VALUE << 3 | WIRE_BYTES) ||
+        at[value + 1] >= 0x80 || value + 2 + at[value + 1] != payload.size)
+        return false;
+    out->key = (struct slice){at + 2, at[1]};
+    out->value = (struct slice){at + value + 2, at[value + 1]};
+    return true;
+}
+
+/* Reads the payload of a KeyValue. key_value_read_any is for those that are not short. */
+struct key_value key_value_read_any(struct slice payload);
 static inline struct key_value key_value_read(struct slice payload)
 {
-    struct wire_cursor cursor = wire_cursor(payload);
-    struct wire_field field;
-    struct key_value pair = {0};
-    while (wire_next(&cursor, &field)) {
-        if (field.type != WIRE_BYTES)
-            continue;
-        if (field.number == KEY_VALUE_KEY)
-            pair.key = field.bytes;
-        else if (field.number == KEY_VALUE_VALUE)
-            pair.value = field.bytes;
-    }
-    return pair;
+    struct key_value pair;
+    return key_value_read_short(payload, &pair) ? pair : key_value_read_any(payload);
 }
 
 /* Returns the key_strindex of a KeyValue before normalise.h; 0 if it has none. */

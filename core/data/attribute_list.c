@@ -26,12 +26,16 @@ void attribute_list_clear(struct attribute_list *list)
 
 /* ---- entries ---- */
 
+static __attribute__((noinline)) void grow(struct attribute_list *list)
+{
+    list->capacity = list->capacity > 0 ? 2 * list->capacity : 32;
+    list->entries = memory_realloc(list->entries, list->capacity * sizeof *list->entries);
+}
+
 static void push(struct attribute_list *list, struct attribute_entry entry)
 {
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity > 0 ? 2 * list->capacity : 32;
-        list->entries = memory_realloc(list->entries, list->capacity * sizeof *list->entries);
-    }
+    if (list->count == list->capacity)
+        grow(list);
     assert(list->count < list->capacity);
     list->entries[list->count++] = entry;
     list->left++;
@@ -42,15 +46,46 @@ void attribute_list_push(struct attribute_list *list, struct slice key, struct s
     push(list, (struct attribute_entry){.key = key, .value = value});
 }
 
+static bool wants(const struct attribute_filter *filter, struct slice key)
+{
+    return !filter || ((filter->key_sizes >> key.size % 64 & 1) &&
+                       filter->is_wanted(filter->context, key));
+}
+
+/* Reads the short fields at the start of the bytes. */
+static void read_short(struct attribute_list *list, struct wire_cursor *cursor, uint32_t number,
+                       const struct attribute_filter *filter, uint32_t max)
+{
+    const uint8_t *at = cursor->next;
+    struct key_value pair;
+    size_t size;
+    while (list->count <= max && (size = wire_short_field_size(at, cursor->end)) > 0 &&
+           size <= (size_t)(cursor->end - at)) {
+        if (at[0] == (number << 3 | WIRE_BYTES)) {
+            if (!key_value_read_short(slice_of(at + 2, at[1]), &pair))
+                break;
+            if (wants(filter, pair.key))
+                push(list, (struct attribute_entry){
+                               .key = pair.key, .value = pair.value, .field = slice_of(at, size)});
+        }
+        at += size;
+    }
+    cursor->next = at;
+}
+
 void attribute_list_read(struct attribute_list *list, struct message_iter message, uint32_t number,
-                         bool (*is_wanted)(void *context, struct slice key), void *context,
-                         uint32_t max)
+                         const struct attribute_filter *filter, uint32_t max)
 {
     struct attribute attribute = attribute_first(message, number);
+    bool is_plain = !message.message || !message.message->children;
     attribute_list_clear(list);
-    while (list->count <= max && attribute_next(&attribute)) {
+    for (;;) {
+        if (is_plain)
+            read_short(list, &attribute.it.cursor, number, filter, max);
+        if (list->count > max || !attribute_next(&attribute))
+            return;
         const struct wire_field *field = &attribute.field.wire;
-        if (!is_wanted || is_wanted(context, attribute.pair.key))
+        if (wants(filter, attribute.pair.key))
             push(list, (struct attribute_entry){
                            .key = attribute.pair.key,
                            .value = attribute.pair.value,

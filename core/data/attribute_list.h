@@ -1,7 +1,7 @@
 /*
  * attribute_list: attributes that are read once, changed any number of times, and written once.
  *
- *     attribute_list_read(&list, message_iter, SPAN_ATTRIBUTES, NULL, NULL);
+ *     attribute_list_read(&list, message_iter, SPAN_ATTRIBUTES, NULL, MAX);
  *     if (attribute_list_find(&list, key, &at))
  *         attribute_list_set_value(&list, at, value);
  *     if (list.change_count > 0)
@@ -58,11 +58,17 @@ void attribute_list_deinit(struct attribute_list *list);
 /* Empties the list; frees the memory that a large one needed. */
 void attribute_list_clear(struct attribute_list *list);
 
-/* Replaces the content by the attributes of a message whose keys are wanted; all, if `is_wanted` is
- * NULL, but at most `max` + 1. */
+/* Which attributes are read. */
+struct attribute_filter {
+    uint64_t key_sizes; /* a bit for each size modulo 64 that a wanted key may have */
+    bool (*is_wanted)(void *context, struct slice key); /* asked for keys of these sizes */
+    void *context;
+};
+
+/* Replaces the content by the attributes of a message that the filter wants, but by no more than
+ * max + 1. filter NULL: all. */
 void attribute_list_read(struct attribute_list *list, struct message_iter message, uint32_t number,
-                         bool (*is_wanted)(void *context, struct slice key), void *context,
-                         uint32_t max);
+                         const struct attribute_filter *filter, uint32_t max);
 /* Appends an old entry. */
 void attribute_list_push(struct attribute_list *list, struct slice key, struct slice value);
 

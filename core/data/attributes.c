@@ -8,38 +8,22 @@ bool attribute_next(struct attribute *attribute)
     return true;
 }
 
-/* Whether a KeyValue is a short key and a short value, as most are, and has another key. */
-static inline bool has_other_key(struct slice pair, struct slice key)
+/* Whether a KeyValue is short, and has another key. */
+static inline bool has_other_key(struct slice payload, struct slice key)
 {
-    const uint8_t *at = pair.data;
-    if (pair.size < 4 || at[0] != (KEY_VALUE_KEY << 3 | WIRE_BYTES) || at[1] >= 0x80)
-        return false;
-    size_t value = 2 + (size_t)at[1]; /* where its field begins */
-    if (value + 2 > pair.size || at[value] != (KEY_VALUE_VALUE << 3 | WIRE_BYTES) ||
-        at[value + 1] >= 0x80 || value + 2 + at[value + 1] != pair.size)
-        return false;
-    return !slice_equal(slice_of(at + 2, at[1]), key);
+    struct key_value pair;
+    return key_value_read_short(payload, &pair) && !slice_equal(pair.key, key);
 }
 
 /* Skips short fields that are no attribute with the key. */
 static void skip_others(struct wire_cursor *cursor, uint32_t number, struct slice key)
 {
     const uint8_t *at = cursor->next;
-    while (cursor->end - at >= 2 && at[0] >= 8 && at[0] < 0x80) {
-        size_t size = 2; /* of the field */
-        if ((at[0] & 7) == WIRE_FIXED64)
-            size = 1 + sizeof(uint64_t);
-        else if (at[1] >= 0x80)
-            break;
-        else if ((at[0] & 7) == WIRE_BYTES)
-            size += at[1];
-        else if ((at[0] & 7) != WIRE_VARINT)
-            break;
-        if (size > (size_t)(cursor->end - at) ||
-            (at[0] == (number << 3 | WIRE_BYTES) && !has_other_key(slice_of(at + 2, at[1]), key)))
-            break;
+    size_t size;
+    while ((size = wire_short_field_size(at, cursor->end)) > 0 &&
+           size <= (size_t)(cursor->end - at) &&
+           (at[0] != (number << 3 | WIRE_BYTES) || has_other_key(slice_of(at + 2, at[1]), key)))
         at += size;
-    }
     cursor->next = at;
 }
 

@@ -284,7 +284,7 @@ void message_gather(const struct message *message, struct arena *arena, struct s
     emit_message(&sink, message);
 }
 
-enum { COPIED_BELOW = 64, SCRATCH_SIZE = 4096 };
+enum { COPIED_BELOW = 512, SCRATCH_SIZE = 16384 };
 
 static void add_item(struct slice_list *list, struct arena *arena, struct slice bytes)
 {

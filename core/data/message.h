@@ -130,7 +130,7 @@ size_t message_measure(struct message *message);
 uint8_t *message_write(const struct message *message, uint8_t *to);
 
 /* The payload as a list of slices, for writev or a compressor. Field headers are in the arena;
- * slices of less than 64 bytes are copied together. */
+ * slices of less than 512 bytes are copied together. */
 struct slice_list {
     struct slice *items;
     size_t count;

@@ -101,6 +101,19 @@ static inline bool wire_next(struct wire_cursor *cursor, struct wire_field *fiel
     return true;
 }
 
+/* Returns the size of the field at `at` if its tag is one byte, and its length or value one byte or
+ * eight, as in most fields; 0 if it is another one. It may extend beyond the end. */
+static inline size_t wire_short_field_size(const uint8_t *at, const uint8_t *end)
+{
+    if (end - at < 2 || at[0] < 8 || at[0] >= 0x80)
+        return 0;
+    if ((at[0] & 7) == WIRE_FIXED64)
+        return 1 + sizeof(uint64_t);
+    if (at[1] >= 0x80)
+        return 0;
+    return (at[0] & 7) == WIRE_BYTES ? 2 + (size_t)at[1] : (at[0] & 7) == WIRE_VARINT ? 2 : 0;
+}
+
 /* Reads the next field of this number that has a payload: a string, a list or a message. Returns
  * false if there is none. */
 static inline bool wire_next_bytes(struct wire_cursor *cursor, uint32_t number,

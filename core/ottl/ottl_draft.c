@@ -54,7 +54,7 @@ struct attribute_list *ottl_draft_load(struct ottl_evaluation *evaluation,
     ottl_draft_write(item);
     bool ok = ottl_path_read(evaluation, row, &map);
     assert(ok && map.form == OTTL_FORM_ATTRIBUTES);
-    attribute_list_read(&draft->list, *map.message, map.number, NULL, NULL, OTTL_EDIT_MAX);
+    attribute_list_read(&draft->list, *map.message, map.number, NULL, OTTL_EDIT_MAX);
     draft->row = row;
     draft->is_own = ottl_context_depth(row->context) == ottl_evaluation_depth(evaluation);
     return &draft->list;

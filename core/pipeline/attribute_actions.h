@@ -55,12 +55,12 @@ void attribute_editor_free(struct attribute_editor *editor);
  * allocated in the arena of the batch. context may be NULL. */
 void attribute_editor_begin(struct attribute_editor *editor, struct arena *arena,
                             const struct context *context);
-/* Whether the actions would change a message, given as an iterator at its start. It need not be
- * open. */
-bool attribute_editor_changes(struct attribute_editor *editor, struct message_iter message,
-                              uint32_t number);
-/* Applies the actions to an open message whose repeated KeyValue has the field number `number`. */
-void attribute_editor_apply(struct attribute_editor *editor, struct message *message,
+/* Applies the actions to the attributes of a message, which has them in the field `number`; the
+ * iterator is at its start, and need not be over an open message. Returns whether they change. */
+bool attribute_editor_apply(struct attribute_editor *editor, struct message_iter message,
+                            uint32_t number);
+/* Writes what changed to the same message, which is open now. No iterator may be inside it. */
+void attribute_editor_write(struct attribute_editor *editor, struct message *message,
                             uint32_t number);
 /* Applies the actions to the current sample; returns whether that changed it. What depends on a
  * long value only is done once for each entry of the dictionary, not for each sample. */

@@ -11,7 +11,7 @@
 #ifndef PROFCOL_CORE_PIPELINE_ATTRIBUTE_ACTIONS_PRIVATE_H
 #define PROFCOL_CORE_PIPELINE_ATTRIBUTE_ACTIONS_PRIVATE_H
 
-#include "core/data/any_value.h"
+#include "core/data/attribute_list.h"
 #include "core/data/sample_attributes.h"
 #include "core/pipeline/attribute_actions.h"
 
@@ -57,6 +57,13 @@ struct attribute_editor {
     struct arena *arena;         /* of the batch */
     struct slice *from_contexts; /* of each action, encoded; no data: there is none */
     struct action_of_samples *of_actions;
+    /* Of one message, those attributes that an action reads or changes: */
+    struct attribute_list list;
+    struct slice *keys; /* that actions name */
+    uint32_t key_count;
+    uint32_t key_capacity;
+    struct attribute_filter filter; /* for those and the patterns */
+    bool has_patterns;  /* of delete or hash */
 };
 
 /* Whether the text matches. A match that exceeds the limits counts as none. */

@@ -1,5 +1,4 @@
 #include "core/base/memory.h"
-#include "core/data/attributes.h"
 #include "core/data/utf8.h"
 #include "core/pipeline/attribute_actions_private.h"
 #include "core/pipeline/identity.h"
@@ -10,6 +9,44 @@
  * limited. */
 enum { MATCH_LIMIT = 100000, HEAP_LIMIT_KIB = 1024 };
 
+/* ---- the keys that actions name ---- */
+
+static void add_key(struct attribute_editor *editor, struct slice key)
+{
+    if (editor->key_count == editor->key_capacity) {
+        editor->key_capacity = editor->key_capacity > 0 ? 2 * editor->key_capacity : 8;
+        editor->keys = memory_realloc(editor->keys, editor->key_capacity * sizeof *editor->keys);
+    }
+    editor->keys[editor->key_count++] = key;
+    editor->filter.key_sizes |= UINT64_C(1) << key.size % 64;
+}
+
+static void add_keys_of(struct attribute_editor *editor, const struct attribute_action *action)
+{
+    if (attribute_setting_is_given(action->key))
+        add_key(editor, slice_of_string(action->key));
+    if (attribute_setting_is_given(action->from_attribute))
+        add_key(editor, slice_of_string(action->from_attribute));
+    for (uint32_t i = 1; action->action == ACTION_EXTRACT && i <= action->compiled->group_count;
+         i++)
+        add_key(editor, action->compiled->group_names[i]);
+}
+
+/* Whether an action reads or changes attributes with this key. */
+static bool is_wanted(void *context, struct slice key)
+{
+    struct attribute_editor *editor = context;
+    for (uint32_t i = 0; i < editor->key_count; i++)
+        if (slice_equal(editor->keys[i], key))
+            return true;
+    for (size_t i = 0; editor->has_patterns && i < editor->action_count; i++)
+        if (attribute_action_means(editor, &editor->actions[i], key))
+            return true;
+    return false;
+}
+
+/* ---- the editor ---- */
+
 struct attribute_editor *attribute_editor_new(const struct config_list *list)
 {
     struct attribute_editor *editor = memory_zalloc(sizeof *editor);
@@ -18,9 +55,17 @@ struct attribute_editor *attribute_editor_new(const struct config_list *list)
     editor->action_count = list->count;
     editor->from_contexts = memory_array(list->count + 1, sizeof *editor->from_contexts);
     editor->of_actions = memory_array(list->count + 1, sizeof *editor->of_actions);
-    for (size_t i = 0; i < list->count; i++)
-        if (editor->actions[i].compiled && editor->actions[i].compiled->group_count > groups)
-            groups = editor->actions[i].compiled->group_count;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct attribute_action *action = &editor->actions[i];
+        add_keys_of(editor, action);
+        editor->has_patterns |= action->compiled && action->action != ACTION_EXTRACT;
+        if (action->compiled && action->compiled->group_count > groups)
+            groups = action->compiled->group_count;
+    }
+    editor->filter.is_wanted = is_wanted;
+    editor->filter.context = editor;
+    if (editor->has_patterns)
+        editor->filter.key_sizes = UINT64_MAX;
     editor->match = pcre2_match_data_create(groups + 1, NULL);
     editor->limits = pcre2_match_context_create(NULL);
     assert(editor->match && editor->limits);
@@ -35,6 +80,8 @@ void attribute_editor_free(struct attribute_editor *editor)
         return;
     pcre2_match_data_free(editor->match);
     pcre2_match_context_free(editor->limits);
+    attribute_list_deinit(&editor->list);
+    free(editor->keys);
     free(editor->from_contexts);
     free(editor->of_actions);
     free(editor);
@@ -104,93 +151,30 @@ size_t attribute_actions_context_bytes(const struct config_list *list,
     return longest;
 }
 
-/* ---- one message ---- */
+/* ---- matching ---- */
 
-struct edit {
-    struct attribute_editor *editor;
-    struct message_iter start; /* if `message` is NULL: only reading */
-    struct message *message;
-    uint32_t number;
-    struct arena *arena;
-};
-
-static struct message_iter start_of(const struct edit *edit)
+static int match(struct attribute_editor *editor, const struct attribute_pattern *pattern,
+                 struct slice text)
 {
-    return edit->message ? message_iter(edit->message, edit->arena) : edit->start;
-}
-
-static struct attribute first_attribute(struct edit *edit)
-{
-    return attribute_first(start_of(edit), edit->number);
-}
-
-static bool find_attribute(struct edit *edit, struct slice key, struct attribute *attribute)
-{
-    return attributes_find(start_of(edit), edit->number, key, attribute);
-}
-
-static void append_attribute(struct edit *edit, struct slice key, struct slice value)
-{
-    attributes_append(edit->message, edit->arena, edit->number, key, value);
-}
-
-static void upsert(struct edit *edit, struct slice key, struct slice value)
-{
-    struct attribute attribute;
-    if (find_attribute(edit, key, &attribute))
-        attribute_set_value(&attribute, value);
-    else
-        append_attribute(edit, key, value);
-}
-
-/* Finds the value that the action sets. Returns false if there is none; the action is then
- * skipped. */
-static bool source_value(struct edit *edit, const struct attribute_action *action,
-                         struct slice *out)
-{
-    struct attribute source;
-    if (action->has_value) {
-        *out = action->value_bytes;
-        return true;
-    }
-    if (attribute_setting_is_given(action->from_attribute) &&
-        find_attribute(edit, slice_of_string(action->from_attribute), &source)) {
-        *out = source.pair.value;
-        return true;
-    }
-    *out = edit->editor->from_contexts[action - edit->editor->actions];
-    if (out->data)
-        return true;
-    *out = action->default_bytes;
-    return action->has_default;
-}
-
-static void apply_set(struct edit *edit, const struct attribute_action *action)
-{
-    struct slice key = slice_of_string(action->key), value;
-    struct attribute attribute;
-    if (!source_value(edit, action, &value))
-        return;
-    bool exists = find_attribute(edit, key, &attribute);
-    if (exists && action->action != ACTION_INSERT)
-        attribute_set_value(&attribute, value);
-    if (!exists && action->action != ACTION_UPDATE)
-        append_attribute(edit, key, value);
+    static const uint8_t nothing[1];
+    return pcre2_match(pattern->code, text.data ? text.data : nothing, text.size, 0, 0,
+                       editor->match, editor->limits);
 }
 
 bool attribute_pattern_matches(struct attribute_editor *editor,
                                const struct attribute_pattern *pattern, struct slice text)
 {
-    static const uint8_t nothing[1];
-    return pattern && pcre2_match(pattern->code, text.data ? text.data : nothing, text.size, 0, 0,
-                                  editor->match, editor->limits) >= 0;
+    return match(editor, pattern, text) >= 0;
 }
 
+/* What deletes or hashes must not be avoidable by a key that a client chooses: one that needs too
+ * many steps is meant. */
 bool attribute_action_means(struct attribute_editor *editor, const struct attribute_action *action,
                             struct slice key)
 {
     return (attribute_setting_is_given(action->key) && slice_is(key, action->key)) ||
-           attribute_pattern_matches(editor, action->compiled, key);
+           (action->compiled && action->action != ACTION_EXTRACT &&
+            match(editor, action->compiled, key) != PCRE2_ERROR_NOMATCH);
 }
 
 struct slice attribute_pattern_group(const struct attribute_editor *editor, struct slice text,
@@ -202,133 +186,132 @@ struct slice attribute_pattern_group(const struct attribute_editor *editor, stru
     return attribute_encode_string(editor->arena, slice_of(text.data + at[0], at[1] - at[0]));
 }
 
-static void apply_delete(struct edit *edit, const struct attribute_action *action)
+/* ---- one message ---- */
+
+static bool find(struct attribute_editor *editor, const char *key, uint32_t *at_out)
 {
-    struct attribute attribute = first_attribute(edit);
-    if (!action->compiled) {
-        while (attribute_next_of_key(&attribute, slice_of_string(action->key)))
-            attribute_remove(&attribute);
-        return;
+    return attribute_list_find(&editor->list, slice_of_string(key), at_out);
+}
+
+static void upsert(struct attribute_editor *editor, struct slice key, struct slice value)
+{
+    uint32_t at;
+    if (attribute_list_find(&editor->list, key, &at))
+        attribute_list_set_value(&editor->list, at, value);
+    else
+        attribute_list_add(&editor->list, key, value);
+}
+
+/* Finds the value that the action sets. Returns false if there is none; the action is then
+ * skipped. */
+static bool source_value(struct attribute_editor *editor, const struct attribute_action *action,
+                         struct slice *out)
+{
+    uint32_t source;
+    if (action->has_value) {
+        *out = action->value_bytes;
+        return true;
     }
-    while (attribute_next(&attribute))
-        if (attribute_action_means(edit->editor, action, attribute.pair.key))
-            attribute_remove(&attribute);
-}
-
-static void apply_hash(struct edit *edit, const struct attribute_action *action)
-{
-    struct attribute attribute = first_attribute(edit);
-    while (attribute_next(&attribute))
-        if (attribute_action_means(edit->editor, action, attribute.pair.key))
-            attribute_set_value(&attribute,
-                                attribute_hash_value(edit->arena, attribute.pair.value));
-}
-
-static void apply_extract(struct edit *edit, const struct attribute_action *action)
-{
-    assert(action->compiled && action->compiled->group_count > 0); /* attribute_actions_check */
-    struct attribute attribute;
-    if (!find_attribute(edit, slice_of_string(action->key), &attribute))
-        return;
-    struct any_value value = any_value_read(attribute.pair.value);
-    if (value.kind != ANY_VALUE_STRING ||
-        !attribute_pattern_matches(edit->editor, action->compiled, value.bytes))
-        return;
-    for (uint32_t i = 1; i <= action->compiled->group_count; i++)
-        upsert(edit, action->compiled->group_names[i],
-               attribute_pattern_group(edit->editor, value.bytes, i));
-}
-
-static void apply_convert(struct edit *edit, const struct attribute_action *action)
-{
-    struct attribute attribute;
-    if (!find_attribute(edit, slice_of_string(action->key), &attribute))
-        return;
-    struct slice old = attribute.pair.value;
-    attribute_set_value(&attribute, attribute_convert_value(
-                                        edit->arena, old, (enum converted)action->converted_type));
-}
-
-static void apply(struct edit *edit, const struct attribute_action *action)
-{
-    switch ((enum action)action->action) {
-    case ACTION_INSERT:
-    case ACTION_UPDATE:
-    case ACTION_UPSERT:
-        apply_set(edit, action);
-        break;
-    case ACTION_DELETE:
-        apply_delete(edit, action);
-        break;
-    case ACTION_HASH:
-        apply_hash(edit, action);
-        break;
-    case ACTION_EXTRACT:
-        apply_extract(edit, action);
-        break;
-    case ACTION_CONVERT:
-        apply_convert(edit, action);
-        break;
+    if (attribute_setting_is_given(action->from_attribute) &&
+        find(editor, action->from_attribute, &source)) {
+        *out = editor->list.entries[source].value;
+        return true;
     }
+    *out = editor->from_contexts[action - editor->actions];
+    if (out->data)
+        return true;
+    *out = action->default_bytes;
+    return action->has_default;
 }
 
-void attribute_editor_apply(struct attribute_editor *editor, struct message *message,
-                            uint32_t number)
-{
-    struct edit edit = {
-        .editor = editor, .message = message, .number = number, .arena = editor->arena};
-    for (size_t i = 0; i < editor->action_count; i++)
-        apply(&edit, &editor->actions[i]);
-}
-
-/* ---- whether it changes anything ---- */
-
-static bool set_changes(struct edit *edit, const struct attribute_action *action)
+static void apply_set(struct attribute_editor *editor, const struct attribute_action *action)
 {
     struct slice value;
-    struct attribute attribute;
-    if (!source_value(edit, action, &value))
-        return false;
-    if (!find_attribute(edit, slice_of_string(action->key), &attribute))
-        return action->action != ACTION_UPDATE;
-    return action->action != ACTION_INSERT && !slice_equal(attribute.pair.value, value);
+    uint32_t at;
+    if (!source_value(editor, action, &value))
+        return;
+    bool exists = find(editor, action->key, &at);
+    if (exists && action->action != ACTION_INSERT)
+        attribute_list_set_value(&editor->list, at, value);
+    if (!exists && action->action != ACTION_UPDATE)
+        attribute_list_add(&editor->list, slice_of_string(action->key), value);
 }
 
-static bool any_is_meant(struct edit *edit, const struct attribute_action *action)
+static void apply_delete(struct attribute_editor *editor, const struct attribute_action *action)
 {
-    struct attribute attribute = first_attribute(edit);
-    while (attribute_next(&attribute))
-        if (attribute_action_means(edit->editor, action, attribute.pair.key))
-            return true;
-    return false;
+    for (uint32_t i = 0; attribute_list_next(&editor->list, &i); i++)
+        if (attribute_action_means(editor, action, editor->list.entries[i].key))
+            attribute_list_remove(&editor->list, i);
 }
 
-static bool action_changes(struct edit *edit, const struct attribute_action *action)
+static void apply_hash(struct attribute_editor *editor, const struct attribute_action *action)
 {
-    struct attribute attribute;
+    struct attribute_list *list = &editor->list;
+    for (uint32_t i = 0; attribute_list_next(list, &i); i++)
+        if (attribute_action_means(editor, action, list->entries[i].key))
+            attribute_list_set_value(list, i,
+                                     attribute_hash_value(editor->arena, list->entries[i].value));
+}
+
+static void apply_extract(struct attribute_editor *editor, const struct attribute_action *action)
+{
+    assert(action->compiled && action->compiled->group_count > 0); /* attribute_actions_check */
+    uint32_t at;
+    if (!find(editor, action->key, &at))
+        return;
+    struct any_value value = any_value_read(editor->list.entries[at].value);
+    if (value.kind != ANY_VALUE_STRING ||
+        !attribute_pattern_matches(editor, action->compiled, value.bytes))
+        return;
+    for (uint32_t i = 1; i <= action->compiled->group_count; i++)
+        upsert(editor, action->compiled->group_names[i],
+               attribute_pattern_group(editor, value.bytes, i));
+}
+
+static void apply_convert(struct attribute_editor *editor, const struct attribute_action *action)
+{
+    uint32_t at;
+    if (find(editor, action->key, &at))
+        attribute_list_set_value(&editor->list, at,
+                                 attribute_convert_value(editor->arena,
+                                                         editor->list.entries[at].value,
+                                                         (enum converted)action->converted_type));
+}
+
+static void apply(struct attribute_editor *editor, const struct attribute_action *action)
+{
     switch ((enum action)action->action) {
     case ACTION_INSERT:
     case ACTION_UPDATE:
     case ACTION_UPSERT:
-        return set_changes(edit, action);
+        apply_set(editor, action);
+        break;
     case ACTION_DELETE:
+        apply_delete(editor, action);
+        break;
     case ACTION_HASH:
-        return any_is_meant(edit, action);
+        apply_hash(editor, action);
+        break;
     case ACTION_EXTRACT:
-    case ACTION_CONVERT: /* rarely in vain, so that is found out when it is applied */
-        return find_attribute(edit, slice_of_string(action->key), &attribute);
+        apply_extract(editor, action);
+        break;
+    case ACTION_CONVERT:
+        apply_convert(editor, action);
+        break;
     }
-    return true;
 }
 
-/* If no action changes the message as it is, none comes to see another one. */
-bool attribute_editor_changes(struct attribute_editor *editor, struct message_iter message,
-                              uint32_t number)
+bool attribute_editor_apply(struct attribute_editor *editor, struct message_iter message,
+                            uint32_t number)
 {
-    struct edit edit = {
-        .editor = editor, .start = message, .number = number, .arena = editor->arena};
+    attribute_list_read(&editor->list, message, number, &editor->filter, UINT32_MAX - 1);
     for (size_t i = 0; i < editor->action_count; i++)
-        if (action_changes(&edit, &editor->actions[i]))
-            return true;
-    return false;
+        apply(editor, &editor->actions[i]);
+    return editor->list.change_count > 0;
+}
+
+void attribute_editor_write(struct attribute_editor *editor, struct message *message,
+                            uint32_t number)
+{
+    attribute_list_write(&editor->list, message, number, editor->arena, true);
 }

@@ -80,9 +80,9 @@ static bool edit_item(struct attributes_node *node, struct items *items)
 {
     if (items->batch->signal == SIGNAL_PROFILES)
         return attribute_editor_apply_to_sample(node->editor, items);
-    if (!attribute_editor_changes(node->editor, item_read(items), SPAN_ATTRIBUTES))
+    if (!attribute_editor_apply(node->editor, item_read(items), SPAN_ATTRIBUTES))
         return false;
-    attribute_editor_apply(node->editor, item_open(items), SPAN_ATTRIBUTES);
+    attribute_editor_write(node->editor, item_open(items), SPAN_ATTRIBUTES);
     return true;
 }
 

@@ -338,7 +338,7 @@ static void an_unchanged_message_is_sent_as_it_came(void **state)
 {
     (void)state;
     struct arena arena = {0};
-    uint8_t bytes[100], payload[80] = {0};
+    uint8_t bytes[1000], payload[900] = {0};
     uint8_t *end = wire_write_bytes(bytes, 1, slice_of(payload, sizeof payload));
     struct message root;
     message_init(&root, slice_of(bytes, (size_t)(end - bytes)));
