@@ -52,6 +52,9 @@ static inline struct any_value any_value_read(struct slice payload)
     if (any_value_is_short_string(payload))
         return (struct any_value){.kind = ANY_VALUE_STRING,
                                   .bytes = {payload.data + 2, payload.size - 2}};
+    if (payload.size == 2 && payload.data[0] == (ANY_VALUE_INT << 3 | WIRE_VARINT) &&
+        payload.data[1] < 0x80)
+        return (struct any_value){.kind = ANY_VALUE_INT, .integer = payload.data[1]};
     return any_value_read_members(payload, ANY_VALUE_BYTES);
 }
 
@@ -78,11 +81,12 @@ struct key_value {
 static inline bool key_value_read_short(struct slice payload, struct key_value *out)
 {
     const uint8_t *at = payload.data;
-    if (payload.size < 4 || at[0] != (KEY_VALUE_KEY << 3 | WIRE_BYTES) || at[1] >= 0x80)
+    if (payload.size < 4 || payload.size >= 0x80 || at[0] != (KEY_VALUE_KEY << 3 | WIRE_BYTES) ||
+        at[1] > payload.size - 4)
         return false;
     size_t value = 2 + (size_t)at[1]; /* where its field begins */
-    if (value + 2 > payload.size || at[value] != (KEY_VALUE_VALUE << 3 | WIRE_BYTES) ||
-        at[value + 1] >= 0x80 || value + 2 + at[value + 1] != payload.size)
+    if (at[value] != (KEY_VALUE_VALUE << 3 | WIRE_BYTES) ||
+        at[value + 1] != payload.size - value - 2)
         return false;
     out->key = (struct slice){at + 2, at[1]};
     out->value = (struct slice){at + value + 2, at[value + 1]};

@@ -32,18 +32,20 @@ static __attribute__((noinline)) void grow(struct attribute_list *list)
     list->entries = memory_realloc(list->entries, list->capacity * sizeof *list->entries);
 }
 
-static void push(struct attribute_list *list, struct attribute_entry entry)
+static inline void push(struct attribute_list *list, struct key_value pair, struct slice field,
+                        enum attribute_state state)
 {
     if (list->count == list->capacity)
         grow(list);
     assert(list->count < list->capacity);
-    list->entries[list->count++] = entry;
+    list->entries[list->count++] =
+        (struct attribute_entry){pair.key, pair.value, field, state, false};
     list->left++;
 }
 
 void attribute_list_push(struct attribute_list *list, struct slice key, struct slice value)
 {
-    push(list, (struct attribute_entry){.key = key, .value = value});
+    push(list, (struct key_value){key, value}, (struct slice){0}, ATTRIBUTE_IS_OLD);
 }
 
 static bool wants(const struct attribute_filter *filter, struct slice key)
@@ -65,8 +67,7 @@ static void read_short(struct attribute_list *list, struct wire_cursor *cursor, 
             if (!key_value_read_short(slice_of(at + 2, at[1]), &pair))
                 break;
             if (wants(filter, pair.key))
-                push(list, (struct attribute_entry){
-                               .key = pair.key, .value = pair.value, .field = slice_of(at, size)});
+                push(list, pair, slice_of(at, size), ATTRIBUTE_IS_OLD);
         }
         at += size;
     }
@@ -86,10 +87,8 @@ void attribute_list_read(struct attribute_list *list, struct message_iter messag
             return;
         const struct wire_field *field = &attribute.field.wire;
         if (wants(filter, attribute.pair.key))
-            push(list, (struct attribute_entry){
-                           .key = attribute.pair.key,
-                           .value = attribute.pair.value,
-                           .field = slice_of(field->start, (size_t)(field->end - field->start))});
+            push(list, attribute.pair,
+                 slice_of(field->start, (size_t)(field->end - field->start)), ATTRIBUTE_IS_OLD);
     }
 }
 
@@ -224,7 +223,7 @@ bool attribute_list_find(struct attribute_list *list, struct slice key, uint32_t
 
 void attribute_list_add(struct attribute_list *list, struct slice key, struct slice value)
 {
-    push(list, (struct attribute_entry){.key = key, .value = value, .state = ATTRIBUTE_IS_ADDED});
+    push(list, (struct key_value){key, value}, (struct slice){0}, ATTRIBUTE_IS_ADDED);
     note_change(list, list->count - 1, true);
     if (list->is_indexed) {
         reserve(list, 1);

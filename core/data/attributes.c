@@ -20,10 +20,19 @@ static void skip_others(struct wire_cursor *cursor, uint32_t number, struct slic
 {
     const uint8_t *at = cursor->next;
     size_t size;
-    while ((size = wire_short_field_size(at, cursor->end)) > 0 &&
-           size <= (size_t)(cursor->end - at) &&
-           (at[0] != (number << 3 | WIRE_BYTES) || has_other_key(slice_of(at + 2, at[1]), key)))
+    while (cursor->end - at >= 2) {
+        if (at[0] == (number << 3 | WIRE_BYTES)) {
+            size = 2 + (size_t)at[1];
+            if (size > (size_t)(cursor->end - at) ||
+                !has_other_key((struct slice){at + 2, at[1]}, key))
+                break;
+        } else {
+            size = wire_short_field_size(at, cursor->end);
+            if (size == 0 || size > (size_t)(cursor->end - at))
+                break;
+        }
         at += size;
+    }
     cursor->next = at;
 }
 

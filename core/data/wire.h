@@ -74,7 +74,8 @@ static inline uint64_t wire_load_fixed64(const uint8_t *from)
 bool wire_next_any(struct wire_cursor *cursor, struct wire_field *field);
 
 /* Reads the next field. Returns false at the end, or if the bytes are broken. Most fields have a
- * tag of one byte, and a length or a value of one byte or eight; they are read inline. */
+ * tag of one byte, and a length of one byte or two, or a value of one byte or eight; they are read
+ * inline. */
 static inline bool wire_next(struct wire_cursor *cursor, struct wire_field *field)
 {
     const uint8_t *at = cursor->next, *end;
@@ -88,6 +89,10 @@ static inline bool wire_next(struct wire_cursor *cursor, struct wire_field *fiel
     } else if (type == WIRE_VARINT && at[1] < 0x80) {
         field->value = at[1];
         end = at + 2;
+    } else if (type == WIRE_BYTES && room > 0 && at[1] >= 0x80 && at[2] < 0x80 &&
+               (at[1] & 0x7f) + (at[2] << 7) < room) { /* a length of two bytes */
+        field->bytes = (struct slice){at + 3, (size_t)((at[1] & 0x7f) + (at[2] << 7))};
+        end = field->bytes.data + field->bytes.size;
     } else if (type == WIRE_FIXED64 && room >= 7) {
         field->value = wire_load_fixed64(at + 1);
         end = at + 9;

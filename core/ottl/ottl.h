@@ -55,7 +55,13 @@ enum { OTTL_DEPTH_COUNT = 4 }; /* as many contexts contain each other */
 /* "resource", "scope", "span", "spanevent", "profile", "profilesample" */
 extern const char *const ottl_context_names[OTTL_CONTEXT_COUNT];
 /* Returns how many contexts contain it: 0 to OTTL_DEPTH_COUNT - 1. */
-unsigned ottl_context_depth(enum ottl_context context);
+static inline unsigned ottl_context_depth(enum ottl_context context)
+{
+    static const unsigned char depths[OTTL_CONTEXT_COUNT] = {
+        [OTTL_RESOURCE] = 0, [OTTL_SCOPE] = 1,      [OTTL_SPAN] = 2,
+        [OTTL_PROFILE] = 2,  [OTTL_SPAN_EVENT] = 3, [OTTL_PROFILE_SAMPLE] = 3};
+    return depths[context];
+}
 /* Whether what is evaluated in a context sees the paths of another one: its own, and those that
  * contain it. */
 bool ottl_context_sees(enum ottl_context context, enum ottl_context other);

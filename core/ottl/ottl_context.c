@@ -5,15 +5,6 @@
 const char *const ottl_context_names[OTTL_CONTEXT_COUNT] = {
     "resource", "scope", "span", "spanevent", "profile", "profilesample"};
 
-unsigned ottl_context_depth(enum ottl_context context)
-{
-    static const unsigned char depths[OTTL_CONTEXT_COUNT] = {
-        [OTTL_RESOURCE] = 0, [OTTL_SCOPE] = 1,      [OTTL_SPAN] = 2,
-        [OTTL_PROFILE] = 2,  [OTTL_SPAN_EVENT] = 3, [OTTL_PROFILE_SAMPLE] = 3};
-    assert(context < OTTL_CONTEXT_COUNT);
-    return depths[context];
-}
-
 bool ottl_context_sees(enum ottl_context context, enum ottl_context other)
 {
     static const enum ottl_context above[OTTL_CONTEXT_COUNT] = {

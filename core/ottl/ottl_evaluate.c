@@ -197,26 +197,24 @@ static bool read_path(struct ottl_evaluation *evaluation, const struct ottl_path
 }
 
 /* Sets *value to the attribute of the first key. */
-static bool enter_draft(struct ottl_evaluation *evaluation, const struct ottl_node *node,
-                        struct ottl_value *value, bool *missing_out)
+static bool enter_attributes(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                             struct ottl_value *value, bool *missing_out)
 {
+    const struct ottl_path_row *row = node->path;
     struct ottl_value key;
+    struct attribute attribute;
     uint32_t at;
     if (!ottl_node_evaluate(evaluation, node->keys[0], &key))
         return false;
     if (key.kind != OTTL_STRING)
         return wrong_key(evaluation, &key, "string");
-    struct attribute_list *draft = ottl_draft_of(evaluation->item, node->path);
-    if (!draft) { /* the key itself has read all attributes */
-        if (!ottl_path_read(evaluation, node->path, value))
-            return false;
-        struct ottl_value map = *value;
-        *missing_out = !ottl_map_get(&map, key.bytes, value);
-        return true;
-    }
-    *missing_out = !attribute_list_find(draft, key.bytes, &at);
-    if (!*missing_out)
-        *value = ottl_value_of_any(draft->entries[at].value);
+    struct attribute_list *draft = ottl_draft_of(evaluation->item, row);
+    if (draft ? attribute_list_find(draft, key.bytes, &at)
+              : attributes_find(*ottl_path_message(evaluation, row), row->number, key.bytes,
+                                &attribute))
+        *value = ottl_value_of_any(draft ? draft->entries[at].value : attribute.pair.value);
+    else
+        *missing_out = true;
     return true;
 }
 
@@ -225,8 +223,8 @@ static bool evaluate_path(struct ottl_evaluation *evaluation, const struct ottl_
 {
     bool is_missing = false;
     uint32_t first = 0;
-    if (node->key_count > 0 && ottl_draft_of(evaluation->item, node->path)) {
-        if (!enter_draft(evaluation, node, out, &is_missing))
+    if (node->key_count > 0 && ottl_draft_takes(node->path)) {
+        if (!enter_attributes(evaluation, node, out, &is_missing))
             return false;
         first = 1;
     } else if (!read_path(evaluation, node->path, out)) {
@@ -453,8 +451,8 @@ static void fill(struct ottl_evaluation *evaluation, const struct ottl_node *nod
                  evaluation->error.text);
 }
 
-bool ottl_node_evaluate(struct ottl_evaluation *evaluation, const struct ottl_node *node,
-                        struct ottl_value *out)
+bool ottl_node_evaluate_any(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                            struct ottl_value *out)
 {
     if (node->slot == OTTL_NO_SLOT || !evaluation->item)
         return evaluate(evaluation, node, out);

@@ -16,8 +16,16 @@
 struct ottl_evaluation; /* an evaluator that is evaluating */
 
 /* Evaluates a node. Returns false with the error set. */
-bool ottl_node_evaluate(struct ottl_evaluation *evaluation, const struct ottl_node *node,
-                        struct ottl_value *out);
+bool ottl_node_evaluate_any(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                            struct ottl_value *out);
+static inline bool ottl_node_evaluate(struct ottl_evaluation *evaluation,
+                                      const struct ottl_node *node, struct ottl_value *out)
+{
+    if (node->code != OTTL_CONSTANT)
+        return ottl_node_evaluate_any(evaluation, node, out);
+    *out = node->constant;
+    return true;
+}
 /* Evaluates a node without data, at start. Results live in the arena. */
 bool ottl_node_fold(const struct ottl_node *node, struct arena *arena, struct ottl_value *out,
                     struct error *err);

@@ -33,6 +33,14 @@ struct ottl_path_row {
     bool is_indices; /* attributes of the dictionary */
 };
 
+/* Returns the message that a row reads. */
+static inline const struct message_iter *ottl_path_message(struct ottl_evaluation *evaluation,
+                                                           const struct ottl_path_row *row)
+{
+    const char *item = (const char *)ottl_evaluation_item(evaluation);
+    return (const struct message_iter *)(const void *)(item + row->message);
+}
+
 /* Reads the value of a path, before any key. */
 bool ottl_path_read(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
                     struct ottl_value *out);

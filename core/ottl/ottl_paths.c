@@ -317,9 +317,7 @@ const struct ottl_path_row *ottl_path_find(enum ottl_context context, struct sli
 bool ottl_path_read(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
                     struct ottl_value *out)
 {
-    const char *item = (const char *)ottl_evaluation_item(evaluation);
-    return row->read(evaluation, row,
-                     (const struct message_iter *)(const void *)(item + row->message), out);
+    return row->read(evaluation, row, ottl_path_message(evaluation, row), out);
 }
 
 const char *ottl_path_suggest(enum ottl_context context, const char *name)

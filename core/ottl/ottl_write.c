@@ -46,10 +46,9 @@ bool ottl_take_entry(struct ottl_evaluation *evaluation, const struct ottl_entry
 bool ottl_take_search(struct ottl_evaluation *evaluation, const struct ottl_path_row *row)
 {
     enum { LEAST = 16 };
-    const char *item = (const char *)ottl_evaluation_item(evaluation);
-    const struct message_iter *message = (const void *)(item + row->message);
     if (row->is_cache || ottl_context_depth(row->context) >= ottl_evaluation_depth(evaluation))
         return true;
+    const struct message_iter *message = ottl_path_message(evaluation, row);
     return ottl_take_steps(evaluation,
                            LEAST + (size_t)(message->cursor.end - message->cursor.next));
 }
