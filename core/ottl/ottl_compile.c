@@ -266,6 +266,7 @@ static bool compile_parsed(struct ottl_compiler *c, const struct ottl_statement 
     enum ottl_level level = ottl_compiler_level(program->context);
     level = level < OTTL_LEVEL_ITEM ? OTTL_LEVEL_ITEM : level;
     assign_slots(program, program->root, level);
+    program->is_always = program->root->code == OTTL_CONSTANT && program->root->constant.truth;
     for (uint32_t i = 0; program->editor && i < program->editor->operand_count; i++)
         if (program->editor->operands[i])
             assign_slots(program, program->editor->operands[i], level);

@@ -68,21 +68,32 @@ static struct ottl_node *compile_list_argument(struct ottl_compiler *c, const st
     return node;
 }
 
+static void name_constants(struct ottl_compiler *c, struct ottl_node *list)
+{
+    list->names = arena_array(&c->program->arena, list->operand_count + 1, sizeof *list->names);
+    for (uint32_t i = 0; i < list->operand_count; i++)
+        list->names[i] = list->operands[i]->constant.bytes;
+}
+
 /* A constant item of another type would fail each time. */
 static struct ottl_node *compile_strings(struct ottl_compiler *c, const struct ottl_ast *call,
                                          uint32_t index, bool are_literal)
 {
     struct ottl_node *list = compile_list_argument(c, call, index);
+    uint32_t constants = 0;
     for (uint32_t i = 0; list && i < list->operand_count; i++) {
         const struct ottl_node *item = list->operands[i];
         bool is_string = item->code == OTTL_CONSTANT && item->constant.kind == OTTL_STRING;
         char why[80];
+        constants += is_string;
         if (is_string || (item->code != OTTL_CONSTANT && !are_literal))
             continue;
         snprintf(why, sizeof why, "error while parsing list argument at index %u: must be a string",
                  i);
         return fail_argument(c, call, index, why);
     }
+    if (list && constants == list->operand_count)
+        name_constants(c, list);
     return list;
 }
 

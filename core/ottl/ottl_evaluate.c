@@ -39,6 +39,7 @@ struct ottl_evaluation {
     struct ottl_item *target; /* of a statement */
     size_t free_bytes;
     struct wire_writer writer;
+    struct text text;
     struct attribute_list list; /* a map that is changed */
     struct error error;
 };
@@ -117,6 +118,13 @@ struct wire_writer *ottl_evaluation_writer(struct ottl_evaluation *evaluation)
 {
     wire_writer_clear(&evaluation->writer);
     return &evaluation->writer;
+}
+
+struct text *ottl_evaluation_empty_text(struct ottl_evaluation *evaluation)
+{
+    text_clear(&evaluation->text);
+    evaluation->text.limit = 0;
+    return &evaluation->text;
 }
 
 size_t *ottl_evaluation_free_bytes(struct ottl_evaluation *evaluation)
@@ -300,7 +308,7 @@ static bool make_entries(struct ottl_evaluation *evaluation, const struct ottl_n
         ottl_evaluation_alloc(evaluation, (node->operand_count + 1) * sizeof *entries);
     for (uint32_t i = 0; i < node->operand_count; i++) {
         entries[i] = (struct ottl_entry){0};
-        if (node->names)
+        if (kind == OTTL_MAP)
             entries[i].key = node->names[i];
         if (!ottl_node_evaluate(evaluation, node->operands[i], &entries[i].value))
             return false;
@@ -501,6 +509,7 @@ void ottl_evaluator_free(struct ottl_evaluator *evaluator)
         return;
     ottl_matcher_free(evaluator->evaluation.matcher);
     wire_writer_deinit(&evaluator->evaluation.writer);
+    text_deinit(&evaluator->evaluation.text);
     attribute_list_deinit(&evaluator->evaluation.list);
     for (int i = 0; i < OTTL_LEVEL_COUNT; i++)
         arena_deinit(&evaluator->evaluation.scratch[i].own);
@@ -528,6 +537,8 @@ static enum ottl_result evaluate_condition(struct ottl_evaluator *evaluator,
     evaluation->item = item;
     if (item->tables)
         item->tables->ran_out = false;
+    else if (evaluator->program->is_always)
+        return OTTL_MATCH;
     bool ok = ottl_node_evaluate(evaluation, evaluator->program->root, &value);
     ok &= has_steps(evaluation); /* whatever else came of it */
     evaluation->item = NULL;
@@ -549,6 +560,8 @@ static void trim(struct ottl_evaluation *evaluation)
     enum { KEPT_BYTES = 64 << 10 };
     if (evaluation->writer.capacity > KEPT_BYTES)
         wire_writer_deinit(&evaluation->writer);
+    if (evaluation->text.capacity > KEPT_BYTES)
+        text_deinit(&evaluation->text);
     attribute_list_clear(&evaluation->list);
 }
 

@@ -39,9 +39,11 @@ struct ottl_stack_search *ottl_evaluation_search(struct ottl_evaluation *evaluat
                                                  const struct ottl_node *call);
 /* What the function that an editor was given is called with. */
 struct ottl_value *ottl_evaluation_input(struct ottl_evaluation *evaluation);
-/* While a statement is executed: the item to write to, an empty writer, and entries of a map. */
+/* While a statement is executed: the item to write to, an empty writer, an empty text, and entries
+ * of a map. */
 struct ottl_item *ottl_evaluation_target(struct ottl_evaluation *evaluation);
 struct wire_writer *ottl_evaluation_writer(struct ottl_evaluation *evaluation);
+struct text *ottl_evaluation_empty_text(struct ottl_evaluation *evaluation);
 struct attribute_list *ottl_evaluation_list(struct ottl_evaluation *evaluation);
 /* Bytes that the execution may still add without counting. */
 size_t *ottl_evaluation_free_bytes(struct ottl_evaluation *evaluation);

@@ -36,9 +36,12 @@ static bool read_key(struct ottl_evaluation *evaluation, const struct ottl_node 
                                                 "expected string but got %s", ottl_type_name(&key));
 }
 
-/* Returns the keys of a list in scratch memory; NULL with the error set. */
-static struct slice *read_keys(struct ottl_evaluation *evaluation, const struct ottl_node *list)
+/* Returns the keys of a list; NULL with the error set. */
+static const struct slice *read_keys(struct ottl_evaluation *evaluation,
+                                     const struct ottl_node *list)
 {
+    if (list->names)
+        return list->names;
     struct slice *keys =
         ottl_evaluation_alloc(evaluation, (list->operand_count + 1) * sizeof *keys);
     for (uint32_t i = 0; i < list->operand_count; i++)

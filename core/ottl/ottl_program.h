@@ -55,7 +55,7 @@ struct ottl_node {
     uint32_t search;              /* number of a call that looks into stacks */
     struct ottl_node **operands;  /* arguments: in the order of the parameters, NULL: not given */
     enum ottl_operator *operators;
-    struct slice *names;
+    struct slice *names;          /* also of a list whose items are all constant strings: they */
     uint32_t operand_count;
     struct ottl_node **keys; /* after a path or a call */
     uint32_t key_count;
@@ -66,6 +66,7 @@ struct ottl_program {
     enum ottl_context context;
     struct ottl_node *root;   /* the condition */
     struct ottl_node *editor; /* an OTTL_CALL; NULL: a condition alone */
+    bool is_always;           /* the condition is the constant true */
     uint32_t slot_count;
     uint32_t search_count; /* calls that look into stacks */
     struct ottl_regex **regexes;

@@ -60,18 +60,16 @@ EDITOR(replace_pattern)
 {
     struct ottl_value value;
     struct ottl_replacement replacement;
-    struct text text = {0};
+    struct text *text = ottl_evaluation_empty_text(evaluation);
     bool found;
     (void)out;
     if (!ottl_argument(evaluation, node, 0, &value))
         return false;
     if (value.kind != OTTL_STRING)
         return true;
-    bool ok = read_replacement(evaluation, node, 2, &replacement) &&
-              ottl_replace(evaluation, &replacement, value.bytes, &text, &found) &&
-              (!found || write_text(evaluation, node, &text));
-    text_deinit(&text);
-    return ok;
+    return read_replacement(evaluation, node, 2, &replacement) &&
+           ottl_replace(evaluation, &replacement, value.bytes, text, &found) &&
+           (!found || write_text(evaluation, node, text));
 }
 
 EDITOR(replace_match)

@@ -13,8 +13,8 @@
 #include "core/pipeline/large_batches.h"
 #include "processors/transform/transform_walk.h"
 
-/* A statement takes up to a microsecond for each span. */
-enum { LARGE_BYTES = 64 << 10 };
+/* A usual statement takes a quarter of a microsecond for each span. */
+enum { FEW_STATEMENTS = 8, LARGE_BYTES = 256 << 10, LARGE_FOR_MANY_BYTES = 64 << 10 };
 
 extern const struct component_type transform_processor_type;
 
@@ -123,8 +123,18 @@ static void forward_transformed(struct node *node, struct batch *batch, uint64_t
     }
 }
 
-static const struct batch_work transform_work = {
+static const struct batch_work few_work = {
     .work = transform_batch, .forward = forward_transformed, .large_bytes = LARGE_BYTES};
+static const struct batch_work many_work = {
+    .work = transform_batch, .forward = forward_transformed, .large_bytes = LARGE_FOR_MANY_BYTES};
+
+static bool has_few_statements(const struct transform_plan *plan)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < plan->count; i++)
+        count += plan->groups[i].conditions.count + plan->groups[i].statements.count;
+    return count <= FEW_STATEMENTS;
+}
 
 static void transform_consume(struct node *node, struct batch *batch)
 {
@@ -137,10 +147,12 @@ static void transform_consume(struct node *node, struct batch *batch)
 static bool transform_node_start(struct node *node, struct error *err)
 {
     struct transform_component *transform = component_of(node->component);
+    const struct transform_plan *plan = plan_of(node->component, node->signal);
     (void)err;
-    transform_walk_init(&node_of(node)->walk, plan_of(node->component, node->signal),
-                        transform->component.label, transform->programs[node->signal]);
-    large_batches_init(&node_of(node)->batches, node, &transform_work);
+    transform_walk_init(&node_of(node)->walk, plan, transform->component.label,
+                        transform->programs[node->signal]);
+    large_batches_init(&node_of(node)->batches, node,
+                       has_few_statements(plan) ? &few_work : &many_work);
     return true;
 }
 
