@@ -98,13 +98,15 @@ static bool next_index(struct wire_cursor *entry, struct wire_cursor *packed, ui
 /* ---- reading what was scanned, quickly ---- */
 
 /* Reads a number. Returns false at the end. */
-static bool take_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
+static inline bool take_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
 {
+    const uint8_t *from = *at;
     uint64_t value = 0;
-    for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {
-        uint8_t byte = *(*at)++;
+    for (unsigned shift = 0; from < end && shift < 64; shift += 7) {
+        uint8_t byte = *from++;
         value |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80) {
+            *at = from;
             *out = value;
             return true;
         }
@@ -143,13 +145,21 @@ static inline bool take_field(const uint8_t **at, const uint8_t *end, uint8_t *t
 static uint32_t last_number(struct slice entry, uint32_t number)
 {
     const uint8_t *at = entry.data, *end = at + entry.size;
-    struct slice payload;
     uint64_t value = 0;
     uint32_t last = 0;
-    uint8_t tag;
-    while (take_field(&at, end, &tag, &value, &payload))
+    while (at < end && *at < 0x80) {
+        uint8_t tag = *at++, type = tag & 7;
+        value = sizeof(uint64_t);
+        if (type != WIRE_FIXED64 && (type > WIRE_BYTES || !take_varint(&at, end, &value)))
+            break;
         if (tag == (number << 3 | WIRE_VARINT))
             last = (uint32_t)value;
+        if (type == WIRE_VARINT)
+            continue;
+        if (value > (size_t)(end - at))
+            break;
+        at += value;
+    }
     if (at == end)
         return last;
     struct wire_cursor cursor = wire_cursor(entry); /* there is an unusual field */
@@ -330,12 +340,27 @@ uint32_t ottl_stack_depth(struct ottl_profile_tables *tables, uint32_t stack)
     return tables->depths[stack] - 1;
 }
 
-static uint32_t find_leaf(struct ottl_profile_tables *tables, uint32_t stack, enum ottl_leaf leaf)
+/* Finds the first location of a stack. Returns false if it is empty. */
+static bool first_location(struct ottl_profile_tables *tables, uint32_t stack, uint32_t *out)
 {
+    struct slice entry = dictionary_entry(tables->dictionary, DICTIONARY_STACK_TABLE, stack);
+    const uint8_t *at = entry.data;
+    struct slice indices = {0};
+    uint64_t location = 0;
+    uint8_t tag;
+    if (take_field(&at, entry.data + entry.size, &tag, &location, &indices) &&
+        tag == (STACK_LOCATION_INDICES << 3 | WIRE_BYTES) &&
+        take_varint(&indices.data, indices.data + indices.size, &location)) {
+        *out = (uint32_t)location;
+        return true;
+    }
     struct ottl_frames frames = ottl_frames(tables, stack);
-    uint32_t location;
-    if (!next_index(&frames.stack, &frames.packed, STACK_LOCATION_INDICES, &location))
-        return 0;
+    return next_index(&frames.stack, &frames.packed, STACK_LOCATION_INDICES, out);
+}
+
+static uint32_t find_leaf(struct ottl_profile_tables *tables, uint32_t location,
+                          enum ottl_leaf leaf)
+{
     struct slice entry = entry_of(tables, DICTIONARY_LOCATION_TABLE, location), line;
     if (leaf == OTTL_LEAF_MAPPING)
         return last_number(
@@ -349,18 +374,22 @@ static uint32_t find_leaf(struct ottl_profile_tables *tables, uint32_t stack, en
                                                             : (uint32_t)FUNCTION_FILENAME_STRINDEX);
 }
 
+/* Most samples have a stack of their own, but many stacks begin with the same location. */
 uint32_t ottl_stack_leaf(struct ottl_profile_tables *tables, uint32_t stack, enum ottl_leaf leaf)
 {
-    uint32_t **known = &tables->leaves[leaf];
+    uint32_t **known = &tables->leaves[leaf], location;
+    if (!first_location(tables, stack, &location))
+        return 0;
     if (!*known)
-        *known = numbers_for(tables, DICTIONARY_STACK_TABLE, sizeof **known, &tables->leaf_count);
-    if (stack >= tables->leaf_count)
-        return find_leaf(tables, stack, leaf);
-    if ((*known)[stack] != 0)
-        return (*known)[stack] - 1;
-    uint32_t string = find_leaf(tables, stack, leaf);
+        *known =
+            numbers_for(tables, DICTIONARY_LOCATION_TABLE, sizeof **known, &tables->leaf_count);
+    if (location >= tables->leaf_count)
+        return find_leaf(tables, location, leaf);
+    if ((*known)[location] != 0)
+        return (*known)[location] - 1;
+    uint32_t string = find_leaf(tables, location, leaf);
     if (!tables->ran_out)
-        (*known)[stack] = string + 1;
+        (*known)[location] = string + 1;
     return string;
 }
 
@@ -436,16 +465,22 @@ static bool search_location(const struct searching *s, uint32_t location, bool *
     return keep(s, result, ok, *found_out);
 }
 
-/* Skips the locations whose functions are known not to match. */
+/* Skips the locations whose functions are known not to match: most frames of most stacks. Others
+ * are left to the caller, as are indices of more than three bytes and the last two bytes. */
 static void skip_known(const struct ottl_stack_search *search, struct wire_cursor *packed)
 {
-    const uint8_t *next;
-    uint64_t location;
-    do
-        next = packed->next;
-    while (wire_packed_varint(packed, &location) && location < search->location_count &&
-           search->locations[location] == NOT_FOUND);
-    packed->next = next;
+    const uint8_t *at = packed->next, *results = search->locations;
+    while (packed->end - at >= 3) {
+        uint32_t location = *at++;
+        if (location >= 1 << 7)
+            location += ((uint32_t)*at++ << 7) - (1 << 7);
+        if (location >= 1 << 14)
+            location += ((uint32_t)*at++ << 14) - (1 << 14);
+        if (location >= search->location_count || location >= 1 << 21 ||
+            results[location] != NOT_FOUND)
+            return;
+        packed->next = at;
+    }
 }
 
 /* Moves to the next location that may match. */

@@ -32,7 +32,7 @@ struct ottl_profile_tables {
     bool ran_out;     /* since it was set to false: something was not read to its end */
     uint32_t *depths; /* of each stack, plus 1; 0: not known */
     uint32_t *lines;  /* frames of each location, plus 1 */
-    uint32_t *leaves[OTTL_LEAF_COUNT]; /* of each stack, plus 1 */
+    uint32_t *leaves[OTTL_LEAF_COUNT]; /* of each location as the leaf, plus 1 */
     uint32_t stack_count, leaf_count, location_count;
 };
 
