@@ -50,8 +50,8 @@ void attribute_list_push(struct attribute_list *list, struct slice key, struct s
 
 static bool wants(const struct attribute_filter *filter, struct slice key)
 {
-    return !filter || ((filter->key_sizes >> key.size % 64 & 1) &&
-                       filter->is_wanted(filter->context, key));
+    return !filter ||
+           ((filter->key_sizes >> key.size % 64 & 1) && filter->is_wanted(filter->context, key));
 }
 
 /* Reads the short fields at the start of the bytes. */
@@ -87,8 +87,8 @@ void attribute_list_read(struct attribute_list *list, struct message_iter messag
             return;
         const struct wire_field *field = &attribute.field.wire;
         if (wants(filter, attribute.pair.key))
-            push(list, attribute.pair,
-                 slice_of(field->start, (size_t)(field->end - field->start)), ATTRIBUTE_IS_OLD);
+            push(list, attribute.pair, slice_of(field->start, (size_t)(field->end - field->start)),
+                 ATTRIBUTE_IS_OLD);
     }
 }
 

@@ -165,8 +165,9 @@ void ottl_draft_free(struct ottl_draft *draft);
 
 /* Lets statements write. `way` must stay where it is, and be that of the current item whenever a
  * statement is executed. After the last statement on an item, ottl_item_finish writes what is left
- * in the draft; call it before the next item is entered, or a condition is evaluated. room: bytes of values that the items of the batch may gain together
- * (items_values_room); values of up to 64 bytes do not count. */
+ * in the draft; call it before the next item is entered, or a condition is evaluated. room: bytes
+ * of values that the items of the batch may gain together (items_values_room); values of up to 64
+ * bytes do not count. */
 void ottl_item_set_way(struct ottl_item *item, struct ottl_way *way, struct ottl_draft *draft,
                        size_t room);
 void ottl_item_finish(struct ottl_item *item);

@@ -44,7 +44,7 @@ bool ottl_draft_is_changed(const struct ottl_item *item)
 }
 
 struct attribute_list *ottl_draft_load(struct ottl_evaluation *evaluation,
-                                  const struct ottl_path_row *row)
+                                       const struct ottl_path_row *row)
 {
     struct ottl_item *item = ottl_evaluation_target(evaluation);
     struct ottl_draft *draft = item->draft;

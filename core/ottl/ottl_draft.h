@@ -25,7 +25,7 @@ static inline bool ottl_draft_takes(const struct ottl_path_row *row)
 
 /* Reads the attributes of a row, unless they are here already. */
 struct attribute_list *ottl_draft_load(struct ottl_evaluation *evaluation,
-                                  const struct ottl_path_row *row);
+                                       const struct ottl_path_row *row);
 /* Makes the changes of a statement permanent. */
 void ottl_draft_commit(struct ottl_evaluation *evaluation);
 /* Takes back those of a statement that failed. */

@@ -147,7 +147,7 @@ EDITOR(stringify_all)
         text_clear(&text);
         ottl_print_data(&value, &text);
         attribute_list_set_value(edit, i,
-                            encode_text(evaluation, slice_of(text_string(&text), text.size)));
+                                 encode_text(evaluation, slice_of(text_string(&text), text.size)));
     }
     text_deinit(&text);
     return ottl_edit_store(evaluation, node->operands[0], edit);

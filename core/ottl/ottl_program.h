@@ -55,7 +55,7 @@ struct ottl_node {
     uint32_t search;              /* number of a call that looks into stacks */
     struct ottl_node **operands;  /* arguments: in the order of the parameters, NULL: not given */
     enum ottl_operator *operators;
-    struct slice *names;          /* also of a list whose items are all constant strings: they */
+    struct slice *names; /* also of a list whose items are all constant strings: they */
     uint32_t operand_count;
     struct ottl_node **keys; /* after a path or a call */
     uint32_t key_count;

@@ -146,7 +146,8 @@ static void unite_keys(struct attribute_list *edit)
         if (attribute_list_find(edit, edit->entries[i].key, &at) && at != i)
             attribute_list_set_value(edit, at, edit->entries[i].value);
     for (uint32_t i = 0; attribute_list_next(edit, &i); i++)
-        edit->entries[i].is_duplicate = attribute_list_find(edit, edit->entries[i].key, &at) && at != i;
+        edit->entries[i].is_duplicate =
+            attribute_list_find(edit, edit->entries[i].key, &at) && at != i;
     for (uint32_t i = 0; attribute_list_next(edit, &i); i++)
         if (edit->entries[i].is_duplicate)
             attribute_list_remove(edit, i);

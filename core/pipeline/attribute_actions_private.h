@@ -63,7 +63,7 @@ struct attribute_editor {
     uint32_t key_count;
     uint32_t key_capacity;
     struct attribute_filter filter; /* for those and the patterns */
-    bool has_patterns;  /* of delete or hash */
+    bool has_patterns;              /* of delete or hash */
 };
 
 /* Whether the text matches. A match that exceeds the limits counts as none. */

@@ -626,7 +626,8 @@ static const char *const mixed[] = {
 enum { MIXED_COUNT = sizeof mixed / sizeof *mixed, PER_SEQUENCE = 8, SEQUENCES = 3000 };
 
 /* Returns the request that results, in the sample's arena. */
-static struct slice execute_sequence(struct sample *sample, struct ottl_evaluator *const *evaluators,
+static struct slice execute_sequence(struct sample *sample,
+                                     struct ottl_evaluator *const *evaluators,
                                      const unsigned *sequence, bool one_by_one, unsigned *failed)
 {
     sample_init(sample);
@@ -649,8 +650,7 @@ static void check_sequence(struct ottl_evaluator *const *evaluators, const unsig
     struct sample at_once, one_by_one;
     unsigned failed_then = *failed;
     struct slice got = execute_sequence(&at_once, evaluators, sequence, false, failed);
-    struct slice wanted =
-        execute_sequence(&one_by_one, evaluators, sequence, true, &failed_then);
+    struct slice wanted = execute_sequence(&one_by_one, evaluators, sequence, true, &failed_then);
     assert_int_equal(*failed, failed_then);
     if (!slice_equal(got, wanted))
         for (int i = 0; i < PER_SEQUENCE; i++)
