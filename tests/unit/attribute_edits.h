@@ -55,6 +55,9 @@ static const struct attribute_edit {
     {"{pattern: '^k8s\\.', action: delete}",
      STRING("k8s.pod", "1") "," STRING("b", "2") "," STRING("xk8s.", "3"),
      STRING("b", "2") "," STRING("xk8s.", "3")},
+    /* a key that needs too many steps is meant */
+    {"{pattern: '^(a|a)+$', action: delete}",
+     STRING("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", "1") "," STRING("b", "2"), STRING("b", "2")},
     {"{key: b, pattern: '^a', action: delete}",
      STRING("a", "1") "," STRING("b", "2") "," STRING("c", "3"), STRING("c", "3")},
     {"{key: a, action: delete}, {key: a, action: insert, value: n}", STRING("a", "1"),
