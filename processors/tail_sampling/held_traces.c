@@ -299,6 +299,7 @@ static bool make_room(struct tail_node *node, size_t size)
         if (size <= held->limit_bytes || budget_used(held) > held->limit_bytes)
             return false;
         budget_charge(held, size);
+        break;
     }
     schedule(node);
     return true;

@@ -296,6 +296,26 @@ static void test_nothing_is_lost_if_the_next_component_refuses(void **state)
     fixture_deinit(&f);
 }
 
+static void test_a_request_above_the_limit_waits_alone(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 1, "decision_wait: 1s, max_held_mib: 1, " TAIL_ALL);
+    char *json = long_span(1, 2 << 20);
+    for (int i = 0; i < 2; i++) {
+        struct probe probe, other;
+        fixture_consume_json(&f, traces->nodes[0], json, 1, &probe);
+        fixture_advance(&f, 0); /* it leaves its job */
+        tail_consume_spans(&f, traces->nodes[0], "b", &other);
+        assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
+        assert_true(other.settled == 1);
+        fixture_advance(&f, 2 * SECOND);
+        assert_true(metric(&f, "profcol_tail_sampling_held_bytes", "") == 0);
+    }
+    free(json);
+    fixture_deinit(&f);
+}
+
 static void test_a_permanent_refusal_is_counted(void **state)
 {
     struct fixture f;
@@ -481,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_span_ingest_samples_at_once),
         cmocka_unit_test(test_memory_decides_the_oldest),
         cmocka_unit_test(test_nothing_is_lost_if_the_next_component_refuses),
+        cmocka_unit_test(test_a_request_above_the_limit_waits_alone),
         cmocka_unit_test(test_a_permanent_refusal_is_counted),
         cmocka_unit_test(test_a_drain_decides),
         cmocka_unit_test(test_pending_traces_are_dropped_where_asked),
