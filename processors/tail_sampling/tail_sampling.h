@@ -34,7 +34,9 @@ struct tail_node {
     struct tail *tail;
     struct large_batches arriving;
     struct trace_reader reader;
-    struct held_traces traces;     /* of a traces pipeline */
+    struct held_traces traces; /* of a traces pipeline, like the next two */
+    struct waiting_traces waiting;
+    struct ready_spans ready;
     struct held_profiles profiles; /* of a profiles pipeline */
     uint64_t lost;                 /* acknowledged items, counted at the stop */
 };

@@ -4,32 +4,14 @@
  * A request has as many traces as fit, of one small span each. Twice as many must cost twice as
  * much, whatever ends their wait.
  */
-#include "core/data/otlp.h"
 #include "tests/unit/cost.h"
 #include "tests/unit/tail_requests.h"
 
 #define SECOND UINT64_C(1000000000)
 
-/* ---- requests ---- */
-
-static void put_span(struct wire_writer *out, uint64_t number)
-{
-    uint8_t id[TRACE_ID_SIZE] = {1};
-    memcpy(id + 8, &number, sizeof number);
-    size_t span = wire_writer_begin(out, SCOPE_SPANS_SPANS);
-    wire_writer_bytes(out, SPAN_TRACE_ID, slice_of(id, TRACE_ID_SIZE));
-    wire_writer_bytes(out, SPAN_SPAN_ID, slice_of(id, SPAN_ID_SIZE));
-    wire_writer_end(out, span);
-}
-
 static void many_traces(struct wire_writer *out, size_t size)
 {
-    size_t group = wire_writer_begin(out, TRACES_RESOURCE_SPANS);
-    size_t scope = wire_writer_begin(out, RESOURCE_SPANS_SCOPE_SPANS);
-    for (uint64_t number = 1; out->size < size; number++)
-        put_span(out, number);
-    wire_writer_end(out, scope);
-    wire_writer_end(out, group);
+    tail_write_traces(out, size / TAIL_SPAN_BYTES);
 }
 
 /* ---- the processor ---- */
@@ -46,7 +28,7 @@ static uint32_t spans_sent(const struct fixture *f)
 static bool consume(const char *settings, bool drains, bool samples, struct slice request)
 {
     struct fixture f;
-    uint32_t spans = (uint32_t)(request.size / 30);
+    uint32_t spans = (uint32_t)(request.size / TAIL_SPAN_BYTES);
     fixture_init(&f, 1);
     f.budget.limit_bytes = SIZE_MAX / 4;
     struct fixture_place *traces = tail_place(&f, SIGNAL_TRACES, settings);
@@ -63,22 +45,22 @@ static bool consume(const char *settings, bool drains, bool samples, struct slic
 static bool send_sampled(struct slice request, struct verdict *why)
 {
     *why = verdict_ok;
-    return consume("decision_wait: 1s, num_traces: 1000000, max_held_mib: 1000, " TAIL_ALL, false, true,
-                request);
+    return consume("decision_wait: 1s, num_traces: 1000000, max_held_mib: 1000, " TAIL_ALL, false,
+                   true, request);
 }
 
 static bool send_not_sampled(struct slice request, struct verdict *why)
 {
     *why = verdict_ok;
-    return consume("decision_wait: 1s, num_traces: 1000000, max_held_mib: 1000, " TAIL_ERRORS, false,
-                false, request);
+    return consume("decision_wait: 1s, num_traces: 1000000, max_held_mib: 1000, " TAIL_ERRORS,
+                   false, false, request);
 }
 
 static bool send_drained(struct slice request, struct verdict *why)
 {
     *why = verdict_ok;
-    return consume("decision_wait: 60s, num_traces: 1000000, max_held_mib: 1000, " TAIL_ALL, true, true,
-                request);
+    return consume("decision_wait: 60s, num_traces: 1000000, max_held_mib: 1000, " TAIL_ALL, true,
+                   true, request);
 }
 
 /* Each trace pushes the one before out. */
@@ -86,14 +68,14 @@ static bool send_pushed_out(struct slice request, struct verdict *why)
 {
     *why = verdict_ok;
     return consume("decision_wait: 1s, num_traces: 1, max_held_mib: 1000, " TAIL_ALL, false, true,
-                request);
+                   request);
 }
 
 static bool send_beyond_memory(struct slice request, struct verdict *why)
 {
     *why = verdict_ok;
-    return consume("decision_wait: 1s, num_traces: 1000000, max_held_mib: 1, " TAIL_ALL, false, true,
-                request);
+    return consume("decision_wait: 1s, num_traces: 1000000, max_held_mib: 1, " TAIL_ALL, false,
+                   true, request);
 }
 
 int main(int argc, char **argv)

@@ -1,4 +1,6 @@
 /* How traces and profiles wait for the decision, and how they leave. */
+#include "core/pipeline/outlet.h"
+#include "processors/tail_sampling/held_traces.h"
 #include "tests/unit/tail_requests.h"
 
 #include <setjmp.h>
@@ -328,6 +330,94 @@ static void test_a_permanent_refusal_is_counted(void **state)
     fixture_deinit(&f);
 }
 
+/* ---- work in one turn of the loop ---- */
+
+enum { MANY = 8 * TRACES_PER_TURN }; /* traces; too few bytes for a job */
+
+static void consume_many(struct fixture *f, struct node *node, struct probe *probe)
+{
+    struct wire_writer request = {0};
+    tail_write_traces(&request, MANY);
+    fixture_consume(f, node, wire_writer_slice(&request), MANY, probe);
+    wire_writer_deinit(&request);
+}
+
+static uint64_t turns(struct fixture *f, uint64_t wait_ns)
+{
+    uint64_t before = f->workers[0].turn;
+    fixture_advance(f, wait_ns);
+    return f->workers[0].turn - before;
+}
+
+static void test_many_traces_take_turns(void **state)
+{
+    struct fixture f;
+    struct probe probe, next;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 1, "decision_wait: 1s, " TAIL_ERRORS);
+    consume_many(&f, traces->nodes[0], &probe);
+    tail_consume_spans(&f, traces->nodes[0], "a!", &next);
+    assert_int_equal(probe.settled, 0);
+    assert_int_equal(next.settled, 0); /* it comes after */
+    assert_true(turns(&f, 0) >= MANY / TRACES_PER_TURN - 1);
+    assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
+    assert_true(next.settled == 1 && verdict_is_ok(&next.verdict));
+    assert_true(turns(&f, SECOND) >= MANY / TRACES_PER_TURN);
+    fixture_advance(&f, GATHER);
+    expect_sent(&f, "a");
+    assert_true(metric(&f, "otelcol_processor_tail_sampling_global_count_traces_sampled",
+                       ",sampled=\"false\",decision=\"not_sampled\"") == MANY);
+    fixture_deinit(&f);
+}
+
+static void test_a_stop_refuses_what_arrives(void **state)
+{
+    struct fixture f;
+    struct probe probe;
+    (void)state;
+    struct node *node = begin(&f, 1, "decision_wait: 60s, " TAIL_ERRORS)->nodes[0];
+    consume_many(&f, node, &probe);
+    outlet_stop(&node->outlets[SIGNAL_TRACES]);
+    node->component->type->node_stop(node);
+    assert_true(probe.settled == 1 && !verdict_is_ok(&probe.verdict));
+    assert_true(metric(&f, "profcol_tail_sampling_held_bytes", "") == 0);
+    fixture_deinit(&f);
+}
+
+static void test_a_drain_takes_turns(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 1, "decision_wait: 60s, " TAIL_ERRORS);
+    consume_many(&f, traces->nodes[0], NULL);
+    fixture_advance(&f, 0);
+    fixture_drain(traces->nodes[0]);
+    assert_false(fixture_is_idle(traces->nodes[0]));
+    assert_true(turns(&f, 0) >= MANY / TRACES_PER_TURN - 1);
+    assert_true(fixture_is_idle(traces->nodes[0]));
+    assert_true(early(&f, "drain") == MANY);
+    fixture_deinit(&f);
+}
+
+/* The large request needs all the room, which many small traces have. */
+static void test_making_room_takes_turns(void **state)
+{
+    struct fixture f;
+    struct probe probe;
+    (void)state;
+    struct fixture_place *traces =
+        begin(&f, 1, "decision_wait: 60s, max_held_mib: 16, " TAIL_ERRORS);
+    consume_many(&f, traces->nodes[0], NULL);
+    fixture_advance(&f, 0);
+    char *json = long_span(1, 15 << 20);
+    fixture_consume_json(&f, traces->nodes[0], json, 1, &probe);
+    assert_true(turns(&f, 0) >= MANY / TRACES_PER_TURN / 2);
+    assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
+    assert_true(early(&f, "memory") > MANY / 2);
+    free(json);
+    fixture_deinit(&f);
+}
+
 /* ---- the end ---- */
 
 static void test_a_drain_decides(void **state)
@@ -503,6 +593,10 @@ int main(void)
         cmocka_unit_test(test_nothing_is_lost_if_the_next_component_refuses),
         cmocka_unit_test(test_a_request_above_the_limit_waits_alone),
         cmocka_unit_test(test_a_permanent_refusal_is_counted),
+        cmocka_unit_test(test_many_traces_take_turns),
+        cmocka_unit_test(test_a_stop_refuses_what_arrives),
+        cmocka_unit_test(test_a_drain_takes_turns),
+        cmocka_unit_test(test_making_room_takes_turns),
         cmocka_unit_test(test_a_drain_decides),
         cmocka_unit_test(test_pending_traces_are_dropped_where_asked),
         cmocka_unit_test(test_samples_follow_the_decision),
