@@ -54,7 +54,7 @@ static void insert(struct timer_queue *queue, struct timer *timer)
 {
     if (queue->count + 1 >= queue->capacity) {
         queue->capacity = queue->capacity ? queue->capacity * 2 : 64;
-        queue->heap = memory_grow(queue->heap, queue->capacity, sizeof *queue->heap);
+        queue->heap = memory_grow(queue->heap, queue->capacity, sizeof(struct timer *));
     }
     put(queue, ++queue->count, timer);
 }

@@ -50,8 +50,8 @@ class TailSampling(unittest.TestCase):
 
     def samples(self, profcol):
         """Return (trace or "", value) of the samples that left."""
-        found = []
-        for record in outputs.records(profcol.directory / "profiles", "json"):
+        found, path = [], profcol.directory / "profiles"
+        for record in outputs.records(path, "json") if path.exists() else []:
             request = json.loads(record)
             links = request["dictionary"].get("linkTable", [{}])
             for group in request["resourceProfiles"]:
@@ -68,7 +68,7 @@ class TailSampling(unittest.TestCase):
             self.send(profcol, make.profiles([{"values": [1], "link": link[1]}, {"values": [20], "link": link[2]}, {"values": [300], "link": link[2]},
                                               {"values": [4000]}, {"values": [50000], "link": link[3]}]))
             server.wait_until(lambda: self.spans(profcol) == [0, 2, 4], what="the spans of the trace with an error")
-            server.wait_until(lambda: (profcol.directory / "profiles").exists() and (profcol.directory / "profiles").stat().st_size, what="the profile")
+            server.wait_until(lambda: self.samples(profcol), what="the profile")
             self.assertEqual(self.samples(profcol), sorted([(TRACE.format(1), 1), ("", 320), ("", 4000), (TRACE.format(3), 50000)]))
             self.assertEqual(profcol.metric("otelcol_processor_tail_sampling_global_count_traces_sampled", processor="tail_sampling", sampled="true", decision="sampled"), 1)
             self.assertEqual(profcol.metric("profcol_tail_sampling_profile_samples", processor="tail_sampling", decision="folded"), 2)
@@ -89,9 +89,12 @@ class TailSampling(unittest.TestCase):
         config = CONFIG.replace("WAIT", "2s")
         with Reloading(config) as profcol:
             self.send(profcol, make.traces([span(1, 0), span(2, 1)]))
-            profcol.reload(config.replace("exporters: [file/profiles]", "exporters: [file/profiles, file/traces]"))
+            self.send(profcol, make.profiles([{"values": [1], "link": ("01" * 8, TRACE.format(1))}, {"values": [2], "link": ("02" * 8, TRACE.format(2))}]))
+            profcol.reload(config.replace("exporters: [file/traces]", "exporters: [file/traces, file/more]").replace("exporters: {", 'exporters: {file/more: {path: "@dir@/more"}, '))
             self.send(profcol, make.traces([span(1, 2, 2), span(2, 3)]))
             server.wait_until(lambda: self.spans(profcol) == [0, 2], what="both spans of the trace")
+            server.wait_until(lambda: self.samples(profcol), what="the profile that waited")
+            self.assertEqual(self.samples(profcol), [("", 2), (TRACE.format(1), 1)])
             self.assertEqual(profcol.metric("profcol_tail_sampling_decided_early", processor="tail_sampling", cause="drain"), 0)
 
     def test_a_replaced_processor_keeps_the_decisions(self):
@@ -105,6 +108,9 @@ class TailSampling(unittest.TestCase):
             profcol.wait_until_drained()
             self.send(profcol, make.traces([span(1, 3), span(2, 4, 2), span(3, 5)]))
             server.wait_until(lambda: self.spans(profcol) == [0, 2, 3, 5], what="the late spans")
+            self.send(profcol, make.profiles([{"values": [1], "link": ("01" * 8, TRACE.format(1))}, {"values": [2], "link": ("02" * 8, TRACE.format(2))}]))
+            server.wait_until(lambda: self.samples(profcol), what="the late samples")
+            self.assertEqual(self.samples(profcol), [("", 2), (TRACE.format(1), 1)])
 
     def test_validate_warns_of_samples_that_come_too_late(self):
         for profiles, wanted in (("", "no profiles pipeline has this processor"), (", profiles: {receivers: [otlp], processors: [tail_sampling], exporters: [nop]}", "a longer decision_wait")):

@@ -413,7 +413,7 @@ static void test_making_room_takes_turns(void **state)
     fixture_consume_json(&f, traces->nodes[0], json, 1, &probe);
     assert_true(turns(&f, 0) >= MANY / TRACES_PER_TURN / 2);
     assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
-    assert_true(early(&f, "memory") > MANY / 2);
+    assert_true(early(&f, "memory") > TRACES_PER_TURN);
     free(json);
     fixture_deinit(&f);
 }
@@ -539,6 +539,91 @@ static void test_samples_of_other_traces_are_dropped_where_asked(void **state)
     fixture_deinit(&f);
 }
 
+/* A profile of one sample linked to trace a, with so many more bytes. */
+static void consume_large_profile(struct fixture *f, struct node *node, unsigned value,
+                                  struct probe *probe)
+{
+    struct text json = {0};
+    text_printf(&json,
+                "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"samples\":["
+                "{\"stackIndex\":0,\"linkIndex\":1,\"values\":[%u]}]}]}]}],"
+                "\"dictionary\":{\"linkTable\":[{},{\"traceId\":\"%032x\","
+                "\"spanId\":\"00000000000000bb\"}],\"stackTable\":[{}],\"stringTable\":[\"\",\"",
+                value, (unsigned)'a');
+    for (int i = 0; i < 30000; i++)
+        text_append_char(&json, 'x');
+    text_append(&json, "\"]}}");
+    fixture_consume_json(f, node, text_string(&json), 1, probe);
+    text_deinit(&json);
+}
+
+static void test_memory_lets_the_oldest_profiles_leave(void **state)
+{
+    struct fixture f;
+    struct text expected = {0};
+    (void)state;
+    begin(&f, 1, "max_held_mib: 1, profiles: {wait: 60s}, " TAIL_ALL);
+    struct node *node = tail_place(&f, SIGNAL_PROFILES, "")->nodes[0];
+    for (unsigned i = 1; i <= 40; i++) {
+        struct probe probe;
+        consume_large_profile(&f, node, i, &probe);
+        assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
+        assert_true(metric(&f, "profcol_tail_sampling_held_bytes", "") <= 1 << 18);
+        fixture_advance(&f, MS);
+    }
+    size_t left = f.recorder.count;
+    assert_in_range(left, 32, 39); /* a quarter of a MiB has room for 8 */
+    assert_true(metric(&f, "profcol_tail_sampling_profiles_sent_early", "") == (double)left);
+    for (unsigned i = 1; i <= left; i++)
+        text_printf(&expected, "a%u", i);
+    expect_profiles(&f, text_string(&expected));
+    fixture_advance(&f, 60 * SECOND);
+    assert_int_equal(f.recorder.count, 40 - left);
+    text_deinit(&expected);
+    fixture_deinit(&f);
+}
+
+/* Their traces count as unknown then, even if they wait. */
+static void test_profiles_that_leave_early_pass(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces =
+        begin(&f, 1, "decision_wait: 60s, max_held_mib: 1, " TAIL_ERRORS);
+    struct node *node = tail_place(&f, SIGNAL_PROFILES, "")->nodes[0];
+    tail_consume_spans(&f, traces->nodes[0], "a", NULL);
+    for (unsigned i = 1; i <= 10; i++)
+        consume_large_profile(&f, node, i, NULL);
+    fixture_advance(&f, MS);
+    assert_true(f.recorder.count >= 1);
+    assert_true(metric(&f, "profcol_tail_sampling_profile_samples", ",decision=\"unknown\"") ==
+                (double)f.recorder.count);
+    fixture_deinit(&f);
+}
+
+static void test_late_samples_follow_what_is_remembered(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces =
+        begin(&f, 1,
+              "decision_wait: 1s, num_traces: 1, profiles: {wait: 0s}, decision_cache: "
+              "{sampled_cache_size: 9, non_sampled_cache_size: 9}, " TAIL_ERRORS);
+    struct node *profiles = tail_place(&f, SIGNAL_PROFILES, "")->nodes[0];
+    for (int i = 0; i < 3; i++) {
+        tail_consume_spans(&f, traces->nodes[0], (const char *[]){"a!", "b", "c"}[i], NULL);
+        fixture_advance(&f, 2 * SECOND);
+    }
+    expect_sent(&f, "a");
+    fixture_advance(&f, 3600 * SECOND);
+    tail_consume_spans(&f, traces->nodes[0], "ab!", NULL);
+    tail_consume_samples(&f, profiles, "a5b3c4-9", NULL);
+    expect_profiles(&f, "a5-7-9"); /* at once */
+    fixture_advance(&f, 2 * SECOND);
+    expect_sent(&f, "a");
+    fixture_deinit(&f);
+}
+
 /* ---- policies from the join ---- */
 
 static const struct {
@@ -603,6 +688,9 @@ int main(void)
         cmocka_unit_test(test_samples_without_links_do_not_wait),
         cmocka_unit_test(test_unknown_traces),
         cmocka_unit_test(test_samples_of_other_traces_are_dropped_where_asked),
+        cmocka_unit_test(test_memory_lets_the_oldest_profiles_leave),
+        cmocka_unit_test(test_profiles_that_leave_early_pass),
+        cmocka_unit_test(test_late_samples_follow_what_is_remembered),
         cmocka_unit_test(test_policies_read_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
