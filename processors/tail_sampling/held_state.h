@@ -9,16 +9,15 @@
 #ifndef PROFCOL_TAIL_SAMPLING_HELD_STATE_H
 #define PROFCOL_TAIL_SAMPLING_HELD_STATE_H
 
-#include "core/base/index_table.h"
 #include "core/base/list.h"
 #include "core/pipeline/large_batches.h"
 #include "core/pipeline/offer.h"
 #include "processors/tail_sampling/linked_samples.h"
 #include "processors/tail_sampling/profile_reader.h"
+#include "processors/tail_sampling/trace_ids.h"
 
 struct held_request;
 struct piece;
-struct waiting_trace;
 
 /* A request that was read, while its traces are added, some in each turn of the loop. The reader
  * has what was read. */
@@ -34,11 +33,7 @@ struct waiting_traces {
     int holder;      /* number in the table */
     struct list all; /* of struct waiting_trace, in the order of their arrival here */
     struct timer_queue deadlines;
-    struct index_table by_id;
-    struct waiting_trace **items; /* by number */
-    uint32_t item_count, item_capacity;
-    uint32_t *free_numbers;
-    uint32_t free_count;
+    struct trace_ids ids;
 };
 
 struct ready_spans {

@@ -171,7 +171,8 @@ static struct trace_table *make_table(struct tail *tail, struct component *prede
 {
     struct tail *before = predecessor ? tail_of(predecessor) : NULL;
     unsigned workers = tail->component.process->worker_count;
-    if (before && has_equal_settings(tail, before) && trace_table_has_room(before->table, workers))
+    if (before && has_equal_settings(tail, before) &&
+        trace_holders_room(trace_table_holders(before->table)) >= workers)
         return trace_table_ref(before->table);
     return trace_table_new(tail->settings);
 }

@@ -1,6 +1,5 @@
 #include "processors/tail_sampling/waiting_traces.h"
 
-#include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "processors/tail_sampling/held_spans.h"
 #include "processors/tail_sampling/ready_spans.h"
@@ -11,43 +10,16 @@ struct waiting_trace {
     struct list_link link;
     struct timer deadline;
     struct tail_node *node;
-    uint8_t id[TRACE_ID_SIZE];
-    uint32_t hash, number;
+    struct trace_id id;
     struct piece *first, *last;
     uint32_t spans;
 };
 
-/* ---- traces by id ---- */
-
 static struct waiting_trace *find(const struct waiting_traces *waiting, const uint8_t *id,
                                   uint32_t hash)
 {
-    if (!waiting->by_id.slots)
-        return NULL;
-    struct index_probe probe = index_table_probe(&waiting->by_id, hash);
-    for (uint32_t number; index_table_next(&waiting->by_id, &probe, &number);)
-        if (memcmp(waiting->items[number]->id, id, TRACE_ID_SIZE) == 0)
-            return waiting->items[number];
-    return NULL;
-}
-
-static uint32_t hash_of(const uint8_t *id)
-{
-    return (uint32_t)hash_bytes(slice_of(id, TRACE_ID_SIZE));
-}
-
-static uint32_t take_number(struct waiting_traces *waiting)
-{
-    if (waiting->free_count > 0)
-        return waiting->free_numbers[--waiting->free_count];
-    if (waiting->item_count == waiting->item_capacity) {
-        waiting->item_capacity = waiting->item_capacity ? waiting->item_capacity * 2 : 64;
-        waiting->items =
-            memory_grow(waiting->items, waiting->item_capacity, sizeof(struct waiting_trace *));
-        waiting->free_numbers = memory_grow(waiting->free_numbers, waiting->item_capacity,
-                                            sizeof *waiting->free_numbers);
-    }
-    return waiting->item_count++;
+    struct trace_id *found = trace_ids_find(&waiting->ids, id, hash);
+    return found ? container_of(found, struct waiting_trace, id) : NULL;
 }
 
 static void on_deadline(struct timer *timer);
@@ -56,16 +28,9 @@ static struct waiting_trace *add(struct tail_node *node, const uint8_t *id, uint
 {
     struct waiting_traces *waiting = &node->waiting;
     struct waiting_trace *trace = memory_zalloc(sizeof *trace);
-    size_t bytes = index_table_growth(&waiting->by_id, 1);
-    memcpy(trace->id, id, TRACE_ID_SIZE);
     trace->node = node;
-    trace->hash = hash;
-    trace->number = take_number(waiting);
     trace->deadline.on_timer = on_deadline;
-    waiting->items[trace->number] = trace;
-    if (bytes > 0)
-        free(index_table_move(&waiting->by_id, memory_zalloc(bytes), bytes));
-    index_table_add_new(&waiting->by_id, hash, trace->number);
+    trace_ids_add(&waiting->ids, &trace->id, id, hash);
     list_append(&waiting->all, &trace->link);
     return trace;
 }
@@ -77,9 +42,7 @@ static void end(struct waiting_trace *trace)
     timer_queue_cancel(&waiting->deadlines, &trace->deadline);
     if (trace->link.list)
         list_remove(&waiting->all, &trace->link);
-    index_table_remove(&waiting->by_id, trace->hash, trace->number);
-    waiting->items[trace->number] = NULL;
-    waiting->free_numbers[waiting->free_count++] = trace->number;
+    trace_ids_remove(&waiting->ids, &trace->id);
     free(trace);
 }
 
@@ -108,7 +71,7 @@ static void ask(struct waiting_trace *trace, int early)
     struct tail_node *node = trace->node;
     struct table_user user = tail_user(node);
     struct trace_answer answer =
-        trace_table_take(node->tail->table, &user, trace->id, node->waiting.holder,
+        trace_table_take(node->tail->table, &user, trace->id.bytes, node->waiting.holder,
                          node->node.worker->now_ns, early);
     if (answer.state != TRACE_PENDING)
         leave(trace, answer.state);
@@ -133,7 +96,7 @@ static uint32_t drop(struct waiting_trace *trace)
     struct tail_node *node = trace->node;
     struct table_user user = tail_user(node);
     uint32_t spans = trace->spans;
-    trace_table_give_up(node->tail->table, &user, trace->id, node->waiting.holder,
+    trace_table_give_up(node->tail->table, &user, trace->id.bytes, node->waiting.holder,
                         node->node.worker->now_ns);
     leave(trace, TRACE_NOT_SAMPLED);
     return spans;
@@ -143,15 +106,15 @@ static uint32_t drop(struct waiting_trace *trace)
 
 bool waiting_traces_init(struct tail_node *node, void (*on_wake)(void *node, const uint8_t *id))
 {
-    node->waiting.holder =
-        trace_table_add_holder(node->tail->table, node->node.worker, on_wake, node);
+    struct holder holder = {node->node.worker, on_wake, node};
+    node->waiting.holder = trace_holders_add(trace_table_holders(node->tail->table), &holder);
     return node->waiting.holder >= 0;
 }
 
 void waiting_traces_add(struct tail_node *node, const uint8_t *id, struct piece *piece,
                         uint64_t deadline_ns)
 {
-    uint32_t hash = hash_of(id);
+    uint32_t hash = (uint32_t)trace_id_hash(id);
     struct waiting_trace *trace = find(&node->waiting, id, hash);
     if (!trace)
         trace = add(node, id, hash);
@@ -167,7 +130,7 @@ void waiting_traces_add(struct tail_node *node, const uint8_t *id, struct piece 
 
 void waiting_traces_ask(struct tail_node *node, const uint8_t *id)
 {
-    struct waiting_trace *trace = find(&node->waiting, id, hash_of(id));
+    struct waiting_trace *trace = find(&node->waiting, id, (uint32_t)trace_id_hash(id));
     if (trace)
         ask(trace, TAKE_WHEN_DUE);
 }
@@ -198,11 +161,9 @@ uint64_t waiting_traces_stop(struct tail_node *node)
     uint64_t lost = 0;
     while (waiting->all.first)
         lost += waiting_traces_drop_oldest(node);
-    trace_table_remove_holder(node->tail->table, waiting->holder);
+    trace_holders_remove(trace_table_holders(node->tail->table), waiting->holder);
     timer_queue_deinit(&waiting->deadlines);
-    free(waiting->items);
-    free(waiting->free_numbers);
-    free(waiting->by_id.slots);
+    trace_ids_deinit(&waiting->ids);
     *waiting = (struct waiting_traces){0};
     return lost;
 }
