@@ -260,7 +260,8 @@ class HoldingTest(unittest.TestCase):
 
     def test_a_holder_keeps_what_is_refused_behind_it(self):
         """Nothing that is acknowledged and held is lost if a backend refuses for a while."""
-        for name, settings in (("batch", "timeout: 50ms"), ("spanjoin", "samples: {wait: 50ms}, spans: {wait: 50ms}")):
+        for name, settings in (("batch", "timeout: 50ms"), ("spanjoin", "samples: {wait: 50ms}, spans: {wait: 50ms}"),
+                               ("tail_sampling", "decision_wait: 2s, profiles: {wait: 2s}, policies: [{name: all, type: always_sample}]")):
             with self.subTest(name), backend.Backend("grpc") as target:
                 target.default = backend.Answer(grpc_status=UNAVAILABLE)
                 exporter = f'endpoint: "{target.address}", tls: {{insecure: true}}, {NO_QUEUE}, {NO_RETRY}'
@@ -278,7 +279,8 @@ class HoldingTest(unittest.TestCase):
                 self.assertEqual(canonical.totals(*target.forms("profiles")), want)
 
     def test_a_holder_says_what_it_could_not_deliver(self):
-        for name, settings in (("batch", "timeout: 1h"), ("spanjoin", "samples: {wait: 1h}, spans: {wait: 1h}, window: 2h")):
+        for name, settings in (("batch", "timeout: 1h"), ("spanjoin", "samples: {wait: 1h}, spans: {wait: 1h}, window: 2h"),
+                               ("tail_sampling", "decision_wait: 1h, policies: [{name: all, type: always_sample}]")):
             with self.subTest(name):
                 exporter = f'endpoint: "http://127.0.0.1:{server.free_port()}", {NO_QUEUE}, {NO_RETRY}'
                 with server.Profcol(config({"otlp_http": exporter}, {name: settings}),

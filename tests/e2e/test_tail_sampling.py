@@ -8,7 +8,7 @@ import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import client, make, outputs, server, testing
+from tests.oracle import backend, client, make, outputs, server, testing
 from tests.oracle.reloading import Reloading
 
 CONFIG = """
@@ -26,6 +26,7 @@ service:
     profiles: {receivers: [otlp], processors: [tail_sampling], exporters: [file/profiles]}
 """
 TRACE = "{:032x}"
+UNAVAILABLE = 14
 JOIN = """
 receivers: {otlp: {protocols: {grpc: {endpoint: localhost:0}}}}
 processors: {tail_sampling: {decision_wait: 15s, policies: [{name: busy, type: cpu_above, cpu_above: {threshold: 1s}}]}}
@@ -111,6 +112,23 @@ class TailSampling(unittest.TestCase):
             self.send(profcol, make.profiles([{"values": [1], "link": ("01" * 8, TRACE.format(1))}, {"values": [2], "link": ("02" * 8, TRACE.format(2))}]))
             server.wait_until(lambda: self.samples(profcol), what="the late samples")
             self.assertEqual(self.samples(profcol), [("", 2), (TRACE.format(1), 1)])
+
+    def test_a_full_queue_loses_nothing(self):
+        """What is sampled was acknowledged: it waits here until the exporter's queue has room."""
+        config = CONFIG.replace("WAIT", "100ms").replace("exporters: [file/traces]", "exporters: [otlp_grpc]")
+        with backend.Backend("grpc", default=backend.Answer(grpc_status=UNAVAILABLE)) as target:
+            exporter = f'otlp_grpc: {{endpoint: "{target.address}", tls: {{insecure: true}}, sending_queue: {{queue_size: 1, num_consumers: 1}}, retry_on_failure: {{initial_interval: 10ms, max_interval: 50ms}}}}'
+            with server.Profcol(config.replace("exporters: {", f"exporters: {{{exporter}, ")) as profcol:
+                for number in range(10):
+                    self.send(profcol, make.traces([span(number + 1, number, 2)]))
+                    sampled = {"processor": "tail_sampling", "sampled": "true", "decision": "sampled"}
+                    server.wait_until(lambda count=number + 1: profcol.metric("otelcol_processor_tail_sampling_global_count_traces_sampled", **sampled) == count, what="the decision")
+                target.wait_for(lambda: len(target.of()) >= 2, what="attempts")
+                target.default = backend.Answer()
+                target.wait_for_items("traces", 10)
+                server.wait_until(lambda: profcol.metric("profcol_tail_sampling_held_bytes", processor="tail_sampling") == 0, what="an empty processor")
+            names = sorted(s.name for r in target.accepted("traces") for g in r.message().resource_spans for c in g.scope_spans for s in c.spans)
+            self.assertEqual(names, sorted(map(str, range(10))))
 
     def test_validate_warns_of_samples_that_come_too_late(self):
         for profiles, wanted in (("", "no profiles pipeline has this processor"), (", profiles: {receivers: [otlp], processors: [tail_sampling], exporters: [nop]}", "a longer decision_wait")):
