@@ -57,29 +57,53 @@ static void decide_oldest(struct tail_node *node)
     ready_spans_send(node);
 }
 
-enum room_result { ROOM_RESERVED, ROOM_LATER, ROOM_NONE };
-
-/* Reserves memory; decides about the oldest traces if there is not enough. ROOM_LATER: there are
- * more of them than one turn decides. A request that is larger than the limit may exceed it
- * alone. */
-static enum room_result make_room(struct tail_node *node, size_t size)
+/* Decides about the oldest traces while what leaves has less than its part of the limit. Returns
+ * false if there are more than one turn decides. */
+static bool decide_early(struct tail_node *node, size_t wanted)
 {
     struct tail *tail = node->tail;
     struct budget *held = &tail->held[SIGNAL_TRACES];
-    for (int round = 0; !budget_reserve(held, size); round++) {
-        bool leaves = budget_used(&tail->leaving) < held->limit_bytes / LEAVING_PART;
-        if (leaves && node->waiting.all.first) {
-            if (round == EARLY_ROUNDS)
-                return ROOM_LATER;
-            decide_oldest(node);
-            continue;
-        }
-        if (size <= held->limit_bytes || budget_used(held) > held->limit_bytes)
-            return ROOM_NONE;
-        budget_charge(held, size);
-        break;
+    for (int round = 0; node->waiting.all.first &&
+                        budget_used(&tail->leaving) < held->limit_bytes / LEAVING_PART &&
+                        budget_used(held) + wanted > held->limit_bytes;
+         round++) {
+        if (round == EARLY_ROUNDS)
+            return false;
+        decide_oldest(node);
     }
-    return ROOM_RESERVED;
+    return true;
+}
+
+/* Another node finds no memory, and may hold nothing that it could decide. */
+static void on_shortage(void *context)
+{
+    struct tail_node *node = context;
+    decide_early(node, node->tail->held[SIGNAL_TRACES].limit_bytes / LEAVING_PART);
+    schedule(node);
+}
+
+enum room_result { ROOM_RESERVED, ROOM_LATER, ROOM_NONE };
+
+/* Reserves memory; decides about the oldest traces if there is not enough. ROOM_LATER: the next
+ * turn decides or sends more. A request that is larger than the limit may exceed it alone. */
+static enum room_result make_room(struct tail_node *node, size_t size)
+{
+    struct budget *held = &node->tail->held[SIGNAL_TRACES];
+    if (budget_reserve(held, size))
+        return ROOM_RESERVED;
+    if (!decide_early(node, size))
+        return ROOM_LATER;
+    ready_spans_send(node);
+    if (budget_reserve(held, size))
+        return ROOM_RESERVED;
+    if (size > held->limit_bytes && budget_used(held) <= held->limit_bytes) {
+        budget_charge(held, size);
+        return ROOM_RESERVED;
+    }
+    if (ready_spans_go_on(node))
+        return ROOM_LATER;
+    trace_holders_ask_for_memory(trace_table_holders(node->tail->table), node->waiting.holder);
+    return ROOM_NONE;
 }
 
 /* ---- arrivals ---- */
@@ -246,7 +270,7 @@ bool held_traces_init(struct tail_node *node)
 {
     node->traces.turn.on_timer = on_turn;
     ready_spans_init(node);
-    return waiting_traces_init(node, on_wake);
+    return waiting_traces_init(node, on_wake, on_shortage);
 }
 
 bool held_traces_are_idle(const struct tail_node *node)

@@ -145,6 +145,11 @@ void ready_spans_init(struct tail_node *node)
     node->ready.gather.on_timer = on_gathered;
 }
 
+bool ready_spans_go_on(const struct tail_node *node)
+{
+    return node->ready.first && node->ready.offers.under_way == 0;
+}
+
 bool ready_spans_are_idle(const struct tail_node *node)
 {
     return !node->ready.first && node->ready.offers.under_way == 0;

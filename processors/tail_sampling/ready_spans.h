@@ -19,6 +19,8 @@ void ready_spans_add(struct tail_node *node, struct piece *piece);
 void ready_spans_schedule(struct tail_node *node);
 /* Sends everything, as far as this turn of the loop allows. */
 void ready_spans_send(struct tail_node *node);
+/* Whether there is more to send, and the next component has accepted what was sent. */
+bool ready_spans_go_on(const struct tail_node *node);
 bool ready_spans_are_idle(const struct tail_node *node);
 /* Gives up what is left, and returns how many spans these are. */
 uint64_t ready_spans_stop(struct tail_node *node);

@@ -73,6 +73,7 @@ struct wake {
     struct post post;
     struct trace_holders *holders; /* a reference */
     int holder;
+    bool is_shortage; /* without id */
     uint8_t id[TRACE_ID_SIZE];
 };
 
@@ -90,26 +91,44 @@ static void on_wake_post(struct worker *worker, struct post *post)
 {
     struct wake *wake = container_of(post, struct wake, post);
     struct holder holder = read_holder(wake->holders, wake->holder);
-    if (holder.worker == worker)
+    if (holder.worker == worker && wake->is_shortage)
+        holder.on_shortage(holder.context);
+    else if (holder.worker == worker)
         holder.on_wake(holder.context, wake->id);
     trace_holders_unref(wake->holders);
     free(wake);
 }
 
+/* Sends a message to a holder; does nothing if there is none of this number. id: NULL: of a
+ * shortage. */
+static void send_wake(struct trace_holders *holders, int number, const uint8_t *id)
+{
+    struct worker *worker = read_holder(holders, number).worker;
+    assert(worker || !id); /* it holds the trace */
+    if (!worker)
+        return;
+    struct wake *wake = memory_zalloc(sizeof *wake);
+    wake->post.on_post = on_wake_post;
+    atomic_fetch_add_explicit(&holders->references, 1, memory_order_relaxed);
+    wake->holders = holders;
+    wake->holder = number;
+    wake->is_shortage = !id;
+    if (id)
+        memcpy(wake->id, id, TRACE_ID_SIZE);
+    worker_post(worker, &wake->post);
+}
+
 void trace_holders_wake(struct trace_holders *holders, const struct holder_set *set, int but,
                         const uint8_t *id)
 {
-    for (int i = 0; i < HOLDERS_MAX; i++) {
-        if (i == but || !holder_set_has(set, i))
-            continue;
-        struct wake *wake = memory_zalloc(sizeof *wake);
-        wake->post.on_post = on_wake_post;
-        atomic_fetch_add_explicit(&holders->references, 1, memory_order_relaxed);
-        wake->holders = holders;
-        wake->holder = i;
-        memcpy(wake->id, id, TRACE_ID_SIZE);
-        struct worker *worker = read_holder(holders, i).worker;
-        assert(worker); /* it holds the trace */
-        worker_post(worker, &wake->post);
-    }
+    for (int i = 0; i < HOLDERS_MAX; i++)
+        if (i != but && holder_set_has(set, i))
+            send_wake(holders, i, id);
+}
+
+void trace_holders_ask_for_memory(struct trace_holders *holders, int but)
+{
+    for (int i = 0; i < HOLDERS_MAX; i++)
+        if (i != but)
+            send_wake(holders, i, NULL);
 }

@@ -18,6 +18,7 @@ enum { HOLDERS_MAX = 128, HOLDER_WORDS = HOLDERS_MAX / 64 };
 struct holder {
     struct worker *worker; /* NULL: free */
     void (*on_wake)(void *context, const uint8_t *id);
+    void (*on_shortage)(void *context);
     void *context;
 };
 
@@ -58,5 +59,7 @@ unsigned trace_holders_room(struct trace_holders *holders);
 enum { ALL_HOLDERS = -1 };
 void trace_holders_wake(struct trace_holders *holders, const struct holder_set *set, int but,
                         const uint8_t *id);
+/* Tells all holders but one that it finds no memory: on_shortage is called on their workers. */
+void trace_holders_ask_for_memory(struct trace_holders *holders, int but);
 
 #endif

@@ -104,9 +104,10 @@ static uint32_t drop(struct waiting_trace *trace)
 
 /* ---- public functions ---- */
 
-bool waiting_traces_init(struct tail_node *node, void (*on_wake)(void *node, const uint8_t *id))
+bool waiting_traces_init(struct tail_node *node, void (*on_wake)(void *node, const uint8_t *id),
+                         void (*on_shortage)(void *node))
 {
-    struct holder holder = {node->node.worker, on_wake, node};
+    struct holder holder = {node->node.worker, on_wake, on_shortage, node};
     node->waiting.holder = trace_holders_add(trace_table_holders(node->tail->table), &holder);
     return node->waiting.holder >= 0;
 }

@@ -12,9 +12,10 @@
 
 #include "processors/tail_sampling/tail_sampling.h"
 
-/* Starts as a holder of the table, which calls on_wake(node, id) when a trace has to be asked about
- * again. Returns false if the table has no room for another holder. */
-bool waiting_traces_init(struct tail_node *node, void (*on_wake)(void *node, const uint8_t *id));
+/* Starts as a holder of the table (trace_holders.h), whose functions get the node. Returns false if
+ * the table has no room for another holder. */
+bool waiting_traces_init(struct tail_node *node, void (*on_wake)(void *node, const uint8_t *id),
+                         void (*on_shortage)(void *node));
 /* Adds a piece, with its reference. deadline_ns: that of its trace. */
 void waiting_traces_add(struct tail_node *node, const uint8_t *id, struct piece *piece,
                         uint64_t deadline_ns);

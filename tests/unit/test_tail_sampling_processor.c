@@ -280,6 +280,19 @@ static void test_memory_decides_the_oldest(void **state)
     fixture_deinit(&f);
 }
 
+static void test_a_worker_with_all_the_memory_gives_some_back(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 2, "decision_wait: 60s, max_held_mib: 1, " TAIL_ALL);
+    assert_int_equal(consume_long(&f, traces->nodes[0], 1, 20), 20);
+    assert_int_equal(consume_long(&f, traces->nodes[1], 100, 1), 0); /* holds nothing to decide */
+    assert_int_equal(consume_long(&f, traces->nodes[1], 100, 2), 2); /* again */
+    fixture_advance(&f, 61 * SECOND);
+    assert_int_equal(items_sent(&f), 22);
+    fixture_deinit(&f);
+}
+
 static void test_nothing_is_lost_if_the_next_component_refuses(void **state)
 {
     struct fixture f;
@@ -675,6 +688,7 @@ int main(void)
         cmocka_unit_test(test_a_trace_that_is_too_large_is_not_sampled),
         cmocka_unit_test(test_span_ingest_samples_at_once),
         cmocka_unit_test(test_memory_decides_the_oldest),
+        cmocka_unit_test(test_a_worker_with_all_the_memory_gives_some_back),
         cmocka_unit_test(test_nothing_is_lost_if_the_next_component_refuses),
         cmocka_unit_test(test_a_request_above_the_limit_waits_alone),
         cmocka_unit_test(test_a_permanent_refusal_is_counted),
