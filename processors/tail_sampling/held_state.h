@@ -52,8 +52,19 @@ struct held_traces {
     uint64_t pending_dropped; /* spans, in a drain; not logged yet */
 };
 
+/* As above. */
+struct arriving_profile {
+    struct batch *batch; /* NULL: none */
+    struct reservation *reservation;
+    size_t size;
+    bool is_admitted; /* its memory is reserved */
+    uint32_t next;    /* trace whose samples are added */
+};
+
 struct held_profiles {
     struct profile_reader reader;
+    struct arriving_profile arriving;
+    struct timer turn;   /* to go on with it */
     struct list waiting; /* of struct held_profile, oldest first */
     struct list due;     /* those that leave next */
     struct list working; /* those in `leaving` */

@@ -16,7 +16,6 @@ enum {
     EARLY_TRACES = 64, /* or so many traces */
     EARLY_ROUNDS = TRACES_PER_TURN / EARLY_TRACES,
 };
-#define RETRY_AFTER_NS INT64_C(1000000000)
 
 /* Sets the timer to when there is more to do: in the next turn of the loop, or at the next
  * deadline. */
@@ -118,15 +117,6 @@ static struct batch *end_arriving(struct tail_node *node)
     return batch;
 }
 
-static void refuse(struct tail_node *node)
-{
-    struct verdict verdict =
-        verdict_try_later(GRPC_RESOURCE_EXHAUSTED, RETRY_AFTER_NS,
-                          "%s: max_held_mib is reached, and the next component accepts nothing",
-                          node->node.component->id);
-    node_refuse(&node->node, end_arriving(node), REFUSED_FULL, &verdict);
-}
-
 /* Adds the spans of one trace of the request. */
 static void arrive(struct tail_node *node, struct held_request *request, uint32_t index)
 {
@@ -166,7 +156,7 @@ static bool admit(struct tail_node *node)
     }
     enum room_result room = make_room(node, arriving->size);
     if (room == ROOM_NONE)
-        refuse(node);
+        tail_refuse_full(node, end_arriving(node));
     if (room != ROOM_RESERVED)
         return false;
     arriving->request = held_request_new(&node->reader, arriving->batch, ++node->traces.requests,
@@ -286,10 +276,7 @@ static void stop_arriving(struct tail_node *node)
         return;
     if (node->traces.arriving.request)
         held_request_unref(node->traces.arriving.request);
-    struct batch *batch = end_arriving(node);
-    if (!batch->receipt)
-        atomic_fetch_add(&node->node.component->process->lost_items, batch->items);
-    node_refuse(&node->node, batch, REFUSED_FAILED, &verdict_shutting_down);
+    tail_refuse_at_stop(node, end_arriving(node));
 }
 
 void held_traces_stop(struct tail_node *node)

@@ -596,6 +596,60 @@ static void test_memory_lets_the_oldest_profiles_leave(void **state)
     fixture_deinit(&f);
 }
 
+static void test_profiles_wait_for_the_next_turn_of_the_loop(void **state)
+{
+    enum { COUNT = 60 };
+    struct fixture f;
+    struct probe probes[COUNT];
+    (void)state;
+    begin(&f, 1, "max_held_mib: 1, profiles: {wait: 60s}, " TAIL_ALL);
+    struct node *node = tail_place(&f, SIGNAL_PROFILES, "")->nodes[0];
+    for (unsigned i = 0; i < COUNT; i++)
+        consume_large_profile(&f, node, i + 1, &probes[i]);
+    assert_int_equal(probes[COUNT - 1].settled, 0); /* one turn sends only some */
+    fixture_advance(&f, 0);
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_true(probes[i].settled == 1 && verdict_is_ok(&probes[i].verdict));
+    fixture_deinit(&f);
+}
+
+/* A profile with a sample for each of the traces 1 to MANY. */
+static void consume_linked_to_many(struct fixture *f, struct node *node, struct probe *probe)
+{
+    struct text json = {0};
+    text_append(&json, "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"samples\":[");
+    for (int i = 1; i <= MANY; i++)
+        text_printf(&json, "%s{\"linkIndex\":%d,\"values\":[1]}", i > 1 ? "," : "", i);
+    text_append(&json, "]}]}]}],\"dictionary\":{\"stringTable\":[\"\"],\"linkTable\":[{}");
+    for (int i = 1; i <= MANY; i++)
+        text_printf(&json, ",{\"traceId\":\"%032x\",\"spanId\":\"00000000000000bb\"}", i);
+    text_append(&json, "]}}");
+    fixture_consume_json(f, node, text_string(&json), MANY, probe);
+    text_deinit(&json);
+}
+
+static void test_a_profile_of_many_traces(void **state)
+{
+    struct fixture f;
+    struct probe probe;
+    (void)state;
+    struct fixture_place *traces =
+        begin(&f, 1,
+              "decision_wait: 2s, policies: [{name: p, type: samples_above, "
+              "samples_above: {threshold: 0}}]");
+    struct node *node = tail_place(&f, SIGNAL_PROFILES, "")->nodes[0];
+    consume_linked_to_many(&f, node, &probe);
+    fixture_advance(&f, 0);
+    assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
+    tail_consume_spans(&f, traces->nodes[0], "a", NULL);
+    fixture_advance(&f, 2 * SECOND + GATHER);
+    expect_sent(&f, "a"); /* 'a' is 0x61, one of them */
+    fixture_advance(&f, 10 * SECOND);
+    assert_int_equal(f.recorder.count, 1);
+    assert_true(metric(&f, "profcol_tail_sampling_profile_samples", ",decision=\"kept\"") == MANY);
+    fixture_deinit(&f);
+}
+
 /* Their traces count as unknown then, even if they wait. */
 static void test_profiles_that_leave_early_pass(void **state)
 {
@@ -703,6 +757,8 @@ int main(void)
         cmocka_unit_test(test_unknown_traces),
         cmocka_unit_test(test_samples_of_other_traces_are_dropped_where_asked),
         cmocka_unit_test(test_memory_lets_the_oldest_profiles_leave),
+        cmocka_unit_test(test_profiles_wait_for_the_next_turn_of_the_loop),
+        cmocka_unit_test(test_a_profile_of_many_traces),
         cmocka_unit_test(test_profiles_that_leave_early_pass),
         cmocka_unit_test(test_late_samples_follow_what_is_remembered),
         cmocka_unit_test(test_policies_read_samples),
