@@ -7,6 +7,7 @@
  *       --signal traces|profiles|metrics|logs|both   both: each traces request is followed, when it
  * was accepted, by a profiles request whose samples name its spans
  *       --spans N, --samples N, --points N, --records N   in one request (500, 2000, 500, 500)
+ *       --trace-requests N        the spans of a trace are in so many requests (1)
  *       --connections N, --in-flight N   (8, 4)
  *       --seconds N               (3); then what is under way is awaited
  *       --requests N              ends after that many requests instead of after a time
@@ -56,7 +57,7 @@ static struct {
     uint32_t items[SIGNAL_COUNT]; /* in one request */
     unsigned connections, in_flight;
     uint64_t seconds, requests, rate, pause_ms, first;
-    uint32_t frame;
+    uint32_t frame, trace_requests;
 } options = {.frame = FRAME_BYTES,
              .items = {500, 2000, 500, 500},
              .connections = 8,
@@ -152,12 +153,19 @@ static bool is_sent(enum signal signal)
     return signal == options.signal || (options.both && signal == SIGNAL_PROFILES);
 }
 
+static struct payload traces_over_requests(uint32_t spans)
+{
+    struct payload payload = payload_traces(spans);
+    payload.trace_requests = options.trace_requests;
+    return payload;
+}
+
 static struct payload make_payload(enum signal signal)
 {
     uint32_t items = options.items[signal];
     switch (signal) {
     case SIGNAL_TRACES:
-        return payload_traces(items);
+        return traces_over_requests(items);
     case SIGNAL_PROFILES:
         return payload_profiles(items, options.items[SIGNAL_TRACES]);
     case SIGNAL_METRICS:
@@ -579,20 +587,30 @@ static void parse_arguments(int argc, char **argv)
         RATE,
         PAUSE,
         FIRST,
+        TRACE_REQUESTS,
         FRAME,
         GZIP,
         JSON
     };
-    static const struct option names[] = {
-        {"port", 1, NULL, PORT},           {"protocol", 1, NULL, PROTOCOL},
-        {"signal", 1, NULL, SIGNAL},       {"spans", 1, NULL, SPANS},
-        {"samples", 1, NULL, SAMPLES},     {"points", 1, NULL, POINTS},
-        {"records", 1, NULL, RECORDS},     {"connections", 1, NULL, CONNECTIONS},
-        {"in-flight", 1, NULL, IN_FLIGHT}, {"seconds", 1, NULL, SECONDS},
-        {"requests", 1, NULL, REQUESTS},   {"rate", 1, NULL, RATE},
-        {"pause", 1, NULL, PAUSE},         {"first", 1, NULL, FIRST},
-        {"frame", 1, NULL, FRAME},         {"gzip", 0, NULL, GZIP},
-        {"json", 0, NULL, JSON},           {0}};
+    static const struct option names[] = {{"port", 1, NULL, PORT},
+                                          {"protocol", 1, NULL, PROTOCOL},
+                                          {"signal", 1, NULL, SIGNAL},
+                                          {"spans", 1, NULL, SPANS},
+                                          {"samples", 1, NULL, SAMPLES},
+                                          {"points", 1, NULL, POINTS},
+                                          {"records", 1, NULL, RECORDS},
+                                          {"connections", 1, NULL, CONNECTIONS},
+                                          {"in-flight", 1, NULL, IN_FLIGHT},
+                                          {"seconds", 1, NULL, SECONDS},
+                                          {"requests", 1, NULL, REQUESTS},
+                                          {"rate", 1, NULL, RATE},
+                                          {"pause", 1, NULL, PAUSE},
+                                          {"first", 1, NULL, FIRST},
+                                          {"trace-requests", 1, NULL, TRACE_REQUESTS},
+                                          {"frame", 1, NULL, FRAME},
+                                          {"gzip", 0, NULL, GZIP},
+                                          {"json", 0, NULL, JSON},
+                                          {0}};
     int option;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
         uint64_t number =
@@ -639,6 +657,9 @@ static void parse_arguments(int argc, char **argv)
             break;
         case FIRST:
             options.first = number;
+            break;
+        case TRACE_REQUESTS:
+            options.trace_requests = (uint32_t)number;
             break;
         case FRAME:
             options.frame = (uint32_t)number;

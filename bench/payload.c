@@ -274,9 +274,13 @@ void payload_ids(uint64_t request, uint32_t i, uint8_t trace_id[16], uint8_t spa
 
 void payload_stamp(struct payload *payload, uint64_t request)
 {
+    uint8_t trace_id[TRACE_ID_SIZE], span_id[SPAN_ID_SIZE];
+    uint64_t first =
+        payload->trace_requests ? request - request % payload->trace_requests : request;
     for (uint32_t i = 0; i < payload->id_count; i++) {
         uint8_t *at = payload->data + payload->trace_ids[i];
-        payload_ids(request, i, at, at + TRACE_ID_SIZE + 2);
+        payload_ids(first, i, at, span_id);
+        payload_ids(request, i, trace_id, at + TRACE_ID_SIZE + 2);
     }
 }
 

@@ -23,6 +23,7 @@ struct payload {
     uint32_t items;      /* spans, samples, data points or log records */
     uint32_t *trace_ids; /* offsets; the span id stands 18 bytes behind. Metrics have none */
     uint32_t id_count;
+    uint32_t trace_requests; /* one trace's spans are in so many requests; 0: in one */
 };
 
 struct payload payload_traces(uint32_t spans);

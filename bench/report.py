@@ -105,6 +105,10 @@ def processor_rows(results, row):
     yield row("transform, five statements: CPU per million spans", "transform", 5)
     yield row("attributes, two actions: CPU per million spans", "attributes", 8)
     yield row("probabilistic_sampler, 10 %: CPU per million spans", "sampler", 12)
+    for run, what in (("tail sampling", "tail_sampling, traces of 40 spans in 4 requests"), ("tail sampling large", "the same, traces of 1,000 spans in 100 requests")):
+        yield row(f"{what}: CPU per million spans", run, 4)
+        yield row("the same: bytes per span that leave", run, None, "out", " B")
+        yield row("the same: peak RSS", run, 3, "rss", " MiB")
     through = results.median("profiles", "profcol", "cpu")
     for run, what in (("filter samples", "filter on samples by the leaf's function"), ("filter stacks", "filter on samples by a regex on all functions")):
         cpu = results.median(run, "profcol", "cpu")

@@ -80,19 +80,52 @@ static bool read_signals(struct command_line *line, const char *list)
     }
 }
 
-/* "a,+b,-c". Profiles need a gate in the Collector; no other gate of it means anything here. */
-static void read_gates(const char *list)
+/* Gates of the Collector that mean something here. `lacks`: what somebody who opens it would miss;
+ * NULL: profcol does what it asks for, always. */
+static const struct known_gate {
+    const char *name, *lacks;
+} known_gates[] = {
+    {"service.profilesSupport", NULL},
+    {"processor.tailsamplingprocessor.metricstatcountspanssampled", NULL},
+    {"processor.tailsamplingprocessor.recordpolicy",
+     "recordpolicy: tail_sampling does not write into spans which policy sampled them"},
+    {"processor.tailsamplingprocessor.usetracestate",
+     "usetracestate: tail_sampling does not use the randomness and threshold in tracestate"},
+};
+
+static const struct known_gate *find_gate(struct slice name)
+{
+    for (size_t i = 0; i < sizeof known_gates / sizeof *known_gates; i++)
+        if (slice_is(name, known_gates[i].name))
+            return &known_gates[i];
+    return NULL;
+}
+
+/* "a" or "-a" */
+static bool read_gate(struct slice gate)
+{
+    bool closes = gate.size > 0 && gate.data[0] == '-';
+    const struct known_gate *known = find_gate(slice_of(gate.data + closes, gate.size - closes));
+    if (known && known->lacks && !closes)
+        return command_line_complain("--feature-gates: not supported: %s", known->lacks);
+    bool is_as_asked = known && closes == (known->lacks != NULL);
+    if (gate.size > 0 && !is_as_asked)
+        fprintf(stderr, "Warning: --feature-gates: profcol has no gate \"%.*s\"; ignored\n",
+                SLICE_ARG(gate));
+    return true;
+}
+
+/* "a,+b,-c" */
+static bool read_gates(const char *list)
 {
     for (const char *next = list; *next; next += *next == ',') {
+        next += *next == '+';
         size_t size = strcspn(next, ",");
-        struct slice gate = slice_of(next, size);
+        if (!read_gate(slice_of(next, size)))
+            return false;
         next += size;
-        if (gate.size > 0 && gate.data[0] == '+')
-            gate = slice_of(gate.data + 1, gate.size - 1);
-        if (gate.size > 0 && !slice_is(gate, "service.profilesSupport"))
-            fprintf(stderr, "Warning: --feature-gates: profcol has no gate \"%.*s\"; ignored\n",
-                    SLICE_ARG(gate));
     }
+    return true;
 }
 
 static bool read_workers(struct command_line *line, const char *written)
@@ -134,8 +167,7 @@ static bool take_option(struct command_line *line, enum option_id id, const char
     case OPTION_DRAIN_TIMEOUT:
         return read_drain_timeout(line, value);
     case OPTION_FEATURE_GATES:
-        read_gates(value);
-        return true;
+        return read_gates(value);
     case OPTION_DRY_RUN:
         return line->dry_run = true;
     case OPTION_PROCESSOR:

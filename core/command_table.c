@@ -150,8 +150,9 @@ const struct command_option command_options[] = {
      .value = COMMAND_VALUE_CHOICE,
      .choices = gates,
      .commands = LOADS,
-     .help = "For the Collector's command line: profcol has no gates and always carries "
-             "profiles. It warns about others than service.profilesSupport."},
+     .help =
+         "For the Collector's command line: profcol has no gates and always carries "
+         "profiles. It warns about other gates, or refuses them if something would be missing."},
     {.id = OPTION_DRY_RUN,
      .name = "dry-run",
      .commands = BIT(COMMAND_REDACT),

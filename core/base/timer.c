@@ -54,7 +54,7 @@ static void insert(struct timer_queue *queue, struct timer *timer)
 {
     if (queue->count + 1 >= queue->capacity) {
         queue->capacity = queue->capacity ? queue->capacity * 2 : 64;
-        queue->heap = memory_grow(queue->heap, queue->capacity, sizeof *queue->heap);
+        queue->heap = memory_grow(queue->heap, queue->capacity, sizeof(struct timer *));
     }
     put(queue, ++queue->count, timer);
 }
@@ -85,13 +85,13 @@ void timer_queue_cancel(struct timer_queue *queue, struct timer *timer)
     sift_down(queue, last);
 }
 
-size_t timer_queue_run(struct timer_queue *queue, uint64_t now_ns)
+size_t timer_queue_run_some(struct timer_queue *queue, uint64_t now_ns, size_t most)
 {
     assert(queue->run_ns == 0);        /* not from within a timer */
     uint64_t latest = queue->sequence; /* timers set from now on wait for the next run */
     size_t called = 0;
     queue->run_ns = now_ns;
-    while (queue->count > 0) {
+    while (queue->count > 0 && called < most) {
         struct timer *first = queue->heap[1];
         if (first->deadline_ns > now_ns || first->sequence > latest)
             break;
@@ -101,6 +101,11 @@ size_t timer_queue_run(struct timer_queue *queue, uint64_t now_ns)
     }
     queue->run_ns = 0;
     return called;
+}
+
+size_t timer_queue_run(struct timer_queue *queue, uint64_t now_ns)
+{
+    return timer_queue_run_some(queue, now_ns, SIZE_MAX);
 }
 
 uint64_t timer_queue_next(const struct timer_queue *queue)

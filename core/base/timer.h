@@ -41,6 +41,8 @@ void timer_queue_cancel(struct timer_queue *queue, struct timer *timer);
 /* Calls all timers that are due at now_ns, in order, and returns their number. A timer that is set
  * during the run is not called in the same run. */
 size_t timer_queue_run(struct timer_queue *queue, uint64_t now_ns);
+/* The same for at most so many timers. */
+size_t timer_queue_run_some(struct timer_queue *queue, uint64_t now_ns, size_t most);
 /* Returns the earliest deadline; UINT64_MAX if no timer is set. */
 uint64_t timer_queue_next(const struct timer_queue *queue);
 

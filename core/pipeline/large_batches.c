@@ -114,10 +114,21 @@ void large_batches_add(struct large_batches *batches, struct batch *batch)
 {
     size_t size_bytes = received_size(batch);
     assert(batch->owner == batches->node->worker);
-    if (size_bytes < batches->work->large_bytes && job_queue_is_empty(&batches->queue))
+    if (size_bytes < batches->work->large_bytes && job_queue_is_empty(&batches->queue) &&
+        !batches->queue.is_held)
         forward(batches, batch, batches->work->work(batches->node, batch));
     else
         add_to_queue(batches, batch, size_bytes);
+}
+
+void large_batches_hold(struct large_batches *batches)
+{
+    job_queue_hold(&batches->queue);
+}
+
+void large_batches_release(struct large_batches *batches)
+{
+    job_queue_release(&batches->queue);
 }
 
 bool large_batches_is_empty(const struct large_batches *batches)

@@ -55,6 +55,10 @@ void large_batches_init(struct large_batches *batches, struct node *node,
                         const struct batch_work *work);
 /* Works on the batch, now or later, and forwards it. Takes it over. */
 void large_batches_add(struct large_batches *batches, struct batch *batch);
+/* For a `forward` that does not end in one turn of the loop: no other batch is worked on between
+ * large_batches_hold and large_batches_release. */
+void large_batches_hold(struct large_batches *batches);
+void large_batches_release(struct large_batches *batches);
 /* Whether nothing waits and no job works. */
 bool large_batches_is_empty(const struct large_batches *batches);
 /* Stops: waits for the job, and refuses its batch and those that wait (node_refuse, "shutting

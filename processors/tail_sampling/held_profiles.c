@@ -2,6 +2,7 @@
 
 #include "core/base/memory.h"
 #include "core/pipeline/outlet.h"
+#include "core/pipeline/reservation.h"
 #include "processors/tail_sampling/linked_samples.h"
 
 #include <assert.h>
@@ -10,8 +11,8 @@ enum {
     HOLD_BYTES = 1536,         /* memory of a waiting request besides its bytes and ids */
     LEAVING_PART = 4,          /* at most a quarter of the limit leaves early at a time */
     LARGE_BYTES = 1024 * 1024, /* decisions are applied to a request of this size in a job */
+    IDS_PER_TURN = 4096, /* so many traces of a request are asked about in a turn of the loop */
 };
-#define RETRY_AFTER_NS INT64_C(1000000000)
 
 struct held_profile {
     struct offer offer;    /* first */
@@ -22,8 +23,10 @@ struct held_profile {
     uint64_t arrived_ns;
     size_t charged;
     uint32_t items;
-    uint32_t id_count;
-    uint8_t ids[]; /* 16 bytes each */
+    /* Traces that it waits for; while they are asked about: those done, and of these still open. */
+    uint32_t id_count, asked, open;
+    uint64_t until_ns; /* of the open ones */
+    uint8_t ids[];     /* 16 bytes each */
 };
 
 /* ---- how long ---- */
@@ -132,20 +135,38 @@ static void line_up(struct held_profile *hold)
     hold->batch->arrived_ns = hold->node->node.worker->now_ns;
 }
 
-/* Lets a request leave, or sets its timer. */
-static void ask(struct held_profile *hold)
+/* Asks about the next traces. Those that need not be waited for are not asked about again. Returns
+ * whether these were the last. */
+static bool ask_some(struct held_profile *hold)
 {
     struct tail_node *node = hold->node;
     struct table_user user = tail_user(node);
-    uint64_t now_ns = node->node.worker->now_ns, until_ns = 0;
-    for (uint32_t i = 0; i < hold->id_count; i++) {
+    enum trace_look look = node->node.draining ? LOOK_AND_DECIDE : LOOK_WHEN_DUE;
+    for (int n = 0; n < IDS_PER_TURN && hold->asked < hold->id_count; n++) {
+        const uint8_t *id = hold->ids + (size_t)hold->asked++ * TRACE_ID_SIZE;
         uint64_t until =
-            waits_until(node, &user, hold->ids + (size_t)i * TRACE_ID_SIZE, hold->arrived_ns,
-                        now_ns, node->node.draining ? LOOK_AND_DECIDE : LOOK_WHEN_DUE);
-        until_ns = until > until_ns ? until : until_ns;
+            waits_until(node, &user, id, hold->arrived_ns, node->node.worker->now_ns, look);
+        if (until > 0)
+            memmove(hold->ids + (size_t)hold->open++ * TRACE_ID_SIZE, id, TRACE_ID_SIZE);
+        hold->until_ns = until > hold->until_ns ? until : hold->until_ns;
     }
-    if (until_ns > 0 && !node->node.draining)
-        worker_set_timer(node->node.worker, &hold->timer, until_ns - now_ns);
+    return hold->asked == hold->id_count;
+}
+
+/* Lets a request leave, or sets its timer. */
+static void ask(struct held_profile *hold)
+{
+    struct worker *worker = hold->node->node.worker;
+    if (!ask_some(hold)) {
+        worker_set_timer(worker, &hold->timer, 0);
+        return;
+    }
+    uint64_t until_ns = hold->until_ns;
+    hold->id_count = hold->open;
+    hold->asked = hold->open = 0;
+    hold->until_ns = 0;
+    if (until_ns > worker->now_ns && !hold->node->node.draining)
+        worker_set_timer(worker, &hold->timer, until_ns - worker->now_ns);
     else
         line_up(hold);
 }
@@ -208,33 +229,41 @@ static bool let_oldest_leave(struct tail_node *node)
     return true;
 }
 
-/* As held_traces does. */
-static bool make_room(struct tail_node *node, size_t size)
+enum room_result { ROOM_RESERVED, ROOM_LATER, ROOM_NONE };
+
+/* As held_traces does; but a worker gets no memory from others. */
+static enum room_result make_room(struct tail_node *node, size_t size)
 {
     struct budget *budget = &node->tail->held[SIGNAL_PROFILES];
+    struct held_profiles *held = &node->profiles;
     while (!budget_reserve(budget, size)) {
-        if (node->profiles.leaving_bytes < budget->limit_bytes / LEAVING_PART &&
-            let_oldest_leave(node))
+        if (held->leaving_bytes < budget->limit_bytes / LEAVING_PART && let_oldest_leave(node))
             continue;
-        if (size <= budget->limit_bytes || budget_used(budget) > budget->limit_bytes)
-            return false;
-        budget_charge(budget, size);
-        break;
+        if (size > budget->limit_bytes && budget_used(budget) <= budget->limit_bytes) {
+            budget_charge(budget, size);
+            break;
+        }
+        bool more_leaves = held->due.count > 0 && held->offers.under_way == 0;
+        return more_leaves ? ROOM_LATER : ROOM_NONE;
     }
-    return true;
+    return ROOM_RESERVED;
 }
 
-/* Tells the table about the samples, for the policies that read them. */
-static void add_samples(struct tail_node *node)
+/* Tells the table about the next samples, for the policies that read them. Returns whether these
+ * were the last. */
+static bool add_samples(struct tail_node *node)
 {
     const struct profile_reader *reader = &node->profiles.reader;
     struct table_user user = tail_user(node);
-    for (uint32_t i = 0; reader->plan->reads_samples && i < reader->trace_count; i++) {
-        struct trace_arrival samples = {.id = reader->traces[i].id,
-                                        .facts = reader->traces[i].facts,
-                                        .bits = reader->bits + (size_t)i * reader->words};
+    uint32_t *next = &node->profiles.arriving.next;
+    uint32_t count = reader->plan->reads_samples ? reader->trace_count : 0;
+    for (int n = 0; n < IDS_PER_TURN && *next < count; n++, ++*next) {
+        struct trace_arrival samples = {.id = reader->traces[*next].id,
+                                        .facts = reader->traces[*next].facts,
+                                        .bits = reader->bits + (size_t)*next * reader->words};
         trace_table_add_samples(node->tail->table, &user, &samples, node->node.worker->now_ns);
     }
+    return *next >= count;
 }
 
 static struct held_profile *hold_new(struct tail_node *node, struct batch *kept, size_t charged)
@@ -255,37 +284,77 @@ static struct held_profile *hold_new(struct tail_node *node, struct batch *kept,
     return hold;
 }
 
-static void refuse(struct tail_node *node, struct batch *batch)
+/* Takes the batch and the reader back: the next request may come. */
+static struct batch *end_arriving(struct tail_node *node)
 {
+    struct arriving_profile *arriving = &node->profiles.arriving;
+    struct batch *batch = arriving->batch;
+    reservation_end_keep(arriving->reservation);
+    *arriving = (struct arriving_profile){0};
     profile_reader_clear(&node->profiles.reader);
-    struct verdict verdict =
-        verdict_try_later(GRPC_RESOURCE_EXHAUSTED, RETRY_AFTER_NS,
-                          "%s: max_held_mib is reached, and the next component accepts nothing",
-                          node->node.component->id);
-    node_refuse(&node->node, batch, REFUSED_FULL, &verdict);
+    return batch;
+}
+
+/* Reserves memory. Returns false if the request was settled, or waits for room. */
+static bool admit(struct tail_node *node)
+{
+    struct arriving_profile *arriving = &node->profiles.arriving;
+    if (receipt_is_abandoned(arriving->batch->receipt)) {
+        batch_drop(end_arriving(node), &verdict_sender_is_gone);
+        return false;
+    }
+    enum room_result room = make_room(node, arriving->size);
+    if (room == ROOM_NONE)
+        tail_refuse_full(node, end_arriving(node));
+    return arriving->is_admitted = room == ROOM_RESERVED;
+}
+
+/* Goes on with the request that arrives. Returns whether it is settled. */
+static bool go_on_arriving(struct tail_node *node)
+{
+    struct arriving_profile *arriving = &node->profiles.arriving;
+    if (!arriving->is_admitted && !admit(node))
+        return !arriving->batch;
+    if (!add_samples(node))
+        return false;
+    struct batch *kept = batch_clone(arriving->batch);
+    kept->arrived_ns = arriving->batch->arrived_ns;
+    ask(hold_new(node, kept, arriving->size));
+    struct batch *batch = end_arriving(node);
+    offers_pump(&node->profiles.offers);
+    /* The last call: the answer may deliver the next request. */
+    batch_drop(batch, &verdict_ok);
+    return true;
+}
+
+static void on_turn(struct timer *timer)
+{
+    struct held_profiles *held = container_of(timer, struct held_profiles, turn);
+    struct tail_node *node = container_of(held, struct tail_node, profiles);
+    if (go_on_arriving(node))
+        large_batches_release(&node->arriving);
+    else
+        worker_set_timer(node->node.worker, &held->turn, 0);
 }
 
 void held_profiles_add(struct node *base, struct batch *batch, uint64_t was_applied)
 {
     struct tail_node *node = tail_node_of(base);
+    struct held_profiles *held = &node->profiles;
     if (was_applied) {
         forward(node, batch);
         return;
     }
-    size_t ids = (size_t)node->profiles.reader.trace_count * TRACE_ID_SIZE;
-    size_t size = batch_memory(batch) + HOLD_BYTES + ids;
-    if (!make_room(node, size)) {
-        refuse(node, batch);
+    assert(!held->arriving.batch);
+    held->arriving =
+        (struct arriving_profile){.batch = batch,
+                                  .reservation = reservation_keep(batch->reservation),
+                                  .size = batch_memory(batch) + HOLD_BYTES +
+                                          (size_t)held->reader.trace_count * TRACE_ID_SIZE};
+    if (go_on_arriving(node))
         return;
-    }
-    add_samples(node);
-    struct batch *kept = batch_clone(batch);
-    kept->arrived_ns = batch->arrived_ns;
-    ask(hold_new(node, kept, size));
-    profile_reader_clear(&node->profiles.reader);
-    offers_pump(&node->profiles.offers);
-    /* The last call: the answer may deliver the next request. */
-    batch_drop(batch, &verdict_ok);
+    large_batches_hold(&node->arriving);
+    worker_set_timer(node->node.worker, &held->turn, 0);
 }
 
 /* ---- start and end ---- */
@@ -295,6 +364,7 @@ void held_profiles_init(struct tail_node *node)
     struct held_profiles *held = &node->profiles;
     profile_reader_init(&held->reader, &node->tail->settings->plan, &node->tail->programs,
                         node->node.component->label);
+    held->turn.on_timer = on_turn;
     large_batches_init(&held->leaving, &node->node, &leaving_work);
     offers_init(&held->offers, &node->node, send_next);
 }
@@ -302,16 +372,18 @@ void held_profiles_init(struct tail_node *node)
 void held_profiles_drain(struct tail_node *node)
 {
     struct held_profiles *held = &node->profiles;
-    while (held->waiting.first)
-        ask(container_of(held->waiting.first, struct held_profile, link));
+    for (struct list_link *link = held->waiting.first, *next; link; link = next) {
+        next = link->next;
+        ask(container_of(link, struct held_profile, link));
+    }
     offers_pump(&held->offers);
 }
 
 bool held_profiles_are_idle(const struct tail_node *node)
 {
     const struct held_profiles *held = &node->profiles;
-    return held->waiting.count == 0 && held->due.count == 0 && held->working.count == 0 &&
-           held->offers.under_way == 0;
+    return !held->arriving.batch && held->waiting.count == 0 && held->due.count == 0 &&
+           held->working.count == 0 && held->offers.under_way == 0;
 }
 
 static uint64_t give_up(struct list *list)
@@ -328,9 +400,21 @@ static uint64_t give_up(struct list *list)
     return lost;
 }
 
+static void stop_arriving(struct tail_node *node)
+{
+    struct arriving_profile *arriving = &node->profiles.arriving;
+    worker_cancel_timer(node->node.worker, &node->profiles.turn);
+    if (!arriving->batch)
+        return;
+    if (arriving->is_admitted)
+        budget_release(&node->tail->held[SIGNAL_PROFILES], arriving->size);
+    tail_refuse_at_stop(node, end_arriving(node));
+}
+
 void held_profiles_stop(struct tail_node *node)
 {
     struct held_profiles *held = &node->profiles;
+    stop_arriving(node);
     offers_stop(&held->offers);
     large_batches_stop(&held->leaving); /* drops the batches of `working`, and counts them */
     for (struct list_link *link = held->working.first; link; link = link->next)

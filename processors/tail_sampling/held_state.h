@@ -1,5 +1,6 @@
 /*
- * held_state: the state of what waits at a node (held_traces.h, held_profiles.h).
+ * held_state: the state of what a node holds, in the order in which traces pass through it:
+ * arriving, waiting, ready; and of profiles.
  *
  * Owner: the node.
  *
@@ -8,36 +9,62 @@
 #ifndef PROFCOL_TAIL_SAMPLING_HELD_STATE_H
 #define PROFCOL_TAIL_SAMPLING_HELD_STATE_H
 
-#include "core/base/index_table.h"
 #include "core/base/list.h"
 #include "core/pipeline/large_batches.h"
 #include "core/pipeline/offer.h"
 #include "processors/tail_sampling/linked_samples.h"
 #include "processors/tail_sampling/profile_reader.h"
+#include "processors/tail_sampling/trace_ids.h"
 
-struct held_trace;
+struct held_request;
 struct piece;
 
-struct held_traces {
-    int holder;          /* number in the table */
-    struct list waiting; /* of struct held_trace, in the order of their arrival here */
-    struct index_table by_id;
-    struct held_trace **items; /* by number */
-    uint32_t item_count, item_capacity;
-    uint32_t *free_numbers;
-    uint32_t free_count;
-    uint64_t requests; /* number of the last one */
-    /* Sampled, not sent yet: */
-    struct piece *ready, *ready_last;
-    uint32_t ready_spans;
-    size_t ready_bytes;
+/* A request that was read, while its traces are added, some in each turn of the loop. The reader
+ * has what was read. */
+struct arriving_traces {
+    struct batch *batch; /* NULL: none */
+    struct reservation *reservation;
+    size_t size;                  /* memory that it needs */
+    struct held_request *request; /* NULL: there is no room yet */
+    uint32_t next;                /* trace */
+};
+
+struct waiting_traces {
+    int holder;      /* number in the table */
+    struct list all; /* of struct waiting_trace, in the order of their arrival here */
+    struct timer_queue deadlines;
+    struct trace_ids ids;
+};
+
+struct ready_spans {
+    struct piece *first, *last;
+    uint32_t spans;
+    size_t bytes;
     bool is_due;
     struct timer gather;
     struct offers offers;
 };
 
+struct held_traces {
+    struct arriving_traces arriving;
+    struct timer turn;        /* at the next deadline, or to go on in the next turn of the loop */
+    uint64_t requests;        /* number of the last one */
+    uint64_t pending_dropped; /* spans, in a drain; not logged yet */
+};
+
+/* As above. */
+struct arriving_profile {
+    struct batch *batch; /* NULL: none */
+    struct reservation *reservation;
+    size_t size;
+    bool is_admitted; /* its memory is reserved */
+    uint32_t next;    /* trace whose samples are added */
+};
+
 struct held_profiles {
     struct profile_reader reader;
+    struct arriving_profile arriving;
+    struct timer turn;   /* to go on with it */
     struct list waiting; /* of struct held_profile, oldest first */
     struct list due;     /* those that leave next */
     struct list working; /* those in `leaving` */

@@ -1,8 +1,9 @@
 /*
- * held_traces: the traces whose spans wait at a node for the decision, and those that are sent on.
+ * held_traces: how traces pass through a node: they arrive, wait for the decision
+ * (waiting_traces.h), and leave if they are sampled (ready_spans.h).
  *
- * A trace leaves when it was decided: when its time is over, or early. Its spans then wait up to
- * GATHER_NS for those of other traces, and leave in one request with them.
+ * Senders choose how many traces arrive together. So a turn of the loop adds at most
+ * TRACES_PER_TURN of a request, and decides about as many.
  *
  * Owner: the node.
  *
@@ -13,9 +14,12 @@
 
 #include "processors/tail_sampling/tail_sampling.h"
 
+enum { TRACES_PER_TURN = 1024 };
+
 /* Starts; returns false if the table has no room for another holder. */
 bool held_traces_init(struct tail_node *node);
-/* Holds or sends on what the reader has read of the batch, and settles the batch; or refuses it. */
+/* Holds or sends on what the reader has read of the batch, and settles the batch; or refuses it.
+ * Until this is done, large_batches_hold is in effect. */
 void held_traces_add(struct tail_node *node, struct batch *batch);
 /* Decides about everything that waits, and sends it on. */
 void held_traces_drain(struct tail_node *node);

@@ -3,7 +3,6 @@
 #include "core/base/memory.h"
 #include "core/data/attributes.h"
 #include "core/ottl/ottl_trace_state.h"
-#include "processors/tail_sampling/tail_plan.h"
 #include "processors/tail_sampling/trace_facts.h"
 
 #include <assert.h>
@@ -50,13 +49,29 @@ static bool compile_conditions(struct leaf_program *program, const struct tail_o
     return true;
 }
 
+/* Writes an OTTL condition on samples that is true if a name of the stack matches. */
+static const char *function_condition(struct arena *arena, const char *pattern)
+{
+    struct text text = {0};
+    text_append(&text, "StackContains(\"");
+    for (; *pattern; pattern++) {
+        if (*pattern == '"' || *pattern == '\\')
+            text_append_char(&text, '\\');
+        text_append_char(&text, *pattern);
+    }
+    text_append(&text, "\")");
+    char *condition = arena_strdup(arena, text_string(&text));
+    text_deinit(&text);
+    return condition;
+}
+
 static bool compile_function(struct leaf_program *program, const char *pattern, struct error *err)
 {
     struct arena arena;
     arena_init(&arena, NULL);
     program->conditions = memory_zalloc(2 * sizeof(struct ottl_program *));
-    bool compiled = compile_condition(program, OTTL_PROFILE_SAMPLE,
-                                      tail_function_condition(&arena, pattern), err);
+    bool compiled =
+        compile_condition(program, OTTL_PROFILE_SAMPLE, function_condition(&arena, pattern), err);
     arena_deinit(&arena);
     return compiled;
 }

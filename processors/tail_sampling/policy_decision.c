@@ -1,7 +1,7 @@
 #include "processors/tail_sampling/policy_decision.h"
 
 #include "core/base/memory.h"
-#include "core/data/otlp.h"
+#include "processors/tail_sampling/tail_probability.h"
 
 #include <assert.h>
 
@@ -107,16 +107,6 @@ static enum tail_vote ask_composite(const struct asking *asking, const struct ta
 }
 
 /* ---- leaves ---- */
-
-uint64_t tail_hash(const char *salt, const uint8_t *id)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (; *salt; salt++)
-        hash = (hash ^ (uint8_t)*salt) * UINT64_C(1099511628211);
-    for (int i = 0; i < TRACE_ID_SIZE; i++)
-        hash = (hash ^ id[i]) * UINT64_C(1099511628211);
-    return hash;
-}
 
 static uint64_t duration_of(const struct trace_facts *facts)
 {

@@ -45,7 +45,4 @@ enum tail_vote policies_decide(const struct tail_settings *settings, struct rate
                                const struct decided_trace *trace, uint64_t now_ns,
                                const struct tail_metrics *metrics, unsigned worker);
 
-/* FNV-1a of 64 bits over the salt and the id. */
-uint64_t tail_hash(const char *salt, const uint8_t *id);
-
 #endif

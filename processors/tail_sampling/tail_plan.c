@@ -1,11 +1,10 @@
 #include "processors/tail_sampling/tail_plan.h"
 
 #include "config/suggest.h"
-#include "core/ottl/ottl_errors.h"
-#include "core/ottl/ottl_regex.h"
-
-#include <assert.h>
-#include <math.h>
+#include "core/base/hash.h"
+#include "core/base/index_table.h"
+#include "processors/tail_sampling/leaf_checks.h"
+#include "processors/tail_sampling/tail_probability.h"
 
 static const char *const type_names[TAIL_TYPES] = {"always_sample",
                                                    "latency",
@@ -49,159 +48,7 @@ static const char *item(const struct making *m, const char *key, size_t index)
     return arena_printf(m->arena, "%s::%zu", key, index);
 }
 
-/* ---- probabilistic ---- */
-
-uint64_t tail_probability_threshold(double percentage)
-{
-    /* The Collector multiplies 2^64-1 by the double, and rounds the product to 64 bits: half to
-     * even. */
-    double ratio = percentage / 100;
-    int exponent;
-    if (!(ratio > 0))
-        return 0;
-    if (ratio >= 1)
-        return UINT64_MAX;
-    uint64_t mantissa = (uint64_t)ldexp(frexp(ratio, &exponent), 53);
-    unsigned __int128 product = (unsigned __int128)mantissa * UINT64_MAX;
-    unsigned bits = 128;
-    while (!(product >> (bits - 1)))
-        bits--;
-    unsigned cut = bits - 64;
-    uint64_t kept = (uint64_t)(product >> cut);
-    unsigned __int128 rest = product & (((unsigned __int128)1 << cut) - 1);
-    unsigned __int128 half = (unsigned __int128)1 << (cut - 1);
-    unsigned __int128 rounded = kept;
-    if (rest > half || (rest == half && (kept & 1)))
-        rounded++;
-    int shift = exponent - 53 + (int)cut; /* the value is rounded * 2^shift */
-    if (shift >= 0)
-        return (uint64_t)(rounded << shift);
-    return shift <= -128 ? 0 : (uint64_t)(rounded >> -shift);
-}
-
 /* ---- leaves ---- */
-
-const char *tail_function_condition(struct arena *arena, const char *pattern)
-{
-    struct text text = {0};
-    text_append(&text, "StackContains(\"");
-    for (; *pattern; pattern++) {
-        if (*pattern == '"' || *pattern == '\\')
-            text_append_char(&text, '\\');
-        text_append_char(&text, *pattern);
-    }
-    text_append(&text, "\")");
-    char *condition = arena_strdup(arena, text_string(&text));
-    text_deinit(&text);
-    return condition;
-}
-
-static void check_pattern(const struct making *m, const char *key, const char *pattern)
-{
-    struct error err;
-    struct ottl_regex *regex = ottl_regex_new(slice_of_string(pattern), &err);
-    if (!regex)
-        config_check_error(m->check, key, "%s", err.text);
-    ottl_regex_free(regex);
-}
-
-static void check_key(const struct making *m, const char *key, const char *written)
-{
-    if (!written || !written[0])
-        config_check_error(m->check, key, "key is required");
-}
-
-static void check_numeric(const struct making *m, const char *key,
-                          const struct tail_numeric_attribute *numeric)
-{
-    check_key(m, key, numeric->key);
-    if (numeric->min_value == INT64_MIN && numeric->max_value == INT64_MAX)
-        config_check_error(m->check, key, "at least one of min_value and max_value is required");
-    else if (numeric->min_value > numeric->max_value)
-        config_check_error(m->check, key, "min_value is greater than max_value");
-}
-
-static void check_status(const struct making *m, const char *key,
-                         const struct config_strings *codes)
-{
-    static const char *const names[] = {"OK", "ERROR", "UNSET"};
-    if (codes->count == 0)
-        config_check_error(m->check, key, "expected at least one status code to filter on");
-    for (size_t i = 0; i < codes->count; i++) {
-        bool is_known = false;
-        for (size_t k = 0; k < 3; k++)
-            is_known |= strcmp(codes->items[i], names[k]) == 0;
-        if (!is_known)
-            config_check_error(m->check, item(m, below(m, key, "status_codes"), i),
-                               "unknown status code \"%s\", supported: OK, ERROR, UNSET",
-                               codes->items[i]);
-    }
-}
-
-static void check_string(const struct making *m, const char *key,
-                         const struct tail_string_attribute *string)
-{
-    check_key(m, key, string->key);
-    for (size_t i = 0; string->enabled_regex_matching && i < string->values.count; i++)
-        check_pattern(m, item(m, below(m, key, "values"), i), string->values.items[i]);
-}
-
-static void check_conditions(const struct making *m, const char *key,
-                             const struct config_strings *conditions, enum ottl_context context)
-{
-    for (size_t i = 0; i < conditions->count; i++) {
-        struct error err;
-        struct ottl_program *program = ottl_compile_condition(
-            context, slice_of_string(conditions->items[i]), OTTL_PREFIX_OPTIONAL, &err);
-        if (!program)
-            config_check_error(m->check, item(m, key, i), "%s", err.text);
-        ottl_program_free(program);
-    }
-}
-
-static void check_ottl(const struct making *m, const char *key,
-                       const struct tail_ottl_condition *ottl)
-{
-    if (ottl->span.count == 0 && ottl->spanevent.count == 0)
-        config_check_error(m->check, key, "expected at least one OTTL condition to filter on");
-    check_conditions(m, below(m, key, "span"), &ottl->span, OTTL_SPAN);
-    check_conditions(m, below(m, key, "spanevent"), &ottl->spanevent, OTTL_SPAN_EVENT);
-}
-
-/* Reports what is wrong with the settings of a leaf. */
-static void check_leaf(const struct making *m, const char *place, enum tail_type type,
-                       const struct tail_leaf *leaf)
-{
-    const char *key = below(m, place, type_names[type]);
-    switch (type) {
-    case TAIL_NUMERIC_ATTRIBUTE:
-        check_numeric(m, key, &leaf->numeric_attribute);
-        break;
-    case TAIL_STATUS_CODE:
-        check_status(m, key, &leaf->status_code.status_codes);
-        break;
-    case TAIL_STRING_ATTRIBUTE:
-        check_string(m, key, &leaf->string_attribute);
-        break;
-    case TAIL_BOOLEAN_ATTRIBUTE:
-        check_key(m, key, leaf->boolean_attribute.key);
-        break;
-    case TAIL_TRACE_STATE:
-        check_key(m, key, leaf->trace_state.key);
-        break;
-    case TAIL_OTTL_CONDITION:
-        check_ottl(m, key, &leaf->ottl_condition);
-        break;
-    case TAIL_FUNCTION:
-        if (!leaf->function.pattern || !leaf->function.pattern[0])
-            config_check_error(m->check, key, "pattern is required");
-        else
-            check_pattern(m, below(m, key, "pattern"), leaf->function.pattern);
-        break;
-    default:
-        break;
-    }
-}
 
 /* How many bits of a trace's facts a leaf has. */
 static uint32_t bits_of(enum tail_type type)
@@ -283,7 +130,7 @@ static bool make_leaf(const struct making *m, const char *place, const struct ta
     policy->type = type;
     if (type >= TAIL_LEAF_TYPES)
         return false;
-    check_leaf(m, place, type, leaf);
+    leaf_check(m->check, below(m, place, leaf->type), type, leaf);
     add_leaf(m, policy);
     return true;
 }
@@ -470,14 +317,25 @@ static void make_policy(const struct making *m, size_t index, const struct tail_
                            policy->name);
 }
 
-static void check_names(const struct making *m, const struct tail_written *written, size_t count)
+/* Names may be many: a hash finds equal ones. */
+static void check_names(const struct making *m, const struct tail_written *written, uint32_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < i; k++)
-            if (written[i].leaf.name && written[k].leaf.name && written[i].leaf.name[0] &&
-                strcmp(written[i].leaf.name, written[k].leaf.name) == 0)
-                config_check_error(m->check, item(m, "policies", i), "duplicate policy name \"%s\"",
-                                   written[i].leaf.name);
+    struct index_table by_name = {0};
+    index_table_reserve(&by_name, count, m->arena);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = written[i].leaf.name ? written[i].leaf.name : "";
+        struct index_probe probe =
+            index_table_probe(&by_name, (uint32_t)hash_bytes(slice_of_string(name)));
+        uint32_t other;
+        bool found = false;
+        while (!found && index_table_next(&by_name, &probe, &other))
+            found = strcmp(name, written[other].leaf.name) == 0;
+        if (found)
+            config_check_error(m->check, item(m, "policies", i), "duplicate policy name \"%s\"",
+                               name);
+        else if (name[0])
+            index_table_add(&by_name, &probe, i);
+    }
 }
 
 /* Drop policies come first, as in the Collector: one that drops ends the decision. */

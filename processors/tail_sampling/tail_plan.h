@@ -12,9 +12,5 @@
 
 /* Makes settings->plan, and reports errors. */
 void tail_plan_make(struct tail_settings *settings, struct config_check *check);
-/* Returns the threshold of a percentage, for hashes of 64 bits: the Collector's, bit for bit. */
-uint64_t tail_probability_threshold(double percentage);
-/* Writes an OTTL condition on samples that is true if a name of the stack matches. */
-const char *tail_function_condition(struct arena *arena, const char *pattern);
 
 #endif

@@ -34,7 +34,9 @@ struct tail_node {
     struct tail *tail;
     struct large_batches arriving;
     struct trace_reader reader;
-    struct held_traces traces;     /* of a traces pipeline */
+    struct held_traces traces; /* of a traces pipeline, like the next two */
+    struct waiting_traces waiting;
+    struct ready_spans ready;
     struct held_profiles profiles; /* of a profiles pipeline */
     uint64_t lost;                 /* acknowledged items, counted at the stop */
 };
@@ -50,6 +52,9 @@ static inline struct table_user tail_user(const struct tail_node *node)
                                node->node.worker->index};
 }
 
+/* Refuse a request, which its sender may send again: for lack of memory, or at the stop. */
+void tail_refuse_full(struct tail_node *node, struct batch *batch);
+void tail_refuse_at_stop(struct tail_node *node, struct batch *batch);
 /* Counts acknowledged items that the next component refused, or that were given up at the stop. */
 void tail_count_refused(struct tail_node *node, const struct verdict *verdict, uint32_t items);
 void tail_count_stopped(struct tail_node *node, uint64_t items);

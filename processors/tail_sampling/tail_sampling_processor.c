@@ -12,6 +12,7 @@
 #include "config/diff.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/pipeline/outlet.h"
 #include "processors/tail_sampling/held_profiles.h"
 #include "processors/tail_sampling/held_traces.h"
 #include "processors/tail_sampling/tail_fields.h"
@@ -23,12 +24,30 @@ enum {
     DEFAULT_HELD_MIB = 64,    /* without a limit on the memory for requests */
 };
 
+#define RETRY_AFTER_NS INT64_C(1000000000)
+
 static struct tail *tail_of(struct component *component)
 {
     return component_as(struct tail, component, &tail_sampling_processor_type);
 }
 
-/* ---- losses ---- */
+/* ---- refusals and losses ---- */
+
+void tail_refuse_full(struct tail_node *node, struct batch *batch)
+{
+    struct verdict verdict =
+        verdict_try_later(GRPC_RESOURCE_EXHAUSTED, RETRY_AFTER_NS,
+                          "%s: max_held_mib is reached, and the next component accepts nothing",
+                          node->node.component->id);
+    node_refuse(&node->node, batch, REFUSED_FULL, &verdict);
+}
+
+void tail_refuse_at_stop(struct tail_node *node, struct batch *batch)
+{
+    if (!batch->receipt) /* with one, whoever gets it back sends it again or counts it */
+        atomic_fetch_add(&node->node.component->process->lost_items, batch->items);
+    node_refuse(&node->node, batch, REFUSED_FAILED, &verdict_shutting_down);
+}
 
 void tail_count_refused(struct tail_node *node, const struct verdict *verdict, uint32_t items)
 {
@@ -171,7 +190,8 @@ static struct trace_table *make_table(struct tail *tail, struct component *prede
 {
     struct tail *before = predecessor ? tail_of(predecessor) : NULL;
     unsigned workers = tail->component.process->worker_count;
-    if (before && has_equal_settings(tail, before) && trace_table_has_room(before->table, workers))
+    if (before && has_equal_settings(tail, before) &&
+        trace_holders_room(trace_table_holders(before->table)) >= workers)
         return trace_table_ref(before->table);
     return trace_table_new(tail->settings);
 }

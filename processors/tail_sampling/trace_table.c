@@ -1,29 +1,24 @@
 #include "processors/tail_sampling/trace_table.h"
 
 #include "core/base/container_of.h"
-#include "core/base/hash.h"
-#include "core/base/index_table.h"
 #include "core/base/list.h"
 #include "core/base/memory.h"
-#include "core/data/otlp.h"
+#include "processors/tail_sampling/trace_ids.h"
 
 #include <assert.h>
 
 enum {
     SHARDS_MAX = 16,
     SHARD_TRACES = 1024, /* a smaller table has one shard, and is exact about what is oldest */
-    HOLDER_WORDS = HOLDERS_MAX / 64,
 };
 
 struct trace_entry {
     struct list_link link; /* of one of the lists of its shard; of none when it was forgotten */
-    uint8_t id[TRACE_ID_SIZE];
-    uint32_t hash;
-    uint32_t number;
+    struct trace_id id;
     enum trace_state state;
     uint64_t first_ns, deadline_ns, decided_ns;
-    uint64_t holders[HOLDER_WORDS]; /* bits of those that have not got the decision */
-    struct open_trace *open;        /* NULL: decided */
+    struct holder_set holders; /* that have not got the decision */
+    struct open_trace *open;   /* NULL: decided */
 };
 
 struct open_trace {
@@ -33,26 +28,15 @@ struct open_trace {
 
 struct shard {
     pthread_mutex_t lock;
-    struct index_table by_id;
-    struct trace_entry **entries; /* by number */
-    uint32_t entry_count, entry_capacity;
-    uint32_t *free_numbers;
-    uint32_t free_count, free_capacity;
+    struct trace_ids ids;  /* of struct trace_entry */
     struct list arrivals;  /* counted by num_traces, oldest first */
     struct list cached[2]; /* decided: not sampled, sampled; the least recently used first */
-};
-
-struct holder {
-    struct worker *worker; /* NULL: free */
-    void (*on_wake)(void *context, const uint8_t *id);
-    void *context;
 };
 
 struct trace_table {
     atomic_uint references;
     struct rate_states rates;
-    pthread_mutex_t holders_lock;
-    struct holder holders[HOLDERS_MAX];
+    struct trace_holders *holders;
     atomic_size_t count;
     uint32_t words; /* of the bits of a trace */
     size_t cache_sizes[2];
@@ -72,7 +56,7 @@ struct trace_table *trace_table_new(const struct tail_settings *settings)
     struct trace_table *table = memory_zalloc(sizeof *table);
     atomic_init(&table->references, 1);
     rate_states_init(&table->rates, &settings->plan);
-    pthread_mutex_init(&table->holders_lock, NULL);
+    table->holders = trace_holders_new();
     table->words = facts_words(settings->plan.bit_count);
     table->shard_count = 1;
     while (table->shard_count < SHARDS_MAX &&
@@ -93,16 +77,20 @@ struct trace_table *trace_table_ref(struct trace_table *table)
     return table;
 }
 
+static struct trace_entry *entry_of(struct trace_id *id)
+{
+    return id ? container_of(id, struct trace_entry, id) : NULL;
+}
+
 static void free_shard(struct shard *shard)
 {
-    for (uint32_t i = 0; i < shard->entry_count; i++)
-        if (shard->entries[i]) {
-            free(shard->entries[i]->open);
-            free(shard->entries[i]);
-        }
-    free(shard->entries);
-    free(shard->free_numbers);
-    free(shard->by_id.slots);
+    for (uint32_t i = 0; i < shard->ids.item_count; i++) {
+        struct trace_entry *entry = entry_of(shard->ids.items[i]);
+        if (entry)
+            free(entry->open);
+        free(entry);
+    }
+    trace_ids_deinit(&shard->ids);
     pthread_mutex_destroy(&shard->lock);
 }
 
@@ -113,7 +101,7 @@ void trace_table_unref(struct trace_table *table)
     for (uint32_t i = 0; i < table->shard_count; i++)
         free_shard(&table->shards[i]);
     rate_states_deinit(&table->rates);
-    pthread_mutex_destroy(&table->holders_lock);
+    trace_holders_unref(table->holders);
     free(table);
 }
 
@@ -122,92 +110,16 @@ size_t trace_table_count(const struct trace_table *table)
     return atomic_load_explicit(&table->count, memory_order_relaxed);
 }
 
-/* ---- holders ---- */
-
-int trace_table_add_holder(struct trace_table *table, struct worker *worker,
-                           void (*on_wake)(void *context, const uint8_t *id), void *context)
+struct trace_holders *trace_table_holders(struct trace_table *table)
 {
-    int number = -1;
-    pthread_mutex_lock(&table->holders_lock);
-    for (int i = 0; i < HOLDERS_MAX && number < 0; i++)
-        if (!table->holders[i].worker) {
-            table->holders[i] = (struct holder){worker, on_wake, context};
-            number = i;
-        }
-    pthread_mutex_unlock(&table->holders_lock);
-    return number;
-}
-
-void trace_table_remove_holder(struct trace_table *table, int holder)
-{
-    pthread_mutex_lock(&table->holders_lock);
-    table->holders[holder] = (struct holder){0};
-    pthread_mutex_unlock(&table->holders_lock);
-}
-
-bool trace_table_has_room(struct trace_table *table, unsigned holders)
-{
-    unsigned room = 0;
-    pthread_mutex_lock(&table->holders_lock);
-    for (int i = 0; i < HOLDERS_MAX; i++)
-        room += table->holders[i].worker == NULL;
-    pthread_mutex_unlock(&table->holders_lock);
-    return room >= holders;
-}
-
-struct wake {
-    struct post post;
-    struct trace_table *table;
-    int holder;
-    uint8_t id[TRACE_ID_SIZE];
-};
-
-/* The holder may have gone meanwhile, and its number may be another one's, which ignores ids that
- * it does not hold. */
-static void on_wake_post(struct worker *worker, struct post *post)
-{
-    struct wake *wake = container_of(post, struct wake, post);
-    pthread_mutex_lock(&wake->table->holders_lock);
-    struct holder holder = wake->table->holders[wake->holder];
-    pthread_mutex_unlock(&wake->table->holders_lock);
-    if (holder.worker == worker)
-        holder.on_wake(holder.context, wake->id);
-    trace_table_unref(wake->table);
-    free(wake);
-}
-
-/* Tells the holders of a trace, but one (-1: all of them), to ask about it. */
-static void wake_holders(struct trace_table *table, const struct trace_entry *entry, int but)
-{
-    for (int i = 0; i < HOLDERS_MAX; i++) {
-        if (i == but || !(entry->holders[i / 64] >> (i % 64) & 1))
-            continue;
-        struct wake *wake = memory_zalloc(sizeof *wake);
-        wake->post.on_post = on_wake_post;
-        wake->table = trace_table_ref(table);
-        wake->holder = i;
-        memcpy(wake->id, entry->id, TRACE_ID_SIZE);
-        pthread_mutex_lock(&table->holders_lock);
-        struct worker *worker = table->holders[i].worker;
-        pthread_mutex_unlock(&table->holders_lock);
-        assert(worker); /* it holds the trace */
-        worker_post(worker, &wake->post);
-    }
-}
-
-static bool has_holders(const struct trace_entry *entry)
-{
-    uint64_t any = 0;
-    for (int i = 0; i < HOLDER_WORDS; i++)
-        any |= entry->holders[i];
-    return any != 0;
+    return table->holders;
 }
 
 /* ---- entries ---- */
 
 static struct shard *lock_shard(struct trace_table *table, const uint8_t *id, uint32_t *hash_out)
 {
-    uint64_t hash = hash_bytes(slice_of(id, TRACE_ID_SIZE));
+    uint64_t hash = trace_id_hash(id);
     struct shard *shard = &table->shards[(hash >> 32) % table->shard_count];
     *hash_out = (uint32_t)hash;
     pthread_mutex_lock(&shard->lock);
@@ -216,48 +128,16 @@ static struct shard *lock_shard(struct trace_table *table, const uint8_t *id, ui
 
 static struct trace_entry *find(const struct shard *shard, const uint8_t *id, uint32_t hash)
 {
-    if (!shard->by_id.slots)
-        return NULL;
-    struct index_probe probe = index_table_probe(&shard->by_id, hash);
-    for (uint32_t number; index_table_next(&shard->by_id, &probe, &number);)
-        if (memcmp(shard->entries[number]->id, id, TRACE_ID_SIZE) == 0)
-            return shard->entries[number];
-    return NULL;
-}
-
-static uint32_t take_number(struct shard *shard)
-{
-    if (shard->free_count > 0)
-        return shard->free_numbers[--shard->free_count];
-    if (shard->entry_count == shard->entry_capacity) {
-        shard->entry_capacity = shard->entry_capacity ? shard->entry_capacity * 2 : 64;
-        shard->entries =
-            memory_grow(shard->entries, shard->entry_capacity, sizeof(struct trace_entry *));
-        shard->free_numbers =
-            memory_grow(shard->free_numbers, shard->entry_capacity, sizeof *shard->free_numbers);
-    }
-    return shard->entry_count++;
-}
-
-static void reserve_slot(struct shard *shard)
-{
-    size_t bytes = index_table_growth(&shard->by_id, 1);
-    if (bytes > 0)
-        free(index_table_move(&shard->by_id, memory_zalloc(bytes), bytes));
+    return entry_of(trace_ids_find(&shard->ids, id, hash));
 }
 
 static struct trace_entry *add_entry(struct trace_table *table, struct shard *shard,
                                      const uint8_t *id, uint32_t hash, uint64_t now_ns)
 {
     struct trace_entry *entry = memory_zalloc(sizeof *entry);
-    memcpy(entry->id, id, TRACE_ID_SIZE);
-    entry->hash = hash;
-    entry->number = take_number(shard);
+    trace_ids_add(&shard->ids, &entry->id, id, hash);
     entry->first_ns = now_ns;
     entry->open = memory_zalloc(sizeof *entry->open + table->words * sizeof(uint64_t));
-    shard->entries[entry->number] = entry;
-    reserve_slot(shard);
-    index_table_add_new(&shard->by_id, hash, entry->number);
     list_append(&shard->arrivals, &entry->link);
     atomic_fetch_add_explicit(&table->count, 1, memory_order_relaxed);
     return entry;
@@ -265,10 +145,8 @@ static struct trace_entry *add_entry(struct trace_table *table, struct shard *sh
 
 static void free_entry(struct shard *shard, struct trace_entry *entry)
 {
-    assert(!entry->link.list && !has_holders(entry));
-    index_table_remove(&shard->by_id, entry->hash, entry->number);
-    shard->entries[entry->number] = NULL;
-    shard->free_numbers[shard->free_count++] = entry->number;
+    assert(!entry->link.list && holder_set_is_empty(&entry->holders));
+    trace_ids_remove(&shard->ids, &entry->id);
     free(entry->open);
     free(entry);
 }
@@ -288,11 +166,17 @@ static void forget(struct trace_table *table, struct shard *shard, struct trace_
     histogram_record(user->metrics->removal_age, user->worker,
                      (double)(now_ns - entry->first_ns) / 1e9);
     unlist(table, shard, entry);
-    if (!has_holders(entry))
+    if (holder_set_is_empty(&entry->holders))
         free_entry(shard, entry);
 }
 
 /* ---- decisions ---- */
+
+/* Tells the holders of a trace, but one, to ask about it. */
+static void wake(struct trace_table *table, const struct trace_entry *entry, int but)
+{
+    trace_holders_wake(table->holders, &entry->holders, but, entry->id.bytes);
+}
 
 /* Moves a decided trace to those that are remembered apart from num_traces, if there are such. */
 static void cache(struct trace_table *table, struct shard *shard, struct trace_entry *entry,
@@ -325,7 +209,7 @@ static void set_decision(struct trace_table *table, struct shard *shard, struct 
 static enum tail_vote ask_policies(struct trace_table *table, const struct trace_entry *entry,
                                    const struct table_user *user, uint64_t now_ns)
 {
-    struct decided_trace trace = {entry->id, &entry->open->facts, entry->open->bits};
+    struct decided_trace trace = {entry->id.bytes, &entry->open->facts, entry->open->bits};
     return policies_decide(user->settings, &table->rates, &trace, now_ns, user->metrics,
                            user->worker);
 }
@@ -340,7 +224,7 @@ static void decide_early(struct trace_table *table, struct shard *shard, struct 
                          const struct table_user *user, uint64_t now_ns, int early, int holder)
 {
     counter_add(user->metrics->early[early], user->worker, 1);
-    wake_holders(table, entry, holder);
+    wake(table, entry, holder);
     decide(table, shard, entry, user, now_ns);
 }
 
@@ -351,7 +235,7 @@ static void make_room(struct trace_table *table, struct shard *shard, const stru
     while (trace_table_count(table) >= user->settings->num_traces && shard->arrivals.first) {
         struct trace_entry *oldest = container_of(shard->arrivals.first, struct trace_entry, link);
         if (oldest->state == TRACE_PENDING)
-            decide_early(table, shard, oldest, user, now_ns, EARLY_NUM_TRACES, -1);
+            decide_early(table, shard, oldest, user, now_ns, EARLY_NUM_TRACES, ALL_HOLDERS);
         if (shard->arrivals.first == &oldest->link)
             forget(table, shard, oldest, user, now_ns);
     }
@@ -401,7 +285,7 @@ static void hear_of_root(struct trace_table *table, struct trace_entry *entry,
     if (wait == 0 || now_ns + wait >= entry->deadline_ns)
         return;
     entry->deadline_ns = now_ns + wait;
-    wake_holders(table, entry, holder);
+    wake(table, entry, holder);
 }
 
 static bool is_too_large(const struct trace_entry *entry, const struct table_user *user)
@@ -426,15 +310,15 @@ static void add_spans(struct trace_table *table, struct shard *shard, struct tra
     facts_add(&entry->open->facts, entry->open->bits, &arrival->facts, arrival->bits, table->words);
     if (is_too_large(entry, user)) {
         counter_add(user->metrics->too_large, user->worker, 1);
-        wake_holders(table, entry, -1);
+        wake(table, entry, ALL_HOLDERS);
         set_decision(table, shard, entry, VOTE_NOT_SAMPLED, user, now_ns);
     } else if (suffices(table, entry, user, now_ns)) {
-        wake_holders(table, entry, -1);
+        wake(table, entry, ALL_HOLDERS);
         set_decision(table, shard, entry, VOTE_SAMPLED, user, now_ns);
     } else {
         if (arrival->facts.has_root)
             hear_of_root(table, entry, user, holder, now_ns);
-        entry->holders[holder / 64] |= UINT64_C(1) << (holder % 64);
+        holder_set_add(&entry->holders, holder);
     }
 }
 
@@ -467,8 +351,8 @@ struct trace_answer trace_table_arrive(struct trace_table *table, const struct t
 
 static void drop_holder(struct shard *shard, struct trace_entry *entry, int holder)
 {
-    entry->holders[holder / 64] &= ~(UINT64_C(1) << (holder % 64));
-    if (!entry->link.list && !has_holders(entry))
+    holder_set_remove(&entry->holders, holder);
+    if (!entry->link.list && holder_set_is_empty(&entry->holders))
         free_entry(shard, entry);
 }
 
@@ -478,7 +362,7 @@ struct trace_answer trace_table_take(struct trace_table *table, const struct tab
     uint32_t hash;
     struct shard *shard = lock_shard(table, id, &hash);
     struct trace_entry *entry = find(shard, id, hash);
-    assert(entry && (entry->holders[holder / 64] >> (holder % 64) & 1));
+    assert(entry && holder_set_has(&entry->holders, holder));
     if (entry->state == TRACE_PENDING) {
         if (now_ns >= entry->deadline_ns)
             decide(table, shard, entry, user, now_ns);
@@ -500,7 +384,7 @@ void trace_table_give_up(struct trace_table *table, const struct table_user *use
     struct trace_entry *entry = find(shard, id, hash);
     assert(entry);
     if (entry->state == TRACE_PENDING) {
-        wake_holders(table, entry, holder);
+        wake(table, entry, holder);
         set_decision(table, shard, entry, VOTE_NOT_SAMPLED, user, now_ns);
     }
     drop_holder(shard, entry, holder);
@@ -520,7 +404,7 @@ struct trace_answer trace_table_look(struct trace_table *table, const struct tab
     if (waits && look != LOOK_ONLY && now_ns >= entry->deadline_ns)
         decide(table, shard, entry, user, now_ns);
     else if (waits && look == LOOK_AND_DECIDE)
-        decide_early(table, shard, entry, user, now_ns, EARLY_DRAIN, -1);
+        decide_early(table, shard, entry, user, now_ns, EARLY_DRAIN, ALL_HOLDERS);
     if (entry)
         answer = answer_of(entry);
     pthread_mutex_unlock(&shard->lock);

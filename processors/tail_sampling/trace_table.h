@@ -11,16 +11,15 @@
  * decided first if it waits. Decisions may be remembered longer, in the order of their last use
  * (decision_cache).
  *
- * Owner: components with equal settings may share a table, which is counted by reference. Messages
- * that are being delivered hold a reference, too.
+ * Owner: components with equal settings may share a table, which is counted by reference.
  *
  * Thread: any; each shard has a lock.
  */
 #ifndef PROFCOL_TAIL_SAMPLING_TRACE_TABLE_H
 #define PROFCOL_TAIL_SAMPLING_TRACE_TABLE_H
 
-#include "core/base/worker.h"
 #include "processors/tail_sampling/policy_decision.h"
+#include "processors/tail_sampling/trace_holders.h"
 
 struct trace_table;
 
@@ -58,17 +57,8 @@ void trace_table_unref(struct trace_table *table);
 /* Returns the number of traces that count for num_traces. */
 size_t trace_table_count(const struct trace_table *table);
 
-/* ---- holders ---- */
-
-enum { HOLDERS_MAX = 128 };
-/* Adds a holder, on its worker; returns its number, or -1 if there are too many. on_wake is called
- * on that worker when it has to ask about a trace again. */
-int trace_table_add_holder(struct trace_table *table, struct worker *worker,
-                           void (*on_wake)(void *context, const uint8_t *id), void *context);
-/* Removes a holder, on its worker. It holds no trace any more. */
-void trace_table_remove_holder(struct trace_table *table, int holder);
-/* Whether there is room for so many holders more. Main, while the workers run or not. */
-bool trace_table_has_room(struct trace_table *table, unsigned holders);
+/* Returns the holders, which are the table's. */
+struct trace_holders *trace_table_holders(struct trace_table *table);
 
 /* ---- traces ---- */
 

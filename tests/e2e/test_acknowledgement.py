@@ -278,7 +278,8 @@ class HoldingTest(unittest.TestCase):
                 self.assertEqual(canonical.totals(*target.forms("profiles")), want)
 
     def test_a_holder_says_what_it_could_not_deliver(self):
-        for name, settings in (("batch", "timeout: 1h"), ("spanjoin", "samples: {wait: 1h}, spans: {wait: 1h}, window: 2h")):
+        for name, settings in (("batch", "timeout: 1h"), ("spanjoin", "samples: {wait: 1h}, spans: {wait: 1h}, window: 2h"),
+                               ("tail_sampling", "decision_wait: 1h, policies: [{name: all, type: always_sample}]")):
             with self.subTest(name):
                 exporter = f'endpoint: "http://127.0.0.1:{server.free_port()}", {NO_QUEUE}, {NO_RETRY}'
                 with server.Profcol(config({"otlp_http": exporter}, {name: settings}),

@@ -122,6 +122,11 @@ class CommandTest(FileTest):
         self.assertEqual((result.returncode, result.stdout), (0, ""))
         self.assertEqual(result.stderr, 'Warning: --feature-gates: profcol has no gate "-a.b"; ignored\n'
                                         'Warning: --feature-gates: profcol has no gate "c"; ignored\n')
+        tail = "processor.tailsamplingprocessor."
+        for gate, lacks in (("recordpolicy", "which policy sampled them"), ("usetracestate", "in tracestate")):
+            for sign in ("", "+"):
+                self.assertIn(lacks, self.fails("validate", "--config", path, f"--feature-gates={sign}{tail}{gate}"))
+            self.assertEqual(self.fine("validate", "--config", path, f"--feature-gates=-{tail}{gate},{tail}metricstatcountspanssampled"), "")
 
     def test_every_mistake_is_named_with_its_place(self):
         text = self.fails("validate", "--config", self.file("""receivers:

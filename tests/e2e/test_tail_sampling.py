@@ -8,7 +8,7 @@ import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import client, make, outputs, server, testing
+from tests.oracle import backend, client, make, outputs, server, testing
 from tests.oracle.reloading import Reloading
 
 CONFIG = """
@@ -26,6 +26,7 @@ service:
     profiles: {receivers: [otlp], processors: [tail_sampling], exporters: [file/profiles]}
 """
 TRACE = "{:032x}"
+UNAVAILABLE = 14
 JOIN = """
 receivers: {otlp: {protocols: {grpc: {endpoint: localhost:0}}}}
 processors: {tail_sampling: {decision_wait: 15s, policies: [{name: busy, type: cpu_above, cpu_above: {threshold: 1s}}]}}
@@ -50,8 +51,8 @@ class TailSampling(unittest.TestCase):
 
     def samples(self, profcol):
         """Return (trace or "", value) of the samples that left."""
-        found = []
-        for record in outputs.records(profcol.directory / "profiles", "json"):
+        found, path = [], profcol.directory / "profiles"
+        for record in outputs.records(path, "json") if path.exists() else []:
             request = json.loads(record)
             links = request["dictionary"].get("linkTable", [{}])
             for group in request["resourceProfiles"]:
@@ -68,7 +69,7 @@ class TailSampling(unittest.TestCase):
             self.send(profcol, make.profiles([{"values": [1], "link": link[1]}, {"values": [20], "link": link[2]}, {"values": [300], "link": link[2]},
                                               {"values": [4000]}, {"values": [50000], "link": link[3]}]))
             server.wait_until(lambda: self.spans(profcol) == [0, 2, 4], what="the spans of the trace with an error")
-            server.wait_until(lambda: (profcol.directory / "profiles").exists() and (profcol.directory / "profiles").stat().st_size, what="the profile")
+            server.wait_until(lambda: self.samples(profcol), what="the profile")
             self.assertEqual(self.samples(profcol), sorted([(TRACE.format(1), 1), ("", 320), ("", 4000), (TRACE.format(3), 50000)]))
             self.assertEqual(profcol.metric("otelcol_processor_tail_sampling_global_count_traces_sampled", processor="tail_sampling", sampled="true", decision="sampled"), 1)
             self.assertEqual(profcol.metric("profcol_tail_sampling_profile_samples", processor="tail_sampling", decision="folded"), 2)
@@ -89,9 +90,12 @@ class TailSampling(unittest.TestCase):
         config = CONFIG.replace("WAIT", "2s")
         with Reloading(config) as profcol:
             self.send(profcol, make.traces([span(1, 0), span(2, 1)]))
-            profcol.reload(config.replace("exporters: [file/profiles]", "exporters: [file/profiles, file/traces]"))
+            self.send(profcol, make.profiles([{"values": [1], "link": ("01" * 8, TRACE.format(1))}, {"values": [2], "link": ("02" * 8, TRACE.format(2))}]))
+            profcol.reload(config.replace("exporters: [file/traces]", "exporters: [file/traces, file/more]").replace("exporters: {", 'exporters: {file/more: {path: "@dir@/more"}, '))
             self.send(profcol, make.traces([span(1, 2, 2), span(2, 3)]))
             server.wait_until(lambda: self.spans(profcol) == [0, 2], what="both spans of the trace")
+            server.wait_until(lambda: self.samples(profcol), what="the profile that waited")
+            self.assertEqual(self.samples(profcol), [("", 2), (TRACE.format(1), 1)])
             self.assertEqual(profcol.metric("profcol_tail_sampling_decided_early", processor="tail_sampling", cause="drain"), 0)
 
     def test_a_replaced_processor_keeps_the_decisions(self):
@@ -105,6 +109,26 @@ class TailSampling(unittest.TestCase):
             profcol.wait_until_drained()
             self.send(profcol, make.traces([span(1, 3), span(2, 4, 2), span(3, 5)]))
             server.wait_until(lambda: self.spans(profcol) == [0, 2, 3, 5], what="the late spans")
+            self.send(profcol, make.profiles([{"values": [1], "link": ("01" * 8, TRACE.format(1))}, {"values": [2], "link": ("02" * 8, TRACE.format(2))}]))
+            server.wait_until(lambda: self.samples(profcol), what="the late samples")
+            self.assertEqual(self.samples(profcol), [("", 2), (TRACE.format(1), 1)])
+
+    def test_a_full_queue_loses_nothing(self):
+        """What is sampled was acknowledged: it waits here until the exporter's queue has room."""
+        config = CONFIG.replace("WAIT", "100ms").replace("exporters: [file/traces]", "exporters: [otlp_grpc]")
+        with backend.Backend("grpc", default=backend.Answer(grpc_status=UNAVAILABLE)) as target:
+            exporter = f'otlp_grpc: {{endpoint: "{target.address}", tls: {{insecure: true}}, sending_queue: {{queue_size: 1, num_consumers: 1}}, retry_on_failure: {{initial_interval: 10ms, max_interval: 50ms}}}}'
+            with server.Profcol(config.replace("exporters: {", f"exporters: {{{exporter}, ")) as profcol:
+                for number in range(10):
+                    self.send(profcol, make.traces([span(number + 1, number, 2)]))
+                    sampled = {"processor": "tail_sampling", "sampled": "true", "decision": "sampled"}
+                    server.wait_until(lambda count=number + 1: profcol.metric("otelcol_processor_tail_sampling_global_count_traces_sampled", **sampled) == count, what="the decision")
+                target.wait_for(lambda: len(target.of()) >= 2, what="attempts")
+                target.default = backend.Answer()
+                target.wait_for_items("traces", 10)
+                server.wait_until(lambda: profcol.metric("profcol_tail_sampling_held_bytes", processor="tail_sampling") == 0, what="an empty processor")
+            names = sorted(s.name for r in target.accepted("traces") for g in r.message().resource_spans for c in g.scope_spans for s in c.spans)
+            self.assertEqual(names, sorted(map(str, range(10))))
 
     def test_validate_warns_of_samples_that_come_too_late(self):
         for profiles, wanted in (("", "no profiles pipeline has this processor"), (", profiles: {receivers: [otlp], processors: [tail_sampling], exporters: [nop]}", "a longer decision_wait")):

@@ -1,5 +1,6 @@
 #include "tests/unit/tail_requests.h"
 
+#include "core/data/otlp.h"
 #include "tests/unit/canonical_profiles.h"
 
 #include <stdlib.h>
@@ -50,6 +51,26 @@ void tail_consume_spans(struct fixture *f, struct node *node, const char *spans,
     char *json = spans_json(spans);
     fixture_consume_json(f, node, json, count_spans(spans), probe);
     free(json);
+}
+
+static void write_span(struct wire_writer *out, uint64_t number)
+{
+    uint8_t id[TRACE_ID_SIZE] = {1};
+    memcpy(id + 8, &number, sizeof number);
+    size_t span = wire_writer_begin(out, SCOPE_SPANS_SPANS);
+    wire_writer_bytes(out, SPAN_TRACE_ID, slice_of(id, TRACE_ID_SIZE));
+    wire_writer_bytes(out, SPAN_SPAN_ID, slice_of(id, SPAN_ID_SIZE));
+    wire_writer_end(out, span);
+}
+
+void tail_write_traces(struct wire_writer *out, uint64_t count)
+{
+    size_t group = wire_writer_begin(out, TRACES_RESOURCE_SPANS);
+    size_t scope = wire_writer_begin(out, RESOURCE_SPANS_SCOPE_SPANS);
+    for (uint64_t number = 1; number <= count; number++)
+        write_span(out, number);
+    wire_writer_end(out, scope);
+    wire_writer_end(out, group);
 }
 
 #define CPU_TYPE "\"sampleType\":{\"typeStrindex\":1,\"unitStrindex\":2}"

@@ -9,6 +9,7 @@
 #define PROFCOL_TESTS_TAIL_REQUESTS_H
 
 #include "core/base/text.h"
+#include "core/data/wire_writer.h"
 #include "tests/unit/pipeline_fixture.h"
 
 /* Policies. */
@@ -23,6 +24,9 @@ struct fixture_place *tail_place(struct fixture *f, enum signal signal, const ch
  * has a parent. */
 void tail_consume_spans(struct fixture *f, struct node *node, const char *spans,
                         struct probe *probe);
+/* Writes a request of so many traces with one small span each. Their ids are 1, 2, ... */
+enum { TAIL_SPAN_BYTES = 30 };
+void tail_write_traces(struct wire_writer *out, uint64_t count);
 /* Sends a profile of CPU time with samples such as "a5-3": 5 ns, linked to trace a, and 3 without a
  * link. The traces are a to h. */
 void tail_consume_samples(struct fixture *f, struct node *node, const char *samples,

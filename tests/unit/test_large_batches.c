@@ -198,6 +198,22 @@ static void all_wait_behind_a_large_one(void **state)
 
 /* ---- the sender gives up ---- */
 
+static void all_wait_while_it_is_held(void **state)
+{
+    (void)state;
+    struct large_batches *batches = &node_of(node)->batches;
+    large_batches_hold(batches);
+    submit("a", false, NULL);
+    submit("b", true, NULL);
+    fixture_advance(&fixture, 0);
+    assert_int_equal(fixture.recorder.count, 0);
+    assert_false(fixture_is_idle(node));
+    large_batches_release(batches);
+    fixture_advance(&fixture, 0);
+    expect_order("ab");
+    assert_true(fixture_is_idle(node));
+}
+
 static void abandoned_ones_are_dropped(void **state)
 {
     (void)state;
@@ -288,6 +304,7 @@ int main(void)
         TEST(small_ones_are_forwarded_at_once),
         TEST(large_ones_are_flattened_by_the_job),
         TEST(all_wait_behind_a_large_one),
+        TEST(all_wait_while_it_is_held),
         TEST(abandoned_ones_are_dropped),
         TEST(a_drain_waits_for_jobs),
         TEST(a_stop_refuses_all),

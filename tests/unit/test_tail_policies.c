@@ -1,7 +1,7 @@
 /* What each policy of tail_sampling decides, and which settings are refused. */
 #include "core/base/text.h"
 #include "processors/tail_sampling/policy_decision.h"
-#include "processors/tail_sampling/tail_plan.h"
+#include "processors/tail_sampling/tail_probability.h"
 #include "tests/unit/pipeline_fixture.h"
 
 #include <setjmp.h>

@@ -1,4 +1,6 @@
 /* How traces and profiles wait for the decision, and how they leave. */
+#include "core/pipeline/outlet.h"
+#include "processors/tail_sampling/held_traces.h"
 #include "tests/unit/tail_requests.h"
 
 #include <setjmp.h>
@@ -278,6 +280,19 @@ static void test_memory_decides_the_oldest(void **state)
     fixture_deinit(&f);
 }
 
+static void test_a_worker_with_all_the_memory_gives_some_back(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 2, "decision_wait: 60s, max_held_mib: 1, " TAIL_ALL);
+    assert_int_equal(consume_long(&f, traces->nodes[0], 1, 20), 20);
+    assert_int_equal(consume_long(&f, traces->nodes[1], 100, 1), 0); /* holds nothing to decide */
+    assert_int_equal(consume_long(&f, traces->nodes[1], 100, 2), 2); /* again */
+    fixture_advance(&f, 61 * SECOND);
+    assert_int_equal(items_sent(&f), 22);
+    fixture_deinit(&f);
+}
+
 static void test_nothing_is_lost_if_the_next_component_refuses(void **state)
 {
     struct fixture f;
@@ -296,6 +311,26 @@ static void test_nothing_is_lost_if_the_next_component_refuses(void **state)
     fixture_deinit(&f);
 }
 
+static void test_a_request_above_the_limit_waits_alone(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 1, "decision_wait: 1s, max_held_mib: 1, " TAIL_ALL);
+    char *json = long_span(1, 2 << 20);
+    for (int i = 0; i < 2; i++) {
+        struct probe probe, other;
+        fixture_consume_json(&f, traces->nodes[0], json, 1, &probe);
+        fixture_advance(&f, 0); /* it leaves its job */
+        tail_consume_spans(&f, traces->nodes[0], "b", &other);
+        assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
+        assert_true(other.settled == 1);
+        fixture_advance(&f, 2 * SECOND);
+        assert_true(metric(&f, "profcol_tail_sampling_held_bytes", "") == 0);
+    }
+    free(json);
+    fixture_deinit(&f);
+}
+
 static void test_a_permanent_refusal_is_counted(void **state)
 {
     struct fixture f;
@@ -305,6 +340,94 @@ static void test_a_permanent_refusal_is_counted(void **state)
     tail_consume_spans(&f, traces->nodes[0], "aab", NULL);
     fixture_advance(&f, 2 * SECOND);
     assert_true(metric(&f, "profcol_tail_sampling_dropped", ",reason=\"refused\"") == 3);
+    fixture_deinit(&f);
+}
+
+/* ---- work in one turn of the loop ---- */
+
+enum { MANY = 8 * TRACES_PER_TURN }; /* traces; too few bytes for a job */
+
+static void consume_many(struct fixture *f, struct node *node, struct probe *probe)
+{
+    struct wire_writer request = {0};
+    tail_write_traces(&request, MANY);
+    fixture_consume(f, node, wire_writer_slice(&request), MANY, probe);
+    wire_writer_deinit(&request);
+}
+
+static uint64_t turns(struct fixture *f, uint64_t wait_ns)
+{
+    uint64_t before = f->workers[0].turn;
+    fixture_advance(f, wait_ns);
+    return f->workers[0].turn - before;
+}
+
+static void test_many_traces_take_turns(void **state)
+{
+    struct fixture f;
+    struct probe probe, next;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 1, "decision_wait: 1s, " TAIL_ERRORS);
+    consume_many(&f, traces->nodes[0], &probe);
+    tail_consume_spans(&f, traces->nodes[0], "a!", &next);
+    assert_int_equal(probe.settled, 0);
+    assert_int_equal(next.settled, 0); /* it comes after */
+    assert_true(turns(&f, 0) >= MANY / TRACES_PER_TURN - 1);
+    assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
+    assert_true(next.settled == 1 && verdict_is_ok(&next.verdict));
+    assert_true(turns(&f, SECOND) >= MANY / TRACES_PER_TURN);
+    fixture_advance(&f, GATHER);
+    expect_sent(&f, "a");
+    assert_true(metric(&f, "otelcol_processor_tail_sampling_global_count_traces_sampled",
+                       ",sampled=\"false\",decision=\"not_sampled\"") == MANY);
+    fixture_deinit(&f);
+}
+
+static void test_a_stop_refuses_what_arrives(void **state)
+{
+    struct fixture f;
+    struct probe probe;
+    (void)state;
+    struct node *node = begin(&f, 1, "decision_wait: 60s, " TAIL_ERRORS)->nodes[0];
+    consume_many(&f, node, &probe);
+    outlet_stop(&node->outlets[SIGNAL_TRACES]);
+    node->component->type->node_stop(node);
+    assert_true(probe.settled == 1 && !verdict_is_ok(&probe.verdict));
+    assert_true(metric(&f, "profcol_tail_sampling_held_bytes", "") == 0);
+    fixture_deinit(&f);
+}
+
+static void test_a_drain_takes_turns(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 1, "decision_wait: 60s, " TAIL_ERRORS);
+    consume_many(&f, traces->nodes[0], NULL);
+    fixture_advance(&f, 0);
+    fixture_drain(traces->nodes[0]);
+    assert_false(fixture_is_idle(traces->nodes[0]));
+    assert_true(turns(&f, 0) >= MANY / TRACES_PER_TURN - 1);
+    assert_true(fixture_is_idle(traces->nodes[0]));
+    assert_true(early(&f, "drain") == MANY);
+    fixture_deinit(&f);
+}
+
+/* The large request needs all the room, which many small traces have. */
+static void test_making_room_takes_turns(void **state)
+{
+    struct fixture f;
+    struct probe probe;
+    (void)state;
+    struct fixture_place *traces =
+        begin(&f, 1, "decision_wait: 60s, max_held_mib: 16, " TAIL_ERRORS);
+    consume_many(&f, traces->nodes[0], NULL);
+    fixture_advance(&f, 0);
+    char *json = long_span(1, 15 << 20);
+    fixture_consume_json(&f, traces->nodes[0], json, 1, &probe);
+    assert_true(turns(&f, 0) >= MANY / TRACES_PER_TURN / 2);
+    assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
+    assert_true(early(&f, "memory") > TRACES_PER_TURN);
+    free(json);
     fixture_deinit(&f);
 }
 
@@ -429,6 +552,145 @@ static void test_samples_of_other_traces_are_dropped_where_asked(void **state)
     fixture_deinit(&f);
 }
 
+/* A profile of one sample linked to trace a, with so many more bytes. */
+static void consume_large_profile(struct fixture *f, struct node *node, unsigned value,
+                                  struct probe *probe)
+{
+    struct text json = {0};
+    text_printf(&json,
+                "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"samples\":["
+                "{\"stackIndex\":0,\"linkIndex\":1,\"values\":[%u]}]}]}]}],"
+                "\"dictionary\":{\"linkTable\":[{},{\"traceId\":\"%032x\","
+                "\"spanId\":\"00000000000000bb\"}],\"stackTable\":[{}],\"stringTable\":[\"\",\"",
+                value, (unsigned)'a');
+    for (int i = 0; i < 30000; i++)
+        text_append_char(&json, 'x');
+    text_append(&json, "\"]}}");
+    fixture_consume_json(f, node, text_string(&json), 1, probe);
+    text_deinit(&json);
+}
+
+static void test_memory_lets_the_oldest_profiles_leave(void **state)
+{
+    struct fixture f;
+    struct text expected = {0};
+    (void)state;
+    begin(&f, 1, "max_held_mib: 1, profiles: {wait: 60s}, " TAIL_ALL);
+    struct node *node = tail_place(&f, SIGNAL_PROFILES, "")->nodes[0];
+    for (unsigned i = 1; i <= 40; i++) {
+        struct probe probe;
+        consume_large_profile(&f, node, i, &probe);
+        assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
+        assert_true(metric(&f, "profcol_tail_sampling_held_bytes", "") <= 1 << 18);
+        fixture_advance(&f, MS);
+    }
+    size_t left = f.recorder.count;
+    assert_in_range(left, 32, 39); /* a quarter of a MiB has room for 8 */
+    assert_true(metric(&f, "profcol_tail_sampling_profiles_sent_early", "") == (double)left);
+    for (unsigned i = 1; i <= left; i++)
+        text_printf(&expected, "a%u", i);
+    expect_profiles(&f, text_string(&expected));
+    fixture_advance(&f, 60 * SECOND);
+    assert_int_equal(f.recorder.count, 40 - left);
+    text_deinit(&expected);
+    fixture_deinit(&f);
+}
+
+static void test_profiles_wait_for_the_next_turn_of_the_loop(void **state)
+{
+    enum { COUNT = 60 };
+    struct fixture f;
+    struct probe probes[COUNT];
+    (void)state;
+    begin(&f, 1, "max_held_mib: 1, profiles: {wait: 60s}, " TAIL_ALL);
+    struct node *node = tail_place(&f, SIGNAL_PROFILES, "")->nodes[0];
+    for (unsigned i = 0; i < COUNT; i++)
+        consume_large_profile(&f, node, i + 1, &probes[i]);
+    assert_int_equal(probes[COUNT - 1].settled, 0); /* one turn sends only some */
+    fixture_advance(&f, 0);
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_true(probes[i].settled == 1 && verdict_is_ok(&probes[i].verdict));
+    fixture_deinit(&f);
+}
+
+/* A profile with a sample for each of the traces 1 to MANY. */
+static void consume_linked_to_many(struct fixture *f, struct node *node, struct probe *probe)
+{
+    struct text json = {0};
+    text_append(&json, "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"samples\":[");
+    for (int i = 1; i <= MANY; i++)
+        text_printf(&json, "%s{\"linkIndex\":%d,\"values\":[1]}", i > 1 ? "," : "", i);
+    text_append(&json, "]}]}]}],\"dictionary\":{\"stringTable\":[\"\"],\"linkTable\":[{}");
+    for (int i = 1; i <= MANY; i++)
+        text_printf(&json, ",{\"traceId\":\"%032x\",\"spanId\":\"00000000000000bb\"}", i);
+    text_append(&json, "]}}");
+    fixture_consume_json(f, node, text_string(&json), MANY, probe);
+    text_deinit(&json);
+}
+
+static void test_a_profile_of_many_traces(void **state)
+{
+    struct fixture f;
+    struct probe probe;
+    (void)state;
+    struct fixture_place *traces =
+        begin(&f, 1,
+              "decision_wait: 2s, policies: [{name: p, type: samples_above, "
+              "samples_above: {threshold: 0}}]");
+    struct node *node = tail_place(&f, SIGNAL_PROFILES, "")->nodes[0];
+    consume_linked_to_many(&f, node, &probe);
+    fixture_advance(&f, 0);
+    assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
+    tail_consume_spans(&f, traces->nodes[0], "a", NULL);
+    fixture_advance(&f, 2 * SECOND + GATHER);
+    expect_sent(&f, "a"); /* 'a' is 0x61, one of them */
+    fixture_advance(&f, 10 * SECOND);
+    assert_int_equal(f.recorder.count, 1);
+    assert_true(metric(&f, "profcol_tail_sampling_profile_samples", ",decision=\"kept\"") == MANY);
+    fixture_deinit(&f);
+}
+
+/* Their traces count as unknown then, even if they wait. */
+static void test_profiles_that_leave_early_pass(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces =
+        begin(&f, 1, "decision_wait: 60s, max_held_mib: 1, " TAIL_ERRORS);
+    struct node *node = tail_place(&f, SIGNAL_PROFILES, "")->nodes[0];
+    tail_consume_spans(&f, traces->nodes[0], "a", NULL);
+    for (unsigned i = 1; i <= 10; i++)
+        consume_large_profile(&f, node, i, NULL);
+    fixture_advance(&f, MS);
+    assert_true(f.recorder.count >= 1);
+    assert_true(metric(&f, "profcol_tail_sampling_profile_samples", ",decision=\"unknown\"") ==
+                (double)f.recorder.count);
+    fixture_deinit(&f);
+}
+
+static void test_late_samples_follow_what_is_remembered(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces =
+        begin(&f, 1,
+              "decision_wait: 1s, num_traces: 1, profiles: {wait: 0s}, decision_cache: "
+              "{sampled_cache_size: 9, non_sampled_cache_size: 9}, " TAIL_ERRORS);
+    struct node *profiles = tail_place(&f, SIGNAL_PROFILES, "")->nodes[0];
+    for (int i = 0; i < 3; i++) {
+        tail_consume_spans(&f, traces->nodes[0], (const char *[]){"a!", "b", "c"}[i], NULL);
+        fixture_advance(&f, 2 * SECOND);
+    }
+    expect_sent(&f, "a");
+    fixture_advance(&f, 3600 * SECOND);
+    tail_consume_spans(&f, traces->nodes[0], "ab!", NULL);
+    tail_consume_samples(&f, profiles, "a5b3c4-9", NULL);
+    expect_profiles(&f, "a5-7-9"); /* at once */
+    fixture_advance(&f, 2 * SECOND);
+    expect_sent(&f, "a");
+    fixture_deinit(&f);
+}
+
 /* ---- policies from the join ---- */
 
 static const struct {
@@ -480,14 +742,25 @@ int main(void)
         cmocka_unit_test(test_a_trace_that_is_too_large_is_not_sampled),
         cmocka_unit_test(test_span_ingest_samples_at_once),
         cmocka_unit_test(test_memory_decides_the_oldest),
+        cmocka_unit_test(test_a_worker_with_all_the_memory_gives_some_back),
         cmocka_unit_test(test_nothing_is_lost_if_the_next_component_refuses),
+        cmocka_unit_test(test_a_request_above_the_limit_waits_alone),
         cmocka_unit_test(test_a_permanent_refusal_is_counted),
+        cmocka_unit_test(test_many_traces_take_turns),
+        cmocka_unit_test(test_a_stop_refuses_what_arrives),
+        cmocka_unit_test(test_a_drain_takes_turns),
+        cmocka_unit_test(test_making_room_takes_turns),
         cmocka_unit_test(test_a_drain_decides),
         cmocka_unit_test(test_pending_traces_are_dropped_where_asked),
         cmocka_unit_test(test_samples_follow_the_decision),
         cmocka_unit_test(test_samples_without_links_do_not_wait),
         cmocka_unit_test(test_unknown_traces),
         cmocka_unit_test(test_samples_of_other_traces_are_dropped_where_asked),
+        cmocka_unit_test(test_memory_lets_the_oldest_profiles_leave),
+        cmocka_unit_test(test_profiles_wait_for_the_next_turn_of_the_loop),
+        cmocka_unit_test(test_a_profile_of_many_traces),
+        cmocka_unit_test(test_profiles_that_leave_early_pass),
+        cmocka_unit_test(test_late_samples_follow_what_is_remembered),
         cmocka_unit_test(test_policies_read_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,6 +225,20 @@ static void a_callback_may_free_its_timer(void **state)
     timer_queue_deinit(&shared);
 }
 
+static void a_run_may_be_limited(void **state)
+{
+    (void)state;
+    reset_timers();
+    for (int i = 0; i < 5; i++)
+        timer_queue_set(&shared, &timers[i].timer, (uint64_t)(5 - i));
+    assert_int_equal(timer_queue_run_some(&shared, 4, 3), 3);
+    assert_memory_equal(called, ((int[]){4, 3, 2}), 3 * sizeof *called);
+    assert_int_equal(timer_queue_run_some(&shared, 4, 3), 1);
+    assert_int_equal(timer_queue_next(&shared), 5);
+    assert_int_equal(timer_queue_run_some(&shared, 5, 1), 1);
+    timer_queue_deinit(&shared);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +247,7 @@ int main(void)
         cmocka_unit_test(set_inside_a_callback_waits_for_the_next_run),
         cmocka_unit_test(one_that_is_due_can_be_moved_away),
         cmocka_unit_test(a_callback_may_free_its_timer),
+        cmocka_unit_test(a_run_may_be_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

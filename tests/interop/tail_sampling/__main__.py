@@ -1,8 +1,9 @@
 """The processor tail_sampling beside the Collector: run.sh tail_sampling [--traces N] [--seed N]
 
 profcol and a Collector with the same policies get the same random traces, each in several requests; both must send on the same spans of the same
-traces. Each policy has N traces of its own. What may differ is in LISTED, with its reason, and only in the traces that it names. Exit code 1: they
-differ. $PROFCOL and $OTELCOL are the binaries.
+traces. Each policy has N traces of its own. What may differ is in LISTED, with its reason, and only in the traces that it names. Policies with rates are
+in RATES: which traces pass depends on the order of the decisions, which is random in the Collector, so the number of their spans is compared. Exit code 1:
+they differ. $PROFCOL and $OTELCOL are the binaries.
 """
 
 import argparse
@@ -82,12 +83,33 @@ CASES = {
 LISTED = {"latency_upper": (lambda trace: trace.duration_ms() > 600, "the Collector decides after each span, in the order of their arrival")}
 
 
+# Policies with rates. 1,000 traces of 5 spans arrive in one request, so that one tick of the Collector decides about all of them: a bucket gives its burst
+# and what the rate adds meanwhile, for at most RATE_SECONDS; a window of composite gives its share, and once more if a second ends meanwhile.
+RATED_TRACES, RATED_SPANS, RATE_SECONDS = 1000, 5, 0.5
+RATES = {
+    "rate_limiting_burst": ([policy("rate_limiting", {"spans_per_second": 20, "burst_capacity": 1000})], 1000, 1000 + 20 * RATE_SECONDS),
+    "rate_limiting_default": ([policy("rate_limiting", {"spans_per_second": 500})], 1000, 1000 + 500 * RATE_SECONDS),
+    "rate_limiting_of_matches": ([policy("and", {"and_sub_policy": [status("ERROR"), policy("rate_limiting", {"spans_per_second": 20, "burst_capacity": 300}, "r")]})], 300, 300 + 20 * RATE_SECONDS),
+    "rate_limiting_beside": ([policy("rate_limiting", {"spans_per_second": 20, "burst_capacity": 300}), policy("probabilistic", {"sampling_percentage": 0}, "none")], 300, 300 + 20 * RATE_SECONDS),
+    "bytes_limiting_burst": ([policy("bytes_limiting", {"bytes_per_second": 1000, "burst_capacity": 100000})], None, None),
+    "bytes_limiting_default": ([policy("bytes_limiting", {"bytes_per_second": 50000})], None, None),
+    "composite_total": ([policy("composite", {"max_total_spans_per_second": 500, "composite_sub_policy": [ALL], "rate_allocation": [{"policy": "all", "percent": 100}]})], 500, 2 * 500),
+    "composite_shares": ([policy("composite", {"max_total_spans_per_second": 1000, "composite_sub_policy": [status("ERROR"), ALL],
+                                               "rate_allocation": [{"policy": "s-ERROR", "percent": 50}, {"policy": "all", "percent": 25}]})], 750, 2 * 750),
+}
+BYTES_PART = 0.1  # both count a trace's bytes a little differently: with or without the headers of its messages
+
+
+def policies():
+    return {**CASES, **{name: rate[0] for name, rate in RATES.items()}}
+
+
 def config(ports, target):
-    names = list(CASES)
+    names = list(policies())
     return json.dumps({
         "receivers": {f"otlp/{name}": {"protocols": {"grpc": {"endpoint": f"127.0.0.1:{ports[name]}"}}} for name in names},
-        "processors": {f"tail_sampling/{name}": {"decision_wait": f"{WAIT}s", "policies": CASES[name]} for name in names},
-        "exporters": {"otlp_grpc": {"endpoint": target.address, "tls": {"insecure": True}, "sending_queue": {"enabled": False}, "retry_on_failure": {"enabled": False}}},
+        "processors": {f"tail_sampling/{name}": {"decision_wait": f"{WAIT}s", "policies": policies()[name]} for name in names},
+        "exporters": {"otlp_grpc": {"endpoint": target.address, "tls": {"insecure": True}, "sending_queue": {"queue_size": 1000000}, "retry_on_failure": {"enabled": False}}},
         "service": {"telemetry": {"metrics": {"level": "none"}, "logs": {"level": "error"}},
                     "pipelines": {f"traces/{name}": {"receivers": [f"otlp/{name}"], "processors": [f"tail_sampling/{name}"], "exporters": ["otlp_grpc"]} for name in names}},
     })
@@ -98,9 +120,9 @@ def config(ports, target):
 class Trace:
     """One trace, and its spans with the service of each."""
 
-    def __init__(self, chance):
+    def __init__(self, chance, count=None):
         self.id = chance.randbytes(16)
-        self.spans = [(chance.choice(["shop", "cart", "mail"]), self.random_span(chance, i)) for i in range(chance.choice([1, 1, 2, 3, 4, 5, 8]))]
+        self.spans = [(chance.choice(["shop", "cart", "mail"]), self.random_span(chance, i)) for i in range(count or chance.choice([1, 1, 2, 3, 4, 5, 8]))]
 
     def random_span(self, chance, index):
         start = 1_000_000_000_000_000_000 + chance.randrange(300) * 1_000_000
@@ -124,13 +146,13 @@ class Trace:
         return (max(s.end_time_unix_nano for _, s in self.spans) - min(s.start_time_unix_nano for _, s in self.spans)) // 1_000_000
 
 
-def requests_of(chance, traces):
+def requests_of(chance, traces, spans=SPANS):
     """Return requests with the spans of all traces: those of one are not far from each other, in several resources and scopes."""
     order = sorted(((i + chance.random() * 60, service, span) for i, trace in enumerate(traces) for service, span in trace.spans), key=lambda item: item[0])
     requests = []
-    for at in range(0, len(order), SPANS):
+    for at in range(0, len(order), spans):
         request, groups = trace_service_pb2.ExportTraceServiceRequest(), {}
-        for _, service, span in order[at:at + SPANS]:
+        for _, service, span in order[at:at + spans]:
             if service not in groups:
                 groups[service] = request.resource_spans.add()
                 groups[service].resource.attributes.add(key="service.name").value.string_value = service
@@ -154,7 +176,7 @@ def wait_for_rest(target):
 def run(command, requests):
     """Return the spans that arrived of each trace, sorted, and the number of requests."""
     with tempfile.TemporaryDirectory() as name, backend.Backend("grpc") as target:
-        ports = {case: server.free_port() for case in CASES}
+        ports = {case: server.free_port() for case in policies()}
         path = pathlib.Path(name, "config.json")
         path.write_text(config(ports, target), encoding="utf-8")
         with open(pathlib.Path(name, "log"), "w+", encoding="utf-8") as log:
@@ -197,6 +219,18 @@ def compare(case, traces, ours, theirs):
     return bad, len(differ) - len(bad)
 
 
+def compare_rates(case, traces, ours, theirs):
+    """Print how many spans both sent, and return whether that is within what the rate allows and traces left whole."""
+    sent = [sum(len(found.get(trace.id, [])) for trace in traces) for found in (ours, theirs)]
+    whole = all(len(ours.get(trace.id, [])) in (0, RATED_SPANS) for trace in traces)
+    least, most = RATES[case][1:]
+    if least is None:
+        least, most = sent[1] * (1 - BYTES_PART), sent[1] * (1 + BYTES_PART)
+    fine = whole and all(least - RATED_SPANS < number <= most for number in sent)
+    print(f"{case}: {len(traces)} traces of {RATED_SPANS} spans, profcol sent {sent[0]} spans, the Collector {sent[1]}, expected {least:.0f} to {most:.0f}{'' if fine else ': WRONG'}")
+    return fine
+
+
 def main():
     parser = argparse.ArgumentParser(prog="tail_sampling", description=__doc__.splitlines()[0])
     parser.add_argument("--traces", type=int, default=2000)
@@ -204,7 +238,9 @@ def main():
     options = parser.parse_args()
     chance = random.Random(options.seed)
     traces = {case: [Trace(chance) for _ in range(options.traces)] for case in CASES}
+    rated = {case: [Trace(chance, RATED_SPANS) for _ in range(RATED_TRACES)] for case in RATES}
     requests = {case: requests_of(chance, traces[case]) for case in CASES}
+    requests |= {case: requests_of(chance, rated[case], RATED_TRACES * RATED_SPANS) for case in RATES}
     (ours, sent), (theirs, theirs_sent) = run([os.environ["PROFCOL"]], requests), run([os.environ["OTELCOL"]], requests)
     failures = 0
     for case, all_traces in traces.items():
@@ -215,6 +251,7 @@ def main():
         print(f"{case}: {len(all_traces)} traces, {kept} sampled; {len(bad)} differ{reason}")
         for trace in bad[:2]:
             print(f"  {trace.id.hex()}: profcol sent {len(ours.get(trace.id, []))}, the Collector {len(theirs.get(trace.id, []))} of {len(trace.spans)} spans")
+    failures += sum(not compare_rates(case, all_traces, ours, theirs) for case, all_traces in rated.items())
     print(f"{len(CASES)} policies, {sum(map(len, traces.values()))} traces; profcol sent {sent} requests, the Collector {theirs_sent}")
     sys.exit(1 if failures else 0)
 

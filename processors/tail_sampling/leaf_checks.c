@@ -1,0 +1,119 @@
+#include "processors/tail_sampling/leaf_checks.h"
+
+#include "config/check.h"
+#include "core/ottl/ottl_regex.h"
+
+static const char *below(struct config_check *check, const char *key, const char *name)
+{
+    return arena_printf(config_check_arena(check), "%s::%s", key, name);
+}
+
+static const char *item(struct config_check *check, const char *key, size_t index)
+{
+    return arena_printf(config_check_arena(check), "%s::%zu", key, index);
+}
+
+static void check_pattern(struct config_check *check, const char *key, const char *pattern)
+{
+    struct error err;
+    struct ottl_regex *regex = ottl_regex_new(slice_of_string(pattern), &err);
+    if (!regex)
+        config_check_error(check, key, "%s", err.text);
+    ottl_regex_free(regex);
+}
+
+static void check_key(struct config_check *check, const char *key, const char *written)
+{
+    if (!written || !written[0])
+        config_check_error(check, key, "key is required");
+}
+
+static void check_numeric(struct config_check *check, const char *key,
+                          const struct tail_numeric_attribute *numeric)
+{
+    check_key(check, key, numeric->key);
+    if (numeric->min_value == INT64_MIN && numeric->max_value == INT64_MAX)
+        config_check_error(check, key, "at least one of min_value and max_value is required");
+    else if (numeric->min_value > numeric->max_value)
+        config_check_error(check, key, "min_value is greater than max_value");
+}
+
+static void check_status(struct config_check *check, const char *key,
+                         const struct config_strings *codes)
+{
+    static const char *const names[] = {"OK", "ERROR", "UNSET"};
+    if (codes->count == 0)
+        config_check_error(check, key, "expected at least one status code to filter on");
+    for (size_t i = 0; i < codes->count; i++) {
+        bool is_known = false;
+        for (size_t k = 0; k < 3; k++)
+            is_known |= strcmp(codes->items[i], names[k]) == 0;
+        if (!is_known)
+            config_check_error(check, item(check, below(check, key, "status_codes"), i),
+                               "unknown status code \"%s\", supported: OK, ERROR, UNSET",
+                               codes->items[i]);
+    }
+}
+
+static void check_string(struct config_check *check, const char *key,
+                         const struct tail_string_attribute *string)
+{
+    check_key(check, key, string->key);
+    for (size_t i = 0; string->enabled_regex_matching && i < string->values.count; i++)
+        check_pattern(check, item(check, below(check, key, "values"), i), string->values.items[i]);
+}
+
+static void check_conditions(struct config_check *check, const char *key,
+                             const struct config_strings *conditions, enum ottl_context context)
+{
+    for (size_t i = 0; i < conditions->count; i++) {
+        struct error err;
+        struct ottl_program *program = ottl_compile_condition(
+            context, slice_of_string(conditions->items[i]), OTTL_PREFIX_OPTIONAL, &err);
+        if (!program)
+            config_check_error(check, item(check, key, i), "%s", err.text);
+        ottl_program_free(program);
+    }
+}
+
+static void check_ottl(struct config_check *check, const char *key,
+                       const struct tail_ottl_condition *ottl)
+{
+    if (ottl->span.count == 0 && ottl->spanevent.count == 0)
+        config_check_error(check, key, "expected at least one OTTL condition to filter on");
+    check_conditions(check, below(check, key, "span"), &ottl->span, OTTL_SPAN);
+    check_conditions(check, below(check, key, "spanevent"), &ottl->spanevent, OTTL_SPAN_EVENT);
+}
+
+void leaf_check(struct config_check *check, const char *key, enum tail_type type,
+                const struct tail_leaf *leaf)
+{
+    switch (type) {
+    case TAIL_NUMERIC_ATTRIBUTE:
+        check_numeric(check, key, &leaf->numeric_attribute);
+        break;
+    case TAIL_STATUS_CODE:
+        check_status(check, key, &leaf->status_code.status_codes);
+        break;
+    case TAIL_STRING_ATTRIBUTE:
+        check_string(check, key, &leaf->string_attribute);
+        break;
+    case TAIL_BOOLEAN_ATTRIBUTE:
+        check_key(check, key, leaf->boolean_attribute.key);
+        break;
+    case TAIL_TRACE_STATE:
+        check_key(check, key, leaf->trace_state.key);
+        break;
+    case TAIL_OTTL_CONDITION:
+        check_ottl(check, key, &leaf->ottl_condition);
+        break;
+    case TAIL_FUNCTION:
+        if (!leaf->function.pattern || !leaf->function.pattern[0])
+            config_check_error(check, key, "pattern is required");
+        else
+            check_pattern(check, below(check, key, "pattern"), leaf->function.pattern);
+        break;
+    default:
+        break;
+    }
+}

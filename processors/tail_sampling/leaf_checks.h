@@ -1,0 +1,17 @@
+/*
+ * leaf_checks: says what is wrong with the settings of a policy that contains no other.
+ *
+ * Owner: nothing is kept.
+ *
+ * Thread: main, while the configuration is loaded.
+ */
+#ifndef PROFCOL_TAIL_SAMPLING_LEAF_CHECKS_H
+#define PROFCOL_TAIL_SAMPLING_LEAF_CHECKS_H
+
+#include "processors/tail_sampling/tail_settings.h"
+
+/* Reports errors. key: of the settings of its type. */
+void leaf_check(struct config_check *check, const char *key, enum tail_type type,
+                const struct tail_leaf *leaf);
+
+#endif
