@@ -101,6 +101,14 @@ struct payload payload_traces(uint32_t spans)
 
 enum { STRING_CPU = 1, STRING_NANOSECONDS, STRING_THREAD, STRING_FILE, STRING_FIRST_FUNCTION };
 
+/* A few names have a word that redaction looks for, some its rarest letters. */
+static const char *type_name(unsigned function)
+{
+    if (function % 64 == 63)
+        return "Token";
+    return function % 16 == 5 ? "Broker" : "Type";
+}
+
 static void put_strings(struct text *dictionary)
 {
     static const char *const first[] = {"", "cpu", "nanoseconds", "thread.name", "/app/checkout"};
@@ -108,8 +116,8 @@ static void put_strings(struct text *dictionary)
         put_string(dictionary, DICTIONARY_STRING_TABLE, first[i]);
     for (unsigned i = 0; i < FUNCTIONS; i++) {
         char name[64];
-        snprintf(name, sizeof name, "github.com/example/shop/module%02u.(*Type%u).Method%u",
-                 i / 100, i / 10, i);
+        snprintf(name, sizeof name, "github.com/example/shop/module%02u.(*%s%u).Method%u", i / 100,
+                 type_name(i), i / 10, i);
         put_string(dictionary, DICTIONARY_STRING_TABLE, name);
     }
 }

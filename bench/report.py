@@ -110,9 +110,10 @@ def processor_rows(results, row):
         yield row("the same: bytes per span that leave", run, None, "out", " B")
         yield row("the same: peak RSS", run, 3, "rss", " MiB")
     through = results.median("profiles", "profcol", "cpu")
-    for run, what in (("filter samples", "filter on samples by the leaf's function"), ("filter stacks", "filter on samples by a regex on all functions")):
+    for run, what, target in (("filter samples", "filter on samples by the leaf's function", 2), ("filter stacks", "filter on samples by a regex on all functions", 2),
+                              ("redaction", "redaction of function names", 1.3)):
         cpu = results.median(run, "profcol", "cpu")
-        yield Row(f"{what}: CPU per million samples / passing through", show(cpu, " s"), "-", divide(cpu, through), 2, False,
+        yield Row(f"{what}: CPU per million samples / passing through", show(cpu, " s"), "-", divide(cpu, through), target, False,
                   spread=results.spread_of((run, "profcol", "cpu"), ("profiles", "profcol", "cpu")))
 
 

@@ -200,7 +200,7 @@ static void report_request(const struct redaction_rules *rules, const struct rea
     redactor_begin(&redactor, &batch);
     redact_lists_batch(&lists, &batch);
     if (request->signal == SIGNAL_PROFILES)
-        redact_profiles_batch(&redactor, &batch);
+        redact_profiles_batch(&redactor, &batch, false);
     text_printf(out, "%u %s\n", report.matches, report.matches == 1 ? "match" : "matches");
     redactor_deinit(&redactor);
     arena_deinit(&batch.arena);

@@ -95,10 +95,10 @@ static uint64_t redact_batch(struct node *node, struct batch *batch)
     struct redaction_node *redacting = node_of(node);
     redactor_begin(&redacting->redactor, batch);
     redact_lists_batch(&redacting->lists, batch);
-    bool changed = redacting->lists.changed;
+    bool prunes = redacting->lists.changed;
     if (batch->signal == SIGNAL_PROFILES)
-        changed |= redact_profiles_batch(&redacting->redactor, batch);
-    if (changed)
+        prunes = redact_profiles_batch(&redacting->redactor, batch, prunes);
+    if (prunes)
         batch_prune(batch); /* what was replaced must not leave in the dictionary or an original */
     return 0;               /* the redactor has the counts */
 }

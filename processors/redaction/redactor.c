@@ -330,16 +330,16 @@ enum redaction_outcome redactor_decide(struct redactor *redactor, struct slice k
 static bool test_name(struct redactor *redactor, const struct redaction_match *match)
 {
     size_t at;
+    const struct secret_word *word = find_word(redactor, match->text);
+    if (!word && redactor->rules->blocked_values.texts->count == 0)
+        return false;
     enum found allowed = find_any(redactor, &redactor->rules->allowed_values, match->text, &at);
     if (allowed == FOUND)
         return false;
-    const struct secret_word *word = find_word(redactor, match->text);
     if (word) {
         mask_name(redactor, match, word);
         return true;
     }
-    if (allowed == FOUND_NOT && redactor->rules->blocked_values.texts->count == 0)
-        return false;
     set_text(&redactor->value, match->text);
     if (allowed == FOUND_NO_ANSWER || !mask_values(redactor, match))
         mask_all(redactor, match);

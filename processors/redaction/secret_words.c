@@ -94,25 +94,65 @@ static void read_word(struct secret_word *word, const char *text, struct arena *
     assert(word->part_count > 0); /* secret_word_is_valid */
 }
 
-static void add_pair(struct secret_words *words, struct slice part)
+/* Adds the pair unless it is there. Returns false if there is no room for it. */
+static bool add_pair(uint8_t (*pairs)[2], size_t *count, const uint8_t *pair)
 {
-    for (size_t i = 0; i < words->pair_count; i++)
-        if (part.size >= 2 && memcmp(words->pairs[i], part.data, 2) == 0)
-            return;
-    if (part.size < 2 || words->pair_count == SECRET_WORD_PAIRS)
+    for (size_t i = 0; i < *count; i++)
+        if (memcmp(pairs[i], pair, 2) == 0)
+            return true;
+    if (*count == SECRET_WORD_PAIRS)
+        return false;
+    memcpy(pairs[(*count)++], pair, 2);
+    return true;
+}
+
+static void add_first_pair(struct secret_words *words, struct slice part)
+{
+    if (part.size < 2 || !add_pair(words->pairs, &words->pair_count, part.data))
         words->tries_all = true;
-    else
-        memcpy(words->pairs[words->pair_count++], part.data, 2);
+}
+
+/* How often names have a letter, compared with others: English text, per thousand. */
+static unsigned frequency(uint8_t c)
+{
+    static const uint8_t letters[] = {82, 15, 28, 43, 127, 22, 20, 61, 70, 2,  8, 40, 24,
+                                      67, 75, 19, 1,  60,  63, 91, 28, 10, 24, 2, 20, 1};
+    static const unsigned digit = 20;
+    return c >= 'a' && c <= 'z' ? letters[c - 'a'] : digit;
+}
+
+/* Returns the rarest pair of neighbours in a word; NULL if each of its parts is one letter. */
+static const uint8_t *rarest_pair(const struct secret_word *word)
+{
+    const uint8_t *rarest = NULL;
+    for (size_t i = 0; i < word->part_count; i++) {
+        struct slice part = word->parts[i];
+        if (part.data[part.size - 1] == 'y')
+            part.size--; /* a plural has other letters there */
+        for (size_t at = 0; at + 1 < part.size; at++)
+            if (!rarest || frequency(part.data[at]) * frequency(part.data[at + 1]) <
+                               frequency(rarest[0]) * frequency(rarest[1]))
+                rarest = part.data + at;
+    }
+    return rarest;
+}
+
+static void add_rare_pair(struct secret_words *words, const struct secret_word *word)
+{
+    const uint8_t *pair = rarest_pair(word);
+    if (!pair || !add_pair(words->rare_pairs, &words->rare_pair_count, pair))
+        words->has_rare_pairs = false;
 }
 
 void secret_words_init(struct secret_words *words, const char *const *texts, size_t count,
                        struct arena *arena)
 {
-    *words = (struct secret_words){.count = count};
+    *words = (struct secret_words){.count = count, .has_rare_pairs = true};
     words->items = arena_array(arena, count, sizeof *words->items);
     for (size_t i = 0; i < count; i++) {
         read_word(&words->items[i], texts[i], arena);
-        add_pair(words, words->items[i].parts[0]);
+        add_first_pair(words, words->items[i].parts[0]);
+        add_rare_pair(words, &words->items[i]);
     }
 }
 
@@ -184,29 +224,46 @@ static const struct secret_word *find_at(const struct secret_words *words, struc
 #ifdef __SSE2__
 enum { BLOCK = 16 };
 
-/* Returns a bit for each of 16 places where the first two letters of a word may be; 17 bytes are
- * read. Setting the bit 0x20 makes letters lower-case, and takes some other bytes for letters. */
-static uint32_t block_candidates(const struct secret_words *words, const uint8_t *at)
+/* Pairs of letters to compare 16 places with. Setting the bit 0x20 makes letters lower-case, and
+ * takes some other bytes for letters. */
+struct pair_masks {
+    __m128i first[SECRET_WORD_PAIRS], second[SECRET_WORD_PAIRS];
+};
+
+static inline __attribute__((always_inline)) void
+read_masks(struct pair_masks *masks, const uint8_t (*pairs)[2], size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        masks->first[i] = _mm_set1_epi8((char)(pairs[i][0] | 0x20));
+        masks->second[i] = _mm_set1_epi8((char)(pairs[i][1] | 0x20));
+    }
+}
+
+/* Returns 0xff for each of 16 places where one of the pairs is; 17 bytes are read. */
+static inline __attribute__((always_inline)) __m128i find_pairs(const struct pair_masks *masks,
+                                                                size_t count, const uint8_t *at)
 {
     const __m128i lower = _mm_set1_epi8(0x20);
     __m128i first = _mm_or_si128(_mm_loadu_si128((const __m128i *)at), lower);
     __m128i second = _mm_or_si128(_mm_loadu_si128((const __m128i *)(at + 1)), lower);
     __m128i found = _mm_setzero_si128();
-    for (size_t i = 0; i < words->pair_count; i++) {
-        __m128i a = _mm_cmpeq_epi8(first, _mm_set1_epi8((char)(words->pairs[i][0] | 0x20)));
-        __m128i b = _mm_cmpeq_epi8(second, _mm_set1_epi8((char)(words->pairs[i][1] | 0x20)));
-        found = _mm_or_si128(found, _mm_and_si128(a, b));
-    }
-    return (uint32_t)_mm_movemask_epi8(found);
+#pragma GCC unroll 4
+    for (size_t i = 0; i < count; i++)
+        found = _mm_or_si128(found, _mm_and_si128(_mm_cmpeq_epi8(first, masks->first[i]),
+                                                  _mm_cmpeq_epi8(second, masks->second[i])));
+    return found;
 }
 
 /* Searches a name of more than 16 bytes; the last block overlaps the one before. */
 static const struct secret_word *find_in_blocks(const struct secret_words *words, struct slice name)
 {
     const size_t last = name.size - BLOCK - 1;
+    struct pair_masks masks;
+    read_masks(&masks, words->pairs, words->pair_count);
     for (size_t start = 0; start < last + BLOCK; start += BLOCK) {
         size_t at = start < last ? start : last;
-        for (uint32_t left = block_candidates(words, name.data + at); left; left &= left - 1) {
+        __m128i places = find_pairs(&masks, words->pair_count, name.data + at);
+        for (uint32_t left = (uint32_t)_mm_movemask_epi8(places); left; left &= left - 1) {
             const struct secret_word *found =
                 find_at(words, name, at + (unsigned)__builtin_ctz(left));
             if (found)
@@ -227,6 +284,76 @@ static bool may_begin(const struct secret_words *words, struct slice name, size_
             return true;
     return false;
 }
+
+/* ---- many names ---- */
+
+static bool is_place(const struct secret_words *words, struct slice bytes, size_t at)
+{
+    if (bytes.data[at] >= 0x80)
+        return true;
+    for (size_t i = 0; at + 1 < bytes.size && i < words->rare_pair_count; i++)
+        if ((bytes.data[at] | 0x20) == (words->rare_pairs[i][0] | 0x20) &&
+            (bytes.data[at + 1] | 0x20) == (words->rare_pairs[i][1] | 0x20))
+            return true;
+    return false;
+}
+
+#ifdef __SSE2__
+/* Searches whole blocks for `count` pairs, which is a constant where it is called; sets *at to the
+ * next place, or to where no whole block is left. Returns whether there is a place. */
+static inline __attribute__((always_inline)) bool
+search_blocks(const struct secret_words *words, size_t count, struct slice bytes, size_t *at)
+{
+    struct pair_masks masks;
+    read_masks(&masks, words->rare_pairs, count);
+    for (; *at + BLOCK < bytes.size; *at += BLOCK) {
+        const uint8_t *block = bytes.data + *at;
+        __m128i found =
+            _mm_or_si128(find_pairs(&masks, count, block), _mm_loadu_si128((const __m128i *)block));
+        uint32_t places = (uint32_t)_mm_movemask_epi8(found); /* bit 7 of each byte */
+        if (places != 0) {
+            *at += (unsigned)__builtin_ctz(places);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Most lists of words have up to four pairs. */
+static bool find_block(const struct secret_words *words, struct slice bytes, size_t *at)
+{
+    switch (words->rare_pair_count) {
+    case 0:
+        return search_blocks(words, 0, bytes, at);
+    case 1:
+        return search_blocks(words, 1, bytes, at);
+    case 2:
+        return search_blocks(words, 2, bytes, at);
+    case 3:
+        return search_blocks(words, 3, bytes, at);
+    case 4:
+        return search_blocks(words, 4, bytes, at);
+    default:
+        return search_blocks(words, words->rare_pair_count, bytes, at);
+    }
+}
+#endif
+
+size_t secret_words_next_place(const struct secret_words *words, struct slice bytes, size_t from)
+{
+    size_t at = from;
+    if (!words->has_rare_pairs && words->count > 0)
+        return at;
+#ifdef __SSE2__
+    if (find_block(words, bytes, &at))
+        return at;
+#endif
+    while (at < bytes.size && !is_place(words, bytes, at))
+        at++;
+    return at;
+}
+
+/* ---- one name ---- */
 
 const struct secret_word *secret_words_find(const struct secret_words *words, struct slice name)
 {

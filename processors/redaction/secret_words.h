@@ -34,6 +34,10 @@ struct secret_words {
     uint8_t pairs[SECRET_WORD_PAIRS][2];
     size_t pair_count;
     bool tries_all; /* there are more pairs, or a word of one letter: every place is tried */
+    /* The two letters of each word that other names have least often. */
+    uint8_t rare_pairs[SECRET_WORD_PAIRS][2];
+    size_t rare_pair_count;
+    bool has_rare_pairs; /* each word has such a pair */
 };
 
 /* The words to find when the configuration names none, with commas. */
@@ -44,6 +48,11 @@ bool secret_word_is_valid(const char *text);
 /* Reads words, which must be valid. */
 void secret_words_init(struct secret_words *words, const char *const *texts, size_t count,
                        struct arena *arena);
+/* Searches the bytes of many names at once, from an offset on. Returns the offset of the next place
+ * that may belong to a word or is not ASCII; the size of the bytes if there is none. A name without
+ * such a place has no word, and is valid UTF-8. What lies between the names does not matter. Every
+ * byte is such a place unless words->has_rare_pairs. */
+size_t secret_words_next_place(const struct secret_words *words, struct slice bytes, size_t from);
 /* Returns the word that the name has first; NULL if it has none. Takes time proportional to the
  * name. */
 const struct secret_word *secret_words_find(const struct secret_words *words, struct slice name);

@@ -161,6 +161,47 @@ static void profiles_are_redacted(void **state)
     text_deinit(&got);
 }
 
+#define NAMES(strings, more)                                                                       \
+    "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"sampleType\":{\"typeStrindex\":" \
+    "1},"                                                                                          \
+    "\"samples\":[{\"stackIndex\":1,\"values\":[\"1\"]}]" more "}]}]}],\"dictionary\":{"           \
+    "\"mappingTable\":[{}],\"locationTable\":[{},{\"lines\":[{\"functionIndex\":1},"               \
+    "{\"functionIndex\":2}]}],\"functionTable\":[{},{\"nameStrindex\":2,\"filenameStrindex\":3},"  \
+    "{\"nameStrindex\":4,\"systemNameStrindex\":2}],\"linkTable\":[{}],\"stringTable\":["          \
+    "\"\",\"cpu\"," strings "],\"attributeTable\":[{}],\"stackTable\":[{},{\"locationIndices\":["  \
+    "1]}]}}"
+
+/* A name that is nothing else changes in place; if it has to stay elsewhere, or is there twice, or
+ * in an original, functions refer to a new entry. */
+static void names_change_in_place(void **state)
+{
+    static const struct {
+        const char *request;
+        const char *wanted; /* of the string table */
+    } cases[] = {
+        {NAMES("\"getToken\",\"a.c\",\"main\"", ""),
+         "\"\",\"cpu\",\"[REDACTED]\",\"a.c\",\"main\"]"},
+        {NAMES("\"getToken\",\"token.c\",\"\xc3\xa9\"", ""),
+         "\"\",\"cpu\",\"[REDACTED]\",\"[REDACTED]\",\"\xc3\xa9\"]"},
+        {NAMES("\"book\",\"a.c\",\"main\"", ""), "\"\",\"cpu\",\"book\",\"a.c\",\"main\"]"},
+        {NAMES("\"getToken\",\"a.c\",\"main\",\"getToken\"", ""),
+         "\"\",\"cpu\",\"\",\"a.c\",\"main\",\"\",\"[REDACTED]\"]"},
+        {NAMES("\"getToken\",\"a.c\",\"main\"", ",\"periodType\":{\"unitStrindex\":2}"),
+         "\"\",\"cpu\",\"getToken\",\"a.c\",\"main\",\"[REDACTED]\"]"},
+        {NAMES("\"getToken\",\"a.c\",\"main\"", ",\"originalPayload\":\"Z2V0\""),
+         "\"\",\"cpu\",\"\",\"a.c\",\"main\",\"[REDACTED]\"]"},
+    };
+    struct text got = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        redact(SIGNAL_PROFILES, "{" ALL ", secret_words: {}}", cases[i].request, NULL, "", &got);
+        if (!strstr(text_string(&got), cases[i].wanted))
+            fail_msg("case %zu: %s", i, text_string(&got));
+        assert_null(strstr(text_string(&got), "Z2V0"));
+    }
+    text_deinit(&got);
+}
+
 /* The same key and name give the same hash in each process; another key gives another one. */
 static void hashes_are_stable(void **state)
 {
@@ -274,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attributes_of_traces_are_redacted),
         cmocka_unit_test(profiles_are_redacted),
+        cmocka_unit_test(names_change_in_place),
         cmocka_unit_test(hashes_are_stable),
         cmocka_unit_test(metrics_count),
         cmocka_unit_test(no_answer_masks_the_value),

@@ -105,6 +105,59 @@ static void words_are_found_everywhere(void **state)
     arena_deinit(&arena);
 }
 
+/* A name without a place has no word: random names of pieces of words, one after the other. */
+static void places_are_where_words_are(void **state)
+{
+    static const char *const pieces[] = {"token", "Pass", "word",     "cre",     "dentials",
+                                         "s",     "API",  "_",        "apiKeys", "entries",
+                                         "x",     "9",    "\xc3\xa9", "secret",  "K"};
+    static const char *const lists[][4] = {{"password", "secret", "credential", "token"},
+                                           {"api_key", "entry", "x9", "pass"},
+                                           {"k", "s", "x", "9"},
+                                           {"token", "token", "token", "token"}};
+    struct arena arena = {0};
+    unsigned seed = 1, without = 0, found = 0;
+    (void)state;
+    for (size_t i = 0; i < 40000; i++) {
+        struct secret_words words;
+        char name[128] = "";
+        for (unsigned part = 0; part < i % 5; part++) {
+            seed = seed * 1103515245 + 12345;
+            strcat(name, pieces[seed / 65536 % (sizeof pieces / sizeof *pieces)]);
+        }
+        secret_words_init(&words, lists[i % 4], 4, &arena);
+        struct slice text = slice_of_string(name);
+        bool has_word = secret_words_find(&words, text);
+        bool has_place = secret_words_next_place(&words, text, 0) < text.size;
+        assert_true(has_place || !has_word);
+        without += !has_place;
+        found += has_word;
+    }
+    assert_true(without > 1000 && found > 1000);
+    arena_deinit(&arena);
+}
+
+/* Every place of long bytes is found, from each offset on. */
+static void places_are_found_everywhere(void **state)
+{
+    static const char *const marks[] = {"ok", "Ok", "SW", "cR", "\x80"};
+    struct arena arena = {0};
+    struct secret_words words;
+    char bytes[70];
+    (void)state;
+    secret_words_init(&words, default_words, 4, &arena);
+    for (size_t at = 0; at < 68; at++)
+        for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+            memset(bytes, 'x', sizeof bytes);
+            memcpy(bytes + at, marks[i], strlen(marks[i]));
+            struct slice all = slice_of(bytes, sizeof bytes);
+            assert_int_equal(secret_words_next_place(&words, all, 0), at);
+            assert_int_equal(secret_words_next_place(&words, all, at), at);
+            assert_int_equal(secret_words_next_place(&words, all, at + 1), sizeof bytes);
+        }
+    arena_deinit(&arena);
+}
+
 static void words_are_checked(void **state)
 {
     (void)state;
@@ -150,6 +203,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_are_found),
         cmocka_unit_test(words_are_found_everywhere),
+        cmocka_unit_test(places_are_where_words_are),
+        cmocka_unit_test(places_are_found_everywhere),
         cmocka_unit_test(words_are_checked),
         cmocka_unit_test(function_names_are_as_wanted),
     };

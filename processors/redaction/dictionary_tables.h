@@ -1,0 +1,50 @@
+/*
+ * dictionary_tables: where the tables of a dictionary are, and its strings.
+ *
+ * Owner: the strings' array lives in the caller's arena; they borrow from the dictionary's bytes.
+ *
+ * Thread: that of the arena.
+ */
+#ifndef PROFCOL_PROCESSORS_REDACTION_DICTIONARY_TABLES_H
+#define PROFCOL_PROCESSORS_REDACTION_DICTIONARY_TABLES_H
+
+#include "core/data/otlp.h"
+#include "core/data/wire.h"
+
+struct arena;
+
+/* Where the entries of a table are; those of other tables may lie between them. */
+struct table_range {
+    const uint8_t *start;
+    const uint8_t *end;
+    uint32_t count;
+};
+
+struct dictionary_string {
+    struct slice text;
+    const uint8_t *start; /* of its field */
+};
+
+struct dictionary_tables {
+    struct slice bytes;
+    struct table_range ranges[DICTIONARY_TABLE_COUNT]; /* by field number */
+    struct dictionary_string *strings;
+    uint32_t string_count;
+};
+
+/* Reads a dictionary that was scanned. */
+void dictionary_tables_read(struct dictionary_tables *tables, struct slice dictionary,
+                            struct arena *arena);
+
+/* Returns the string; an empty one for index 0 of a dictionary without strings. */
+struct slice dictionary_tables_string(const struct dictionary_tables *tables, uint64_t index);
+
+/* Returns a cursor for wire_next_bytes. */
+static inline struct wire_cursor dictionary_tables_entries(const struct dictionary_tables *tables,
+                                                           int table)
+{
+    return (struct wire_cursor){.next = tables->ranges[table].start,
+                                .end = tables->ranges[table].end};
+}
+
+#endif

@@ -1,0 +1,312 @@
+#include "processors/redaction/redact_names.h"
+
+#include "core/data/any_value.h"
+#include "core/base/arena.h"
+#include "core/data/message.h"
+
+#include <assert.h>
+
+/* ---- which texts to test ---- */
+
+/* Marks the texts that may have a secret word or are not ASCII. Returns whether there are any. */
+static bool mark_candidates(struct redact_names *names)
+{
+    const struct dictionary_tables *tables = names->tables;
+    const struct table_range *range = &tables->ranges[DICTIONARY_STRING_TABLE];
+    const struct secret_words *words = &names->redactor->rules->words;
+    struct slice all = slice_of(range->start, (size_t)(range->end - range->start));
+    bool any = false;
+    size_t at = 0;
+    for (uint32_t i = 0; i < tables->string_count; i++) {
+        struct slice text = tables->strings[i].text;
+        size_t end = (size_t)(text.data - all.data) + text.size;
+        if (at < end)
+            at = secret_words_next_place(words, all, at);
+        if (at == all.size)
+            break;
+        if (at >= end)
+            continue;
+        names->decisions[i].state = NAME_TO_TEST;
+        any = true;
+        at = end;
+    }
+    return any;
+}
+
+static bool mark_texts(struct redact_names *names)
+{
+    if (names->redactor->rules->blocked_values.texts->count == 0)
+        return mark_candidates(names);
+    for (uint32_t i = 0; i < names->tables->string_count; i++)
+        names->decisions[i].state = NAME_TO_TEST;
+    return true;
+}
+
+/* ---- names ---- */
+
+/* Returns which of the new names it is. Most are the same text, and then the last one. */
+static uint32_t add_name(struct redact_names *names, struct slice name)
+{
+    if (names->count > 0 && slice_equal(names->names[names->count - 1], name))
+        return names->count - 1;
+    names->names = arena_grow(names->scratch, names->names, names->count, &names->capacity,
+                              sizeof *names->names);
+    names->names[names->count] = name;
+    return names->count++;
+}
+
+static void test_name(struct redact_names *names, enum redaction_kind kind, uint64_t index)
+{
+    assert(index < names->tables->string_count || index == 0); /* scanned */
+    if (index >= names->tables->string_count || names->decisions[index].state != NAME_TO_TEST)
+        return;
+    struct string_decision *decision = &names->decisions[index];
+    struct slice name = names->tables->strings[index].text;
+    decision->state = NAME_STAYS;
+    if (name.size == 0 || !redactor_rename(names->redactor, kind, &name))
+        return;
+    decision->state = NAME_CHANGES;
+    decision->name = add_name(names, name);
+}
+
+/* The fields of functions and mappings that are names, by table and number. */
+static inline bool is_name(int table, uint32_t number, enum redaction_kind *kind_out)
+{
+    if (table == DICTIONARY_MAPPING_TABLE) {
+        *kind_out = REDACTION_MAPPING;
+        return number == MAPPING_FILENAME_STRINDEX;
+    }
+    *kind_out = number == FUNCTION_FILENAME_STRINDEX ? REDACTION_FILE : REDACTION_FUNCTION;
+    return table == DICTIONARY_FUNCTION_TABLE && number >= FUNCTION_NAME_STRINDEX &&
+           number <= FUNCTION_FILENAME_STRINDEX;
+}
+
+/* Reads a varint field with a tag of one byte and a value of up to three, as most are; leaves the
+ * cursor at any other one. */
+static inline bool next_short_varint(struct wire_cursor *cursor, uint32_t *number, uint64_t *value)
+{
+    const uint8_t *at = cursor->next;
+    if (cursor->end - at < 4 || at[0] >= 0x80 || (at[0] & 7) != WIRE_VARINT || at[0] < 8)
+        return false;
+    *number = at[0] >> 3;
+    *value = at[1] & 0x7f;
+    at++;
+    for (unsigned shift = 7; *at++ >= 0x80; shift += 7) {
+        if (shift > 14)
+            return false;
+        *value |= (uint64_t)(*at & 0x7f) << shift;
+    }
+    cursor->next = at;
+    return true;
+}
+
+static void test_entry(struct redact_names *names, int table, struct slice entry)
+{
+    enum redaction_kind kind;
+    struct wire_cursor cursor = wire_cursor(entry);
+    struct wire_field field;
+    for (;;) {
+        if (!next_short_varint(&cursor, &field.number, &field.value)) {
+            if (!wire_next(&cursor, &field))
+                break;
+            if (field.type != WIRE_VARINT)
+                continue;
+        }
+        if (is_name(table, field.number, &kind))
+            test_name(names, kind, field.value);
+    }
+}
+
+static void test_table(struct redact_names *names, int table)
+{
+    struct wire_cursor cursor = dictionary_tables_entries(names->tables, table);
+    struct wire_field field;
+    while (wire_next_bytes(&cursor, (uint32_t)table, &field))
+        test_entry(names, table, field.bytes);
+}
+
+void redact_names_test(struct redact_names *names, const struct dictionary_tables *tables,
+                       struct redactor *redactor, struct arena *scratch)
+{
+    *names = (struct redact_names){.tables = tables, .redactor = redactor, .scratch = scratch};
+    names->decisions = arena_array(scratch, tables->string_count, sizeof *names->decisions);
+    if (tables->string_count == 0 || !mark_texts(names))
+        return;
+    test_table(names, DICTIONARY_FUNCTION_TABLE);
+    test_table(names, DICTIONARY_MAPPING_TABLE);
+}
+
+/* ---- in place ---- */
+
+struct other_texts {
+    const struct redact_names *names;
+    bool *is_used;     /* each string, as key, unit or type */
+    bool has_original; /* a profile has an original_payload */
+};
+
+static void use_text(struct other_texts *texts, uint64_t index)
+{
+    if (index < texts->names->tables->string_count)
+        texts->is_used[index] = true;
+}
+
+static void use_value_type(struct other_texts *texts, const struct message_field *field)
+{
+    struct message_iter it = message_iter_into(field, NULL);
+    struct message_field index;
+    while (message_next(&it, &index))
+        if (index.wire.type == WIRE_VARINT && (index.wire.number == VALUE_TYPE_TYPE_STRINDEX ||
+                                               index.wire.number == VALUE_TYPE_UNIT_STRINDEX))
+            use_text(texts, index.wire.value);
+}
+
+static void use_profile(struct other_texts *texts, const struct message_field *profile)
+{
+    struct message_iter it = message_iter_into(profile, NULL);
+    struct message_field field;
+    while (message_next(&it, &field)) {
+        uint32_t number = field.wire.number;
+        if (number == PROFILE_SAMPLE_TYPE || number == PROFILE_PERIOD_TYPE)
+            use_value_type(texts, &field);
+        texts->has_original |= number == PROFILE_ORIGINAL_PAYLOAD;
+    }
+}
+
+static void use_profiles(struct other_texts *texts, struct message *root)
+{
+    struct message_iter groups = message_iter(root, NULL);
+    struct message_field group, scope, profile;
+    while (message_next_bytes(&groups, PROFILES_RESOURCE_PROFILES, &group)) {
+        struct message_iter scopes = message_iter_into(&group, NULL);
+        while (message_next_bytes(&scopes, RESOURCE_PROFILES_SCOPE_PROFILES, &scope)) {
+            struct message_iter profiles = message_iter_into(&scope, NULL);
+            while (message_next_bytes(&profiles, SCOPE_PROFILES_PROFILES, &profile))
+                use_profile(texts, &profile);
+        }
+    }
+}
+
+static void use_attributes(struct other_texts *texts)
+{
+    struct wire_cursor cursor =
+        dictionary_tables_entries(texts->names->tables, DICTIONARY_ATTRIBUTE_TABLE);
+    struct wire_field field;
+    while (wire_next_bytes(&cursor, DICTIONARY_ATTRIBUTE_TABLE, &field)) {
+        struct key_value_and_unit entry = key_value_and_unit_read(field.bytes);
+        use_text(texts, entry.key);
+        use_text(texts, entry.unit);
+    }
+}
+
+bool redact_names_fit_in_place(const struct redact_names *names, struct message *root)
+{
+    const uint32_t count = names->tables->string_count;
+    struct other_texts texts = {.names = names,
+                                .is_used = arena_array(names->scratch, count, sizeof(bool))};
+    use_profiles(&texts, root);
+    use_attributes(&texts);
+    if (texts.has_original)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (names->decisions[i].state == NAME_CHANGES && texts.is_used[i])
+            return false;
+        if (names->decisions[i].state == NAME_TO_TEST && !texts.is_used[i])
+            return false; /* perhaps the same text as a name that changes */
+    }
+    return true;
+}
+
+static size_t written_size(const struct redact_names *names)
+{
+    size_t size = names->tables->bytes.size;
+    for (uint32_t i = 0; i < names->tables->string_count; i++) {
+        const struct string_decision *decision = &names->decisions[i];
+        const struct dictionary_string *old = &names->tables->strings[i];
+        if (decision->state != NAME_CHANGES)
+            continue;
+        size += wire_size_bytes(DICTIONARY_STRING_TABLE, names->names[decision->name].size);
+        size -= (size_t)(old->text.data - old->start) + old->text.size;
+    }
+    return size;
+}
+
+static uint8_t *copy_run(uint8_t *to, const uint8_t *from, const uint8_t *end)
+{
+    size_t size = (size_t)(end - from);
+    if (size > 0)
+        memcpy(to, from, size);
+    return to + size;
+}
+
+struct slice redact_names_write(const struct redact_names *names)
+{
+    const struct slice old = names->tables->bytes;
+    const uint8_t *unwritten = old.data;
+    size_t size = written_size(names);
+    uint8_t *start = arena_alloc(names->redactor->arena, size), *to = start;
+    for (uint32_t i = 0; i < names->tables->string_count; i++) {
+        const struct dictionary_string *string = &names->tables->strings[i];
+        if (names->decisions[i].state != NAME_CHANGES)
+            continue;
+        to = copy_run(to, unwritten, string->start);
+        to = wire_write_bytes(to, DICTIONARY_STRING_TABLE,
+                              names->names[names->decisions[i].name]);
+        unwritten = string->text.data + string->text.size;
+    }
+    to = copy_run(to, unwritten, old.data + old.size);
+    assert(to == start + size);
+    return slice_of(start, size);
+}
+
+/* ---- appended ---- */
+
+static bool field_changes(const struct redact_names *names, int table,
+                          const struct wire_field *field)
+{
+    enum redaction_kind kind;
+    return field->type == WIRE_VARINT && is_name(table, field->number, &kind) &&
+           field->value < names->tables->string_count &&
+           names->decisions[field->value].state == NAME_CHANGES;
+}
+
+static bool entry_changes(const struct redact_names *names, int table, struct slice entry)
+{
+    struct wire_cursor cursor = wire_cursor(entry);
+    struct wire_field field;
+    while (wire_next(&cursor, &field))
+        if (field_changes(names, table, &field))
+            return true;
+    return false;
+}
+
+bool redact_names_in_entry(const struct redact_names *names, int table, struct slice *entry)
+{
+    enum { LONGER_MAX = 5 }; /* bytes that an index may gain, of which a field has at least two */
+    if (names->count == 0 || !entry_changes(names, table, *entry))
+        return false;
+    uint8_t *start = arena_alloc(names->redactor->arena, (1 + LONGER_MAX) * entry->size);
+    uint8_t *to = start;
+    struct wire_cursor cursor = wire_cursor(*entry);
+    struct wire_field field;
+    while (wire_next(&cursor, &field)) {
+        if (field_changes(names, table, &field)) {
+            to = wire_write_tag(to, field.number, WIRE_VARINT);
+            to = wire_write_varint(to, names->tables->string_count +
+                                           names->decisions[field.value].name);
+        } else {
+            to = copy_run(to, field.start, field.end);
+        }
+    }
+    *entry = slice_of(start, (size_t)(to - start));
+    return true;
+}
+
+void redact_names_append(const struct redact_names *names, struct message *dictionary)
+{
+    for (uint32_t i = 0; i < names->count; i++) {
+        size_t size = wire_size_bytes(DICTIONARY_STRING_TABLE, names->names[i].size);
+        uint8_t *bytes = arena_alloc(names->redactor->arena, size);
+        wire_write_bytes(bytes, DICTIONARY_STRING_TABLE, names->names[i]);
+        message_append(dictionary, names->redactor->arena, slice_of(bytes, size));
+    }
+}

@@ -1,0 +1,57 @@
+/*
+ * redact_names: finds the names in a dictionary that change, and writes the string table with the
+ * new ones.
+ *
+ * If secret words are the only rule for names, the whole string table is searched at once for the
+ * places where a word may be (secret_words_next_place), and only texts with such a place are looked
+ * at further.
+ *
+ * A new name takes the place of the old one in the string table, so that no index changes. It
+ * cannot if the same entry is also a key, a unit or a type, which must stay: then new names are
+ * appended, functions and mappings refer to them, and batch_prune takes the old ones out.
+ *
+ * Owner: the caller's scratch arena; new names live in the arena of the redactor.
+ *
+ * Thread: that of the batch.
+ */
+#ifndef PROFCOL_PROCESSORS_REDACTION_REDACT_NAMES_H
+#define PROFCOL_PROCESSORS_REDACTION_REDACT_NAMES_H
+
+#include "processors/redaction/dictionary_tables.h"
+#include "processors/redaction/redactor.h"
+
+struct message;
+
+/* What was decided about an entry of the string table. */
+struct string_decision {
+    enum { NAME_STAYS, NAME_TO_TEST, NAME_CHANGES } state;
+    uint32_t name; /* NAME_CHANGES: of the new names */
+};
+
+struct redact_names {
+    const struct dictionary_tables *tables;
+    struct redactor *redactor;
+    struct arena *scratch;
+    struct string_decision *decisions; /* of each string */
+    struct slice *names;               /* new ones */
+    uint32_t count;
+    uint32_t capacity;
+};
+
+/* Tests all names of functions, files and mappings. */
+void redact_names_test(struct redact_names *names, const struct dictionary_tables *tables,
+                       struct redactor *redactor, struct arena *scratch);
+
+/* Whether the new names can replace the old ones in place: nothing but functions and mappings
+ * refers to these, and no text is left that was not tested because nothing refers to it. */
+bool redact_names_fit_in_place(const struct redact_names *names, struct message *root);
+/* Returns the dictionary with the new names in place of the old ones. */
+struct slice redact_names_write(const struct redact_names *names);
+
+/* Or: sets *entry to one of a function or mapping that refers to appended names. Returns false, and
+ * leaves it, if its names stay. */
+bool redact_names_in_entry(const struct redact_names *names, int table, struct slice *entry);
+/* Appends the new names to the string table. */
+void redact_names_append(const struct redact_names *names, struct message *dictionary);
+
+#endif
