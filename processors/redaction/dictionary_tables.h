@@ -20,15 +20,10 @@ struct table_range {
     uint32_t count;
 };
 
-struct dictionary_string {
-    struct slice text;
-    const uint8_t *start; /* of its field */
-};
-
 struct dictionary_tables {
     struct slice bytes;
     struct table_range ranges[DICTIONARY_TABLE_COUNT]; /* by field number */
-    struct dictionary_string *strings;
+    struct slice *strings;
     uint32_t string_count;
 };
 
@@ -39,7 +34,49 @@ void dictionary_tables_read(struct dictionary_tables *tables, struct slice dicti
 /* Returns the string; an empty one for index 0 of a dictionary without strings. */
 struct slice dictionary_tables_string(const struct dictionary_tables *tables, uint64_t index);
 
-/* Returns a cursor for wire_next_bytes. */
+/* Returns the whole field of a string. */
+struct slice dictionary_tables_string_field(const struct dictionary_tables *tables, uint32_t index);
+
+/* Reads a field with this tag of one byte and a length of one or two bytes, as most entries have.
+ * Returns the address after it; NULL if it is any other field. */
+static inline const uint8_t *dictionary_short_entry(const uint8_t *at, const uint8_t *end,
+                                                    uint8_t tag, struct slice *payload_out)
+{
+    ptrdiff_t room = end - at - 2;
+    if (room < 0 || *at != tag)
+        return NULL;
+    size_t size = at[1];
+    at += 2;
+    if (size >= 0x80) {
+        if (room == 0 || *at >= 0x80)
+            return NULL;
+        size = (size & 0x7f) | (size_t)*at++ << 7;
+        room--;
+    }
+    if (size > (size_t)room)
+        return NULL;
+    *payload_out = (struct slice){at, size};
+    return at + size;
+}
+
+/* Reads the next entry of a table; false at the end. */
+static inline bool dictionary_next_entry(struct wire_cursor *cursor, int table,
+                                         struct slice *payload_out)
+{
+    uint8_t tag = (uint8_t)(table << 3 | WIRE_BYTES);
+    struct wire_field field;
+    const uint8_t *next = dictionary_short_entry(cursor->next, cursor->end, tag, payload_out);
+    if (next) {
+        cursor->next = next;
+        return true;
+    }
+    if (!wire_next_bytes(cursor, (uint32_t)table, &field))
+        return false;
+    *payload_out = field.bytes;
+    return true;
+}
+
+/* Returns a cursor for dictionary_next_entry. */
 static inline struct wire_cursor dictionary_tables_entries(const struct dictionary_tables *tables,
                                                            int table)
 {

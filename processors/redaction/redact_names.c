@@ -1,8 +1,7 @@
 #include "processors/redaction/redact_names.h"
 
-#include "core/data/any_value.h"
 #include "core/base/arena.h"
-#include "core/data/message.h"
+#include "core/data/any_value.h"
 
 #include <assert.h>
 
@@ -18,7 +17,7 @@ static bool mark_candidates(struct redact_names *names)
     bool any = false;
     size_t at = 0;
     for (uint32_t i = 0; i < tables->string_count; i++) {
-        struct slice text = tables->strings[i].text;
+        struct slice text = tables->strings[i];
         size_t end = (size_t)(text.data - all.data) + text.size;
         if (at < end)
             at = secret_words_next_place(words, all, at);
@@ -61,11 +60,12 @@ static void test_name(struct redact_names *names, enum redaction_kind kind, uint
     if (index >= names->tables->string_count || names->decisions[index].state != NAME_TO_TEST)
         return;
     struct string_decision *decision = &names->decisions[index];
-    struct slice name = names->tables->strings[index].text;
+    struct slice name = names->tables->strings[index];
     decision->state = NAME_STAYS;
     if (name.size == 0 || !redactor_rename(names->redactor, kind, &name))
         return;
     decision->state = NAME_CHANGES;
+    names->changed++;
     decision->name = add_name(names, name);
 }
 
@@ -86,21 +86,30 @@ static inline bool is_name(int table, uint32_t number, enum redaction_kind *kind
 static inline bool next_short_varint(struct wire_cursor *cursor, uint32_t *number, uint64_t *value)
 {
     const uint8_t *at = cursor->next;
-    if (cursor->end - at < 4 || at[0] >= 0x80 || (at[0] & 7) != WIRE_VARINT || at[0] < 8)
+    ptrdiff_t room = cursor->end - at;
+    if (room < 2 || at[0] >= 0x80 || (at[0] & 7) != WIRE_VARINT || at[0] < 8)
         return false;
     *number = at[0] >> 3;
     *value = at[1] & 0x7f;
-    at++;
-    for (unsigned shift = 7; *at++ >= 0x80; shift += 7) {
-        if (shift > 14)
-            return false;
-        *value |= (uint64_t)(*at & 0x7f) << shift;
+    if (at[1] < 0x80) {
+        cursor->next = at + 2;
+        return true;
     }
-    cursor->next = at;
+    if (room < 3)
+        return false;
+    *value |= (uint64_t)(at[2] & 0x7f) << 7;
+    if (at[2] < 0x80) {
+        cursor->next = at + 3;
+        return true;
+    }
+    if (room < 4 || at[3] >= 0x80)
+        return false;
+    *value |= (uint64_t)at[3] << 14;
+    cursor->next = at + 4;
     return true;
 }
 
-static void test_entry(struct redact_names *names, int table, struct slice entry)
+static inline void test_entry(struct redact_names *names, int table, struct slice entry)
 {
     enum redaction_kind kind;
     struct wire_cursor cursor = wire_cursor(entry);
@@ -120,9 +129,9 @@ static void test_entry(struct redact_names *names, int table, struct slice entry
 static void test_table(struct redact_names *names, int table)
 {
     struct wire_cursor cursor = dictionary_tables_entries(names->tables, table);
-    struct wire_field field;
-    while (wire_next_bytes(&cursor, (uint32_t)table, &field))
-        test_entry(names, table, field.bytes);
+    struct slice entry;
+    while (dictionary_next_entry(&cursor, table, &entry))
+        test_entry(names, table, entry);
 }
 
 void redact_names_test(struct redact_names *names, const struct dictionary_tables *tables,
@@ -221,11 +230,10 @@ static size_t written_size(const struct redact_names *names)
     size_t size = names->tables->bytes.size;
     for (uint32_t i = 0; i < names->tables->string_count; i++) {
         const struct string_decision *decision = &names->decisions[i];
-        const struct dictionary_string *old = &names->tables->strings[i];
         if (decision->state != NAME_CHANGES)
             continue;
         size += wire_size_bytes(DICTIONARY_STRING_TABLE, names->names[decision->name].size);
-        size -= (size_t)(old->text.data - old->start) + old->text.size;
+        size -= dictionary_tables_string_field(names->tables, i).size;
     }
     return size;
 }
@@ -238,24 +246,50 @@ static uint8_t *copy_run(uint8_t *to, const uint8_t *from, const uint8_t *end)
     return to + size;
 }
 
-struct slice redact_names_write(const struct redact_names *names)
+/* Returns the dictionary with the new names, in one piece. */
+static struct slice write_dictionary(const struct redact_names *names)
 {
     const struct slice old = names->tables->bytes;
     const uint8_t *unwritten = old.data;
     size_t size = written_size(names);
     uint8_t *start = arena_alloc(names->redactor->arena, size), *to = start;
     for (uint32_t i = 0; i < names->tables->string_count; i++) {
-        const struct dictionary_string *string = &names->tables->strings[i];
         if (names->decisions[i].state != NAME_CHANGES)
             continue;
-        to = copy_run(to, unwritten, string->start);
-        to = wire_write_bytes(to, DICTIONARY_STRING_TABLE,
-                              names->names[names->decisions[i].name]);
-        unwritten = string->text.data + string->text.size;
+        struct slice field = dictionary_tables_string_field(names->tables, i);
+        to = copy_run(to, unwritten, field.data);
+        to = wire_write_bytes(to, DICTIONARY_STRING_TABLE, names->names[names->decisions[i].name]);
+        unwritten = field.data + field.size;
     }
     to = copy_run(to, unwritten, old.data + old.size);
     assert(to == start + size);
     return slice_of(start, size);
+}
+
+/* Replaces single entries; the iterator steps from one to the next. */
+static void replace_names(const struct redact_names *names, struct message *dictionary)
+{
+    struct message_iter it = message_iter(dictionary, names->redactor->arena);
+    struct message_field field;
+    for (uint32_t i = 0; i < names->tables->string_count; i++) {
+        if (names->decisions[i].state != NAME_CHANGES)
+            continue;
+        it.cursor.next = dictionary_tables_string_field(names->tables, i).data;
+        bool exists = message_next(&it, &field);
+        assert(exists && field.wire.bytes.data == names->tables->strings[i].data);
+        message_replace(&it, &field, names->names[names->decisions[i].name]);
+    }
+}
+
+void redact_names_in_place(const struct redact_names *names, struct message_iter *it,
+                           struct message_field *dictionary)
+{
+    enum { NODE_BYTES = 256 }; /* what a node costs as much as to copy */
+    bool is_read = names->tables->bytes.data == dictionary->wire.bytes.data; /* as received */
+    if (is_read && (uint64_t)names->changed * NODE_BYTES < names->tables->bytes.size)
+        replace_names(names, message_open(it, dictionary));
+    else
+        message_replace(it, dictionary, write_dictionary(names));
 }
 
 /* ---- appended ---- */

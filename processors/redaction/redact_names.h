@@ -17,10 +17,9 @@
 #ifndef PROFCOL_PROCESSORS_REDACTION_REDACT_NAMES_H
 #define PROFCOL_PROCESSORS_REDACTION_REDACT_NAMES_H
 
+#include "core/data/message.h"
 #include "processors/redaction/dictionary_tables.h"
 #include "processors/redaction/redactor.h"
-
-struct message;
 
 /* What was decided about an entry of the string table. */
 struct string_decision {
@@ -36,6 +35,7 @@ struct redact_names {
     struct slice *names;               /* new ones */
     uint32_t count;
     uint32_t capacity;
+    uint32_t changed; /* strings */
 };
 
 /* Tests all names of functions, files and mappings. */
@@ -45,8 +45,10 @@ void redact_names_test(struct redact_names *names, const struct dictionary_table
 /* Whether the new names can replace the old ones in place: nothing but functions and mappings
  * refers to these, and no text is left that was not tested because nothing refers to it. */
 bool redact_names_fit_in_place(const struct redact_names *names, struct message *root);
-/* Returns the dictionary with the new names in place of the old ones. */
-struct slice redact_names_write(const struct redact_names *names);
+/* Puts the new names in the place of the old ones. `dictionary`: the current field of the iterator
+ * over the request. */
+void redact_names_in_place(const struct redact_names *names, struct message_iter *it,
+                           struct message_field *dictionary);
 
 /* Or: sets *entry to one of a function or mapping that refers to appended names. Returns false, and
  * leaves it, if its names stay. */

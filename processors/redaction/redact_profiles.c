@@ -118,7 +118,7 @@ static bool redact_dictionary(struct profiles_redaction *r, struct message *root
     if (!prunes && r->names.count == 0)
         return false;
     if (!prunes && redact_names_fit_in_place(&r->names, root)) {
-        message_replace(&it, &field, redact_names_write(&r->names));
+        redact_names_in_place(&r->names, &it, &field);
         return false;
     }
     if (r->names.count > 0 || r->changes_attributes || r->removed.any)
