@@ -174,10 +174,10 @@ static bool take_option(struct command_line *line, enum option_id id, const char
         line->processor = value;
         return true;
     case OPTION_CA_FILE:
-        line->probe.ca_file = value;
+        line->http.ca_file = value;
         return true;
     case OPTION_SKIP_VERIFY:
-        return line->probe.skip_verify = true;
+        return line->http.skip_verify = true;
     case OPTION_VERSION:
         return line->version = true;
     case OPTION_HELP:

@@ -23,7 +23,7 @@ struct command_line {
     const char **sets;             /* as yaml: URIs */
     size_t set_count;
     struct run_options run;
-    struct health_probe_options probe;
+    struct http_get_options http;
     bool dry_run;
     const char *processor; /* NULL: not given */
 };

@@ -60,14 +60,15 @@ const struct command commands[COMMAND_COUNT] = {
                  "if it takes data."},
     [COMMAND_REDACT] =
         {.name = "redact",
-         .arguments = "--dry-run FILE",
+         .arguments = "--dry-run FILE|URL",
          .argument_limit = 1,
          .value = COMMAND_VALUE_FILE,
-         .summary = "list what the processor redaction would change in a file",
+         .summary = "list what the processor redaction would change in a file or at a URL",
          .help =
-             "Prints what the processor redaction would change in a file, a line for each match: "
-             "what it is, the rule and the text. The file is an OTLP request of profiles or "
-             "traces, in protobuf or JSON, or a pprof. Without --config, the rules are "
+             "Prints what the processor redaction would change in a file or the answer of a URL, a "
+             "line for each match: what it is, the rule and the text. The data is an OTLP request "
+             "of profiles or traces, in protobuf or JSON, or a pprof, such as "
+             "http://localhost:6060/debug/pprof/heap. Without --config, the rules are "
              "secret_words with its default words."},
     [COMMAND_VERSION] =
         {.name = "version",
@@ -166,11 +167,11 @@ const struct command_option command_options[] = {
      .name = "ca-file",
      .argument = "FILE",
      .value = COMMAND_VALUE_FILE,
-     .commands = BIT(COMMAND_HEALTHCHECK),
+     .commands = BIT(COMMAND_HEALTHCHECK) | BIT(COMMAND_REDACT),
      .help = "Trust these certificate authorities for https://, not the system's."},
     {.id = OPTION_SKIP_VERIFY,
      .name = "skip-verify",
-     .commands = BIT(COMMAND_HEALTHCHECK),
+     .commands = BIT(COMMAND_HEALTHCHECK) | BIT(COMMAND_REDACT),
      .help = "Accept any certificate."},
     {.id = OPTION_VERSION,
      .name = "version",

@@ -9,19 +9,13 @@
 #ifndef PROFCOL_CORE_HEALTH_PROBE_H
 #define PROFCOL_CORE_HEALTH_PROBE_H
 
-#include "core/base/error.h"
+#include "core/http_get.h"
 
 /* Where the extension health_check listens by default. */
 #define HEALTH_PROBE_URL "http://localhost:13133/"
 
-struct health_probe_options {
-    const char *ca_file; /* of https://; NULL: the system's authorities */
-    bool skip_verify;    /* accept any certificate */
-};
-
-/* Sends GET to an http:// or https:// URL, to host:port, or to a Unix socket: unix:///run/a.sock,
- * or unix:///run/a.sock:/path. Returns true if the answer's status is 200 to 299. Otherwise returns
+/* Asks the URL, see http_get. Returns true if the answer's status is 200 to 299. Otherwise returns
  * false, with err set. */
-bool health_probe(const char *url, const struct health_probe_options *options, struct error *err);
+bool health_probe(const char *url, const struct http_get_options *options, struct error *err);
 
 #endif

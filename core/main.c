@@ -166,7 +166,7 @@ static int command_healthcheck(struct command_line *line)
 {
     struct error err;
     const char *url = line->operand_count > 0 ? line->operands[0] : HEALTH_PROBE_URL;
-    if (health_probe(url, &line->probe, &err))
+    if (health_probe(url, &line->http, &err))
         return 0;
     fprintf(stderr, "Error: %s\n", err.text);
     return 1;
@@ -186,12 +186,13 @@ static int command_redact(struct command_line *line)
     struct error err = {0};
     struct config *config = NULL;
     if (!line->dry_run || line->operand_count == 0) {
-        command_line_complain("redact needs %s and a file", "--dry-run");
+        command_line_complain("redact needs %s and a file or URL", "--dry-run");
         return 1;
     }
     if (line->sources.uri_count > 0 && !(config = load(line)))
         return 1;
-    bool done = redact_report(config, line->processor, line->operands[0], &report, &err);
+    bool done =
+        redact_report(config, line->processor, line->operands[0], &line->http, &report, &err);
     if (!done)
         fprintf(stderr, "Error: %s\n", err.text);
     config_free(config);

@@ -15,7 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FILE_BYTES_MAX = 256 << 20 };
+/* A profile that is taken on request takes its time first. */
+enum { FILE_BYTES_MAX = 256 << 20, ANSWER_TIMEOUT_S = 300 };
 
 /* A request, ready to be read. */
 struct read_request {
@@ -23,7 +24,7 @@ struct read_request {
     struct buffer *bytes;
 };
 
-/* ---- files ---- */
+/* ---- files and URLs ---- */
 
 static struct buffer *read_file(const char *path, struct error *err)
 {
@@ -46,6 +47,22 @@ static struct buffer *read_file(const char *path, struct error *err)
     if (is_read)
         return bytes;
     buffer_unref(bytes);
+    return NULL;
+}
+
+static struct buffer *read_url(const char *url, const struct http_get_options *http,
+                               struct error *err)
+{
+    struct http_get_options options = *http;
+    struct http_answer answer;
+    options.timeout_s = ANSWER_TIMEOUT_S;
+    options.body_max = FILE_BYTES_MAX;
+    if (!http_get(url, &options, &answer, err))
+        return NULL;
+    if (answer.status[0] == '2')
+        return answer.body;
+    error_set(err, "%s: status %s", url, answer.status);
+    buffer_unref(answer.body);
     return NULL;
 }
 
@@ -135,10 +152,10 @@ static bool scan_request(struct read_request *request, struct error *err)
     return true;
 }
 
-static bool read_request(const char *path, struct read_request *request, struct error *err)
+/* Takes over the bytes. */
+static bool read_request(struct buffer *bytes, struct read_request *request, struct error *err)
 {
-    struct buffer *bytes = read_file(path, err);
-    bytes = bytes ? decompressed(bytes, err) : NULL;
+    bytes = decompressed(bytes, err);
     if (!bytes)
         return false;
     struct slice content = buffer_slice(bytes);
@@ -237,8 +254,8 @@ static const struct redaction_settings *default_settings(void)
     return &settings;
 }
 
-bool redact_report(const struct config *config, const char *id, const char *path,
-                   struct text *report, struct error *err)
+bool redact_report(const struct config *config, const char *id, const char *place,
+                   const struct http_get_options *http, struct text *report, struct error *err)
 {
     const struct redaction_settings *settings =
         config ? find_settings(config, id, err) : default_settings();
@@ -247,7 +264,9 @@ bool redact_report(const struct config *config, const char *id, const char *path
     if (!rules)
         return false;
     scan_init();
-    bool is_read = read_request(path, &request, err);
+    struct buffer *bytes =
+        strstr(place, "://") ? read_url(place, http, err) : read_file(place, err);
+    bool is_read = bytes && read_request(bytes, &request, err);
     if (is_read)
         report_request(rules, &request, report);
     buffer_unref(request.bytes);

@@ -3,9 +3,11 @@
 import gzip
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
@@ -33,6 +35,39 @@ def request():
     return built.request
 
 
+class Answers(threading.Thread):
+    """A server that sends these answers, byte for byte, and closes the connection."""
+
+    def __init__(self, answers):
+        super().__init__()
+        self.answers = answers
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.join()
+        self.listener.close()
+
+    def run(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            with connection, connection.makefile("rb") as lines:
+                path = lines.readline().split()[1].decode()
+                while lines.readline() != b"\r\n":
+                    pass
+                if path in self.answers:
+                    status, headers, body = self.answers[path]
+                    connection.sendall(b"HTTP/1.1 %s\r\n%s\r\n%s" % (status.encode(), headers, body))
+
+
 class Redact(unittest.TestCase):
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
@@ -45,12 +80,32 @@ class Redact(unittest.TestCase):
         return str(path)
 
     def check(self, data):
-        result = redact("--dry-run", self.file(data))
+        self.check_result(redact("--dry-run", self.file(data)))
+
+    def check_result(self, result):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         lines = result.stdout.splitlines()
         self.assertEqual(sorted(lines[:-1]), ["attribute\tsecret_words: password\tpassword=hunter2", "attribute\tsecret_words: token\tapi_token=t",
                                               "function\tsecret_words: password\tgetPassword"])
         self.assertEqual(lines[-1], "3 matches")
+
+    def test_urls(self):
+        data = gzip.compress(request().SerializeToString())
+        chunks = b"".join(b"%x\r\n%s\r\n" % (len(data[i:i + 100]), data[i:i + 100]) for i in range(0, len(data), 100))
+        wrong = {"/none": ("404 Not Found", b"", b""), "/short": ("200 OK", b"Content-Length: 9\r\n", b"short"),
+                 "/cut": ("200 OK", b"Transfer-Encoding: chunked\r\n", chunks + b"0\r\n"),
+                 "/moved": ("302 Found", b"Location: /length\r\n", b"")}
+        right = {"/length": ("200 OK", b"content-length: %d\r\n" % len(data), data), "/end": ("200 OK", b"", data),
+                 "/chunked?seconds=1": ("200 OK", b"Transfer-Encoding: Chunked\r\n", chunks + b"0\r\n\r\n")}
+        with Answers(wrong | right) as server:
+            for path in right:
+                self.check_result(redact("--dry-run", server.url + path))
+            for path, why in (("/none", "status 404 Not Found"), ("/short", "the answer is incomplete"), ("/cut", "the answer is incomplete"),
+                              ("/moved", "status 302 Found"), ("/nothing", "no answer")):
+                result = redact("--dry-run", server.url + path)
+                self.assertEqual((result.returncode, result.stderr), (1, f"Error: {server.url}{path}: {why}\n"))
+        self.assertIn("Connection refused", redact("--dry-run", server.url + "/length").stderr)
+        self.assertIn("must start with http://", redact("--dry-run", "ftp://127.0.0.1/").stderr)
 
     def test_formats(self):
         data = request().SerializeToString()
@@ -76,7 +131,7 @@ class Redact(unittest.TestCase):
         self.assertIn("there is no processor redaction/c in the configuration", result.stderr)
 
     def test_mistakes(self):
-        self.assertIn("needs --dry-run and a file", redact(self.file(b"")).stderr)
+        self.assertIn("needs --dry-run and a file or URL", redact(self.file(b"")).stderr)
         self.assertIn("No such file", redact("--dry-run", str(self.directory / "none")).stderr)
         self.assertIn("neither traces", redact("--dry-run", self.file(b"\x0a\xff")).stderr)
         self.assertEqual(redact("--dry-run", self.file(b"{]")).returncode, 1)

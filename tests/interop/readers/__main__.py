@@ -1,7 +1,7 @@
 """Readers of pprof on what profcol's processors leave: run.sh readers [--requests N] [--seed N]
 
-Random profiles go through filter, transform, stack_limit and probabilistic_sampler to the exporter pyroscope. Each pprof that it pushes must be opened by
-`go tool pprof -raw`, by the library behind it, and by the decoder of Pyroscope's server, and have the samples and totals that were sent. Exit code 1: one
+Random profiles go through filter, transform, redaction, stack_limit and probabilistic_sampler to the exporter pyroscope. Each pprof that it pushes must be opened by
+`go tool pprof -raw`, by the library behind it, and by the decoder of Pyroscope's server, and have the samples and totals that were sent, and no secret words. Exit code 1: one
 is not. $PROFCOL is the binary. Needs Go.
 """
 
@@ -23,6 +23,7 @@ SOURCE = pathlib.Path(__file__).resolve().parent / "go"
 BUILD = pathlib.Path(os.environ["PROFCOL_SOURCE"]) / "build/interop/readers"
 FILES_OF_A_RUN = 200
 DROPPED = "dropped_function"    # the leaf of samples that the filter drops
+SECRETS = (b"secretOf", b"my_secret", b"client_secret-")    # in names, and in values; the key stays
 
 CONFIG = """
 receivers: {otlp: {protocols: {http: {endpoint: "127.0.0.1:@http@"}}}}
@@ -32,10 +33,11 @@ processors:
     profile_statements:
       - 'set(profilesample.attributes["depth"], profilesample.stack.depth)'
       - 'delete_key(profilesample.attributes, "thread")'
+  redaction: {allow_all_keys: true, secret_words: {}}
   stack_limit: {max_depth: 12, max_profile_bytes: 3000, min_share: 0.01}
   probabilistic_sampler: {sampling_percentage: 30}
 exporters: {pyroscope: {endpoint: "URL"}}
-service: {pipelines: {profiles: {receivers: [otlp], processors: [filter, transform, stack_limit, probabilistic_sampler], exporters: [pyroscope]}}}
+service: {pipelines: {profiles: {receivers: [otlp], processors: [filter, transform, redaction, stack_limit, probabilistic_sampler], exporters: [pyroscope]}}}
 """
 
 
@@ -48,13 +50,13 @@ def random_request(chance):
     profile.period_type.type_strindex, profile.period_type.unit_strindex, profile.period = built.string("cpu"), built.string("nanoseconds"), 10
     profile.time_unix_nano = int(time.time() - 10) * 10**9
     for _ in range(chance.randrange(1, 60)):
-        names = [f"module{chance.randrange(5)}.function{chance.randrange(40)}" for _ in range(chance.choice([1, 3, 10, 40]))]
+        names = [f"module{chance.randrange(5)}.{chance.choice(['function', 'function', 'secretOf', 'my_secret_'])}{chance.randrange(40)}" for _ in range(chance.choice([1, 3, 10, 40]))]
         is_dropped = chance.random() < 0.1
         stack = built.stack(*(([DROPPED] if is_dropped else []) + names))
         for _ in range(chance.randrange(1, 4)):
             value = chance.choice([1, 1000, 10**7, chance.randrange(1, 10**9)])
             link = (f"{chance.randrange(1, 2**64):016x}", f"{chance.randrange(1, 2**128):032x}") if chance.random() < 0.5 else None
-            attributes = {key: f"{key}-{chance.randrange(4)}" for key in ("thread", "route") if chance.random() < 0.5}
+            attributes = {key: f"{key}-{chance.randrange(4)}" for key in ("thread", "route", "client_secret") if chance.random() < 0.5}
             built.sample(stack=stack, values=[value], link=link, attributes=attributes)
             total += 0 if is_dropped else value
     return built.request, total
@@ -106,6 +108,7 @@ def main():
                 sums[reader] += row[reader]["total"]
                 if row[reader].get("error") or row[reader]["samples"] != expected:
                     problems.append(f"{row['file']}: {reader}: {row[reader]}, not {expected} samples")
+    problems += [f"{name}: a secret word is left" for name, push in zip(names, pushes) if any(text in push.data for text in SECRETS)]
     for name, push in list(zip(names, pushes))[:options.commands]:
         if open_by_command(name) != len(push.profile.root.messages(2)):
             problems.append(f"{name}: go tool pprof")
