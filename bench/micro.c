@@ -272,7 +272,8 @@ static void find_spans(struct span_index *index, uint64_t *random)
 static void measure_span_index(void)
 {
     const struct span_index_options settings = {.max_spans = options.spans + options.spans / 4,
-                                                .window_ns = 3600 * SECOND_NS};
+                                                .window_ns = 3600 * SECOND_NS,
+                                                .sum_type = -1};
     if (!wanted("span index"))
         return;
     struct span_index *index = span_index_new(&settings);

@@ -8,30 +8,41 @@
 #include <assert.h>
 #include <strings.h>
 
-/* Returns the position of "protocols::grpc::endpoint" in the component, or of the longest prefix
- * that was written. */
-static struct config_place locate(const struct config_check *check, const char *key)
+/* Follows "protocols::grpc::endpoint" into the component, as far as it was written. Sets *node to
+ * the last node, and *place to its key, or to itself in a list. Returns whether all was written. */
+static bool follow(const struct config_check *check, const char *key,
+                   const struct config_node **node, struct config_place *place)
 {
-    const struct config_node *node = check->component->node;
-    struct config_place place = check->component->key->place;
-    while (*key && node) {
+    *node = check->component->node;
+    *place = check->component->key->place;
+    while (*key && *node) {
         const char *end = strstr(key, "::");
         size_t size = end ? (size_t)(end - key) : strlen(key);
         const char *part = arena_string(check->arena, slice_of(key, size));
         uint64_t position;
-        size_t found = config_node_find(node, part);
-        if (node->kind == CONFIG_NODE_LIST && config_parse_uint(slice_of_string(part), &position) &&
-            position < node->count) {
-            node = node->items[position];
-            place = node->place;
+        size_t found = config_node_find(*node, part);
+        if ((*node)->kind == CONFIG_NODE_LIST &&
+            config_parse_uint(slice_of_string(part), &position) && position < (*node)->count) {
+            *node = (*node)->items[position];
+            *place = (*node)->place;
         } else if (found != SIZE_MAX) {
-            place = node->keys[found]->place;
-            node = node->items[found];
+            *place = (*node)->keys[found]->place;
+            *node = (*node)->items[found];
         } else {
-            return place;
+            return false;
         }
         key += end ? size + 2 : size;
     }
+    return !*key;
+}
+
+/* Returns the position of a key, or of the longest prefix that was written. */
+static struct config_place locate(const struct config_check *check, const char *key)
+{
+    const struct config_node *node;
+    struct config_place place;
+    if (!follow(check, key, &node, &place))
+        return place;
     /* The position of a scalar or placeholder is its own; that of a map or list is its key's. */
     bool is_text = node && (node->kind == CONFIG_NODE_SCALAR ||
                             (node->kind == CONFIG_NODE_NULL && node->verbatim));
@@ -73,7 +84,9 @@ void config_check_refuse(struct config_check *check, const struct config_node *n
 
 bool config_check_is_written(const struct config_check *check, const char *key)
 {
-    return config_node_find(check->component->node, key) != SIZE_MAX;
+    const struct config_node *node;
+    struct config_place place;
+    return follow(check, key, &node, &place);
 }
 
 const struct config *config_check_config(const struct config_check *check)

@@ -27,7 +27,8 @@ void config_check_warn(struct config_check *check, const char *key, const char *
  * the Collector has and profcol does not. */
 void config_check_refuse(struct config_check *check, const struct config_node *node,
                          const char *key, const char *why);
-/* Whether the component has this key, though perhaps without a value. */
+/* Whether the component has this key (as for config_check_error), though perhaps without a value.
+ */
 bool config_check_is_written(const struct config_check *check, const char *key);
 /* Returns how many errors were reported until now. */
 unsigned config_check_error_count(const struct config_check *check);

@@ -364,7 +364,7 @@ static void fold_profile(struct folding *folding, struct fold_way *way)
 {
     struct slice profile = plain_profile(folding, &way->profile);
     uint32_t before = folding->result.kept + folding->result.combined;
-    if (decide_all(folding, profile)) {
+    if (decide_all(folding, profile) && !folding->rule->counts_only) {
         message_iter_open(&way->scopes, &way->groups, &way->group);
         message_iter_open(&way->profiles, &way->scopes, &way->scope);
         if (folding->result.kept + folding->result.combined == before)

@@ -54,6 +54,7 @@ struct fold_rule {
     /* Keys of attributes that folding takes away in addition to those that it knows. */
     const struct slice *keys;
     size_t key_count;
+    bool counts_only; /* the request stays as it is */
 };
 
 /* Numbers of samples. */

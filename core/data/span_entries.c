@@ -163,10 +163,14 @@ static void add_totals(struct span_operation *op, struct span_entry *entry, cons
 
 /* ---- spans ---- */
 
-static uint32_t samples_left(const struct span_operation *op, const struct span_entry *entry)
+/* Returns the samples that were sent on without it, and forgets them. */
+static uint32_t take_left(const struct span_operation *op, const struct span_entry *entry)
 {
-    const struct span_samples *samples = span_shard_samples(op->shard, entry);
-    return samples ? samples->left : 0;
+    struct span_samples *samples = span_shard_samples(op->shard, entry);
+    uint32_t left = samples ? samples->left : 0;
+    if (samples)
+        samples->left = 0;
+    return left;
 }
 
 static void note_left(struct span_operation *op, struct span_entry *entry, uint64_t more)
@@ -192,7 +196,7 @@ static struct span_entry *merge(struct span_operation *op, struct span_entry *en
         first_ns = samples->first_ns;
         last_ns = samples->last_ns;
     }
-    note_left(op, entry, samples_left(op, left));
+    note_left(op, entry, take_left(op, left));
     wake(op, left, SPAN_WAITS_FOR_SPAN);
     span_shard_remove(op->shard, left);
     entry = span_shard_touch(op->shard, entry);
@@ -258,9 +262,8 @@ static void store_span(struct span_operation *op, struct span_entry *entry,
     entry->end_ns = put->facts.end_ns;
     entry->set = put->set;
     entry->flags |= SPAN_ENTRY_HAS_SPAN;
-    struct span_samples *samples = span_shard_samples(op->shard, entry);
-    if (samples)
-        samples->left = 0;
+    if (put->facts.is_kept)
+        entry->flags |= SPAN_ENTRY_IS_KEPT;
     if (!put->totals) /* they are expired */
         entry->flags &= SPAN_ENTRY_FLAGS & ~SPAN_ENTRY_HAS_TOTALS;
 }
@@ -287,7 +290,7 @@ static __attribute__((noinline)) struct span_entry *put_again(struct span_operat
     struct span_entry *entry = conflict ? found.exact : entry_of_span(op, put, &found);
     wake(op, entry, SPAN_WAITS_FOR_SPAN);
     put->totals = copy_totals(op, entry);
-    put->samples_left = samples_left(op, entry);
+    put->samples_left = again ? 0 : take_left(op, entry);
     put->has_lag = put->totals != NULL && !again;
     put->lag_ns =
         put->has_lag ? (int64_t)(span_shard_samples(op->shard, entry)->first_ns - op->now_ns) : 0;
@@ -327,6 +330,13 @@ void span_entries_collect(struct span_operation *op, void *item)
 
 /* ---- samples ---- */
 
+static int64_t sum_of(const struct span_operation *op, const struct span_entry *entry)
+{
+    if (op->common->sum_place == 0 || !has_totals(op, entry))
+        return 0;
+    return (int64_t)span_shard_samples(op->shard, entry)->totals[op->common->sum_place];
+}
+
 /* Returns false if the set of the span is gone, and so is the span. */
 static bool copy_match(struct span_operation *op, const struct span_found *found,
                        const struct span_source *source, struct span_match *out)
@@ -337,6 +347,8 @@ static bool copy_match(struct span_operation *op, const struct span_found *found
     out->arrived_ns = entry->arrived_ns;
     out->number = found->number;
     out->source = (uint16_t)entry->source;
+    out->sum = sum_of(op, entry);
+    out->facts.is_kept = entry->flags & SPAN_ENTRY_IS_KEPT;
     memcpy(out->key.trace_id, entry->trace_id, TRACE_ID_SIZE);
     uint64_t span_id = entry->span_id ^ source->scope;
     memcpy(out->key.span_id, &span_id, SPAN_ID_SIZE);
@@ -496,10 +508,23 @@ void span_entries_add(struct span_operation *op, void *item)
         add_samples(op, entry, find->totals);
 }
 
+/* Records whether samples of a chosen span are sent on with its detail. */
+static void leave_chosen(struct span_operation *op, struct span_find *find)
+{
+    struct span_entry *entry = same_span(op, find->chosen, &find->source);
+    find->samples_late = entry && find->is_kept ? take_left(op, entry) : 0;
+    if (entry && !find->is_kept)
+        note_left(op, entry, find->samples_left);
+}
+
 void span_entries_leave(struct span_operation *op, void *item)
 {
     struct span_find *find = item;
     struct candidates found;
+    if (find->chosen) {
+        leave_chosen(op, find);
+        return;
+    }
     find_candidates(op, &find->key, &find->source, &found);
     struct span_entry *entry = trace_is_known(find->key.trace_id) ? found.exact : found.loose;
     if (!entry || has_span(op, entry))

@@ -20,6 +20,7 @@
 /* State of the index that all shards share. */
 struct span_index_common {
     unsigned totals_count;
+    unsigned sum_place; /* among the totals, of the sum that matches tell; 0: none */
     uint64_t max_spans;
     _Atomic uint64_t window_ns; /* changes only when a configuration is reloaded */
     /* All workers write these members, so they are not in the cache line of those that workers only

@@ -52,6 +52,8 @@ struct span_index *span_index_new(const struct span_index_options *options)
     index->common.max_spans = options->max_spans;
     atomic_init(&index->common.window_ns, options->window_ns);
     index->common.totals_count = span_totals_count(options->type_count);
+    if (options->sum_type >= 0 && (unsigned)options->sum_type < options->type_count)
+        index->common.sum_place = 2 + 2 * (unsigned)options->sum_type;
     index->shard_count = 1;
     while (index->shard_count < SHARDS_MAX &&
            options->max_spans / 2 / index->shard_count >= SHARD_SPANS_MIN)

@@ -31,6 +31,7 @@ struct span_index_options {
     uint64_t window_ns;
     unsigned type_count; /* number of sample types whose counts and sums are kept, at most
                             SPAN_INDEX_TYPES_MAX */
+    int sum_type; /* the one whose sum matches tell; -1: none */
 };
 
 /* Creates an empty index, with one reference. Its memory grows as spans arrive. */
@@ -57,7 +58,7 @@ void span_index_add_many(struct span_index *index, uint64_t now_ns, struct span_
                          size_t count, const struct span_waiter *waiter,
                          struct span_wakeups *wakeups);
 /* Call it when the samples are sent on: removes the waiter from spans that are still missing, and
- * records how many samples were sent without them. */
+ * records how many samples were sent without them, or (of a chosen match) without their detail. */
 void span_index_leave_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
                            size_t count, const struct span_waiter *waiter);
 

@@ -33,6 +33,7 @@ struct span_facts {
     uint64_t end_ns;
     uint8_t kind;
     uint8_t status;
+    bool is_kept;        /* the index keeps this of the first arrival; the caller knows what it means */
     struct slice values; /* the caller's own bytes, at most SPAN_INDEX_VALUES_MAX */
 };
 
@@ -86,6 +87,7 @@ struct span_match {
     struct span_key key;
     struct span_facts facts; /* values in the arena */
     uint64_t arrived_ns;
+    int64_t sum;     /* of its samples so far, of the sum_type of the index */
     uint32_t number; /* of the entry, to find it again quickly */
     uint16_t source; /* number of its source */
 };
@@ -96,8 +98,11 @@ struct span_find {
     struct span_source source;
     const uint64_t *totals;          /* to be added by span_index_add_many; NULL: nothing */
     const struct span_match *chosen; /* the match that the caller has chosen; NULL: none */
-    uint64_t
-        samples_left; /* for span_index_leave_many: samples that are sent on without the span */
+    /* For span_index_leave_many: */
+    uint64_t samples_left; /* samples that are sent on without the span, or without its detail */
+    bool is_kept;          /* samples of the span are sent on with its detail */
+    uint64_t samples_late; /* result, if is_kept: samples that were sent on without it before; told
+                              once */
 
     bool skip; /* span_index_find_many ignores it */
 

@@ -44,7 +44,8 @@ enum {
     SPAN_ENTRY_HAS_SPAN = 2,   /* the span has arrived */
     SPAN_ENTRY_HAS_TOTALS = 4, /* samples have arrived; their record has totals */
     SPAN_ENTRY_PROFILE = 8,    /* not a span but a profile id that was seen */
-    SPAN_ENTRY_FLAGS = 15,
+    SPAN_ENTRY_IS_KEPT = 16,   /* span_facts.is_kept */
+    SPAN_ENTRY_FLAGS = 31,
 };
 
 /* One cache line. */
@@ -59,7 +60,7 @@ struct span_entry {
     uint64_t end_ns;
     uint64_t set;     /* hash of its set */
     uint32_t samples; /* number of their record in the shard, from 1; 0: none */
-    uint32_t flags : 4;
+    uint32_t flags : 5;
     uint32_t source : 10;
 };
 
@@ -71,7 +72,8 @@ struct span_samples {
     };
     uint64_t last_ns;
     uint32_t waiters; /* first one, in the shard's pool, from 1; 0: none */
-    uint32_t left;    /* samples that were sent on without the span */
+    uint32_t left;    /* samples that were sent on without the span; once it has arrived, without its
+                         detail */
     uint64_t totals[];
 };
 

@@ -74,6 +74,7 @@ struct ottl_draft;
 struct ottl_evaluator;
 struct ottl_profile_tables;
 struct ottl_program;
+struct text;
 
 /* ---- at start ---- */
 
@@ -94,6 +95,9 @@ void ottl_program_free(struct ottl_program *program);
  * `where`. */
 bool ottl_infer_context(struct slice text, bool is_statement, enum ottl_context *out,
                         struct error *err);
+
+/* Appends a text as a literal of OTTL, with quotes. */
+void ottl_append_text(struct text *out, const char *text);
 
 /* ---- for each item ---- */
 

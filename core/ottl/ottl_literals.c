@@ -3,6 +3,7 @@
 #include "core/base/arena.h"
 #include "core/base/memory.h"
 #include "core/base/text.h"
+#include "core/ottl/ottl.h"
 
 #include <assert.h>
 #include <math.h>
@@ -136,4 +137,15 @@ bool ottl_read_float(struct slice text, double *out)
     *out = strtod(copy, NULL);
     free(copy);
     return isfinite(*out);
+}
+
+void ottl_append_text(struct text *out, const char *text)
+{
+    text_append_char(out, '"');
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            text_append_char(out, '\\');
+        text_append_char(out, *text);
+    }
+    text_append_char(out, '"');
 }

@@ -2,6 +2,7 @@
 
 #include "core/data/any_value.h"
 #include "core/pipeline/items.h"
+#include "processors/spanjoin/keep_spans.h"
 
 #include <assert.h>
 
@@ -22,6 +23,7 @@ struct reading {
     struct span_reader *reader;
     struct request_spans *spans;
     struct arena values;
+    struct keep_judge judge;
     struct span_put puts[READ_TOGETHER];
     size_t put_count;
 };
@@ -68,9 +70,11 @@ static void read_span(struct reading *reading, struct slice raw, const struct sp
                                        .end_ns = span.end_ns,
                                        .kind = span.kind,
                                        .status = span.status}};
-    if (reading->reader->wants_values)
+    if (reading->reader->wants_values) {
         put->facts.values =
             values_to_keep(&reading->sender->settings->samples, &span, place, &reading->values);
+        put->facts.is_kept = keep_judge_span(&reading->judge, &span);
+    }
     if (reading->put_count == READ_TOGETHER)
         read_block(reading);
 }
@@ -78,6 +82,7 @@ static void read_span(struct reading *reading, struct slice raw, const struct sp
 static void read_scope(struct reading *reading, struct slice scope_spans, struct span_place *place)
 {
     span_place_set_scope(place, wire_last_bytes(scope_spans, SCOPE_SPANS_SCOPE));
+    keep_judge_scope(&reading->judge, scope_spans);
     struct message_iter it = message_iter_bytes(scope_spans);
     struct message_field field;
     while (message_next_bytes(&it, SCOPE_SPANS_SPANS, &field))
@@ -92,6 +97,7 @@ static void read_resource(struct reading *reading, struct slice resource_spans)
     struct slice resource = wire_last_bytes(resource_spans, RESOURCE_SPANS_RESOURCE);
     span_place_set_resource(&place, &reading->sender->settings->samples, resource);
     reading->source = request_source(reading->sender, resource);
+    keep_judge_resource(&reading->judge, resource_spans);
     while (message_next_bytes(&it, RESOURCE_SPANS_SCOPE_SPANS, &field))
         read_scope(reading, field.wire.bytes, &place);
 }
@@ -108,6 +114,7 @@ struct request_spans request_spans_read(struct batch *batch, const struct reques
     reading.spans = &spans;
     reading.put_count = 0;
     arena_init(&reading.values, batch->arena.budget);
+    keep_judge_init(&reading.judge, &sender->settings->keep, sender->keep);
     for (size_t i = 0; i < batch->part_count; i++) {
         struct message_iter it = message_iter_bytes(batch->parts[i].root.raw);
         struct message_field field;
@@ -115,6 +122,7 @@ struct request_spans request_spans_read(struct batch *batch, const struct reques
             read_resource(&reading, field.wire.bytes);
     }
     read_block(&reading);
+    keep_judge_deinit(&reading.judge);
     return spans;
 }
 

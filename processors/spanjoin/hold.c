@@ -4,6 +4,7 @@
 #include "core/base/job.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "processors/spanjoin/keep_samples.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -155,6 +156,12 @@ static void hand_on(struct hold *hold)
     assert(holds->leaving_bytes >= hold->charged);
     holds->leaving_bytes -= hold->charged;
     hold->kept = NULL;
+    if (keep_left_nothing(batch, &hold->counts.keep)) {
+        batch_free(batch);
+        spanjoin_count(hold->node, &hold->counts);
+        end(hold);
+        return;
+    }
     offer_send(&hold->offer, &holds->offers, batch, true, on_offer_settled);
 }
 

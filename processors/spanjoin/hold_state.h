@@ -17,6 +17,15 @@
 struct spanjoin_node;
 
 /* The results of the join for the items of one request. */
+/* Numbers of samples: what became of them, or would with dry_run. */
+struct keep_counts {
+    uint64_t kept;
+    uint64_t folded; /* became `combined` */
+    uint64_t combined;
+    uint64_t dropped;
+    uint64_t late; /* left without their detail before their span turned out to be worth it */
+};
+
 struct join_counts {
     uint64_t joined;
     uint64_t no_id;
@@ -25,6 +34,7 @@ struct join_counts {
     uint64_t overflow;
     uint64_t ambiguous;
     uint64_t spans_enriched;
+    struct keep_counts keep;
 };
 
 struct hold {

@@ -3,6 +3,7 @@
 #include "core/base/container_of.h"
 #include "core/base/memory.h"
 #include "processors/spanjoin/hold.h"
+#include "processors/spanjoin/keep_samples.h"
 
 #include <assert.h>
 
@@ -10,7 +11,7 @@ static struct request_sender sender_of(const struct spanjoin *join, const struct
                                        uint64_t now_ns)
 {
     return (struct request_sender){
-        .settings = join->settings, .index = join->index, .batch = batch, .now_ns = now_ns};
+        .settings = join->settings, .index = join->index, .batch = batch, .now_ns = now_ns, .keep = &join->keep};
 }
 
 /* ---- messages to waiting requests ---- */
@@ -108,6 +109,7 @@ static void learn_block(struct span_reader *reader, struct span_put *puts, size_
                         arena, &learned->wakeups);
     for (size_t i = 0; i < count; i++) {
         learned->late += puts[i].samples_left;
+        learned->late_detail += puts[i].facts.is_kept ? puts[i].samples_left : 0;
         if (puts[i].waits)
             waiting_keys_add(&learned->keys, learning->count + (uint32_t)i, puts[i].place);
         if (puts[i].has_lag)
@@ -141,7 +143,9 @@ void join_tell_learned(struct spanjoin_node *node, struct learned_spans *learned
         histogram_record(metrics->lag, worker, (double)learned->lags[i] / 1e9);
     if (learned->late > 0)
         counter_add(metrics->unjoined[UNJOINED_SPAN_OPEN], worker, learned->late);
-    learned->late = 0;
+    if (learned->late_detail > 0 && node->join->settings->keep.unjoined != KEEP_PASS)
+        counter_add(metrics->keep[KEEP_RESULT_LATE], worker, learned->late_detail);
+    learned->late = learned->late_detail = 0;
     learned->lag_count = 0;
 }
 
@@ -191,14 +195,27 @@ void join_find_spans(struct spanjoin *join, struct sample_plan *plan, uint64_t n
 {
     span_index_find_many(join->index, now_ns, plan->finds, plan->key_count, &plan->arena);
     sample_plan_choose(plan);
+    keep_samples_decide(plan);
 }
 
-void join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,
+bool join_records_samples(const struct sample_plan *plan)
+{
+    return plan->settings->keep.reads_cpu || sample_plan_missing(plan) > 0;
+}
+
+uint64_t join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,
                         const struct span_waiter *waiter)
 {
-    for (uint32_t k = 0; k < plan->key_count; k++)
-        plan->finds[k].samples_left = plan->keys[k].match ? 0 : plan->keys[k].samples;
+    bool reads_cpu = plan->settings->keep.reads_cpu;
+    uint64_t late = 0;
+    for (uint32_t k = 0; k < plan->key_count; k++) {
+        bool leaves = !plan->keys[k].match || (reads_cpu && !plan->finds[k].is_kept);
+        plan->finds[k].samples_left = leaves ? plan->keys[k].samples : 0;
+    }
     span_index_leave_many(join->index, now_ns, plan->finds, plan->key_count, waiter);
+    for (uint32_t k = 0; k < plan->key_count; k++)
+        late += plan->finds[k].samples_late;
+    return late;
 }
 
 struct join_counts join_count_samples(const struct sample_plan *plan, bool overflow)

@@ -26,6 +26,7 @@ struct learned_spans {
     struct waiting_keys keys; /* for which the waiter waits */
     struct span_wakeups wakeups;
     uint64_t late; /* samples that were sent on without these spans */
+    uint64_t late_detail; /* likewise, of spans that keep their detail */
     int64_t *lags; /* of spans whose samples arrived first; in the arena of `spans` */
     uint32_t lag_count;
     uint32_t lag_capacity;
@@ -47,11 +48,14 @@ struct request_spans join_collect_spans(struct spanjoin *join, struct batch *bat
  * number that no other request has. */
 struct sample_plan *join_plan_samples(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
                                       bool with_totals, uint64_t request);
-/* Looks up the keys of the plan in the index. */
+/* Whether samples are recorded when they are sent on. */
+bool join_records_samples(const struct sample_plan *plan);
+/* Looks up the keys of the plan in the index, and decides which of them keep their detail. */
 void join_find_spans(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns);
-/* Records the samples that are sent on without their span, so that they are counted when the span
- * arrives. */
-void join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,
+/* Records the samples that are sent on without their span, or without its detail (`keep`). Returns
+ * how many samples were sent on without their detail before their span turned out to be worth it.
+ */
+uint64_t join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,
                         const struct span_waiter *waiter);
 /* Counts the results. overflow: there was no room to hold the request. */
 struct join_counts join_count_samples(const struct sample_plan *plan, bool overflow);

@@ -7,6 +7,7 @@
 #include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/join_steps.h"
+#include "processors/spanjoin/keep_samples.h"
 
 #include <assert.h>
 
@@ -106,8 +107,7 @@ static void finish(struct large_request *request)
         request->outcome = IS_DROPPED;
     switch (request->outcome) {
     case GOES_ON:
-        spanjoin_count(node, &request->counts);
-        node_forward(&node->node, batch);
+        spanjoin_forward(node, batch, &request->counts);
         break;
     case IS_REFUSED:
         spanjoin_refuse(node, batch);
@@ -212,6 +212,7 @@ static void apply(struct large_request *request)
 {
     assert(request->outcome == GOES_ON);
     sample_plan_apply(request->plan);
+    keep_samples_apply(request->plan, &request->counts.keep);
     batch_flatten(request->batch); /* the next node would do it on the loop */
 }
 

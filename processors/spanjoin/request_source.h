@@ -18,6 +18,7 @@
 struct request_sender {
     const struct spanjoin_settings *settings;
     struct span_index *index;
+    const struct keep_programs *keep; /* of traces */
     const struct batch *batch;
     uint64_t now_ns;
 };

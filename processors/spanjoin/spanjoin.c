@@ -54,8 +54,11 @@ static struct counter *counter_with(struct component *component, const char *nam
     return counter;
 }
 
-static void make_counters(struct component *component, struct spanjoin_metrics *metrics)
+static void make_counters(struct component *component, struct spanjoin_metrics *metrics,
+                          bool has_keep)
 {
+    static const char *const results[KEEP_RESULTS] = {"kept", "folded", "combined", "dropped",
+                                                      "late"};
     static const char *const reasons[] = {"no_id", "not_found", "span_open", "expired", "overflow"};
     metrics->joined = counter_with(component, "profcol_spanjoin_samples_joined",
                                    "Samples that left with their span.", NULL, NULL);
@@ -75,6 +78,12 @@ static void make_counters(struct component *component, struct spanjoin_metrics *
                          "Entries that left the index within their window; conflict: spans that "
                          "arrived again with different content, which was not kept.",
                          "reason", span_index_eviction_names[i]);
+    for (int i = 0; i < KEEP_RESULTS && has_keep; i++)
+        metrics->keep[i] = counter_with(
+            component, "profcol_spanjoin_keep_samples",
+            "Samples that kept their detail, were folded into combined ones, or were dropped; "
+            "late: left without it before their span turned out to be worth it.",
+            "result", results[i]);
     metrics->dropped_refused =
         counter_with(component, "profcol_spanjoin_dropped",
                      "Held spans and samples that were lost.", "reason", "refused");
@@ -141,7 +150,10 @@ static struct span_index *make_index(const struct spanjoin *join, uint64_t spans
     const struct spanjoin_settings *settings = join->settings;
     struct span_index_options options = {.max_spans = spans,
                                          .window_ns = (uint64_t)settings->window,
-                                         .type_count = settings->type_count};
+                                         .type_count = settings->type_count,
+                                         .sum_type = settings->keep.reads_cpu
+                                                         ? settings->cpu_type
+                                                         : -1};
     if (!predecessor || !has_equal_settings(join, predecessor))
         return span_index_new(&options);
     span_index_set_window(predecessor->index, options.window_ns);
@@ -167,7 +179,8 @@ struct spanjoin *spanjoin_new(struct component *component, struct spanjoin *pred
     join->index = make_index(join, spans, predecessor);
     join->first_hold_generation =
         predecessor ? predecessor->first_hold_generation + HOLD_GENERATIONS : 1;
-    make_counters(component, &join->metrics);
+    make_counters(component, &join->metrics, settings->keep.enabled);
+    keep_programs_init(&join->keep, &settings->keep, component->label);
     make_gauges(component, join);
     log_info(log_component(component->label), "The join is configured", LOG_U64("max_spans", spans),
              LOG_U64("max_held_mib", held));
@@ -179,5 +192,6 @@ void spanjoin_unref(struct spanjoin *join)
     if (!join || atomic_fetch_sub_explicit(&join->references, 1, memory_order_acq_rel) > 1)
         return;
     span_index_unref(join->index);
+    keep_programs_deinit(&join->keep);
     free(join);
 }

@@ -17,6 +17,7 @@
 #include "core/data/span_shard.h"
 #include "core/pipeline/component.h"
 #include "processors/spanjoin/hold_state.h"
+#include "processors/spanjoin/keep_spans.h"
 #include "processors/spanjoin/spanjoin_settings.h"
 
 struct sample_plan;
@@ -32,11 +33,22 @@ enum unjoined {
     UNJOINED_COUNT
 };
 
+/* What became of samples under `keep`: the label `result`. */
+enum keep_result {
+    KEEP_RESULT_KEPT,
+    KEEP_RESULT_FOLDED,
+    KEEP_RESULT_COMBINED,
+    KEEP_RESULT_DROPPED,
+    KEEP_RESULT_LATE,
+    KEEP_RESULTS
+};
+
 struct spanjoin_metrics {
     struct counter *joined;
     struct counter *unjoined[UNJOINED_COUNT];
     struct counter *ambiguous;
     struct counter *spans_enriched;
+    struct counter *keep[KEEP_RESULTS];
     struct counter *evicted[SPAN_EVICTION_COUNT];
     struct counter *dropped_refused;
     struct counter *dropped_stopped;
@@ -51,6 +63,7 @@ struct spanjoin {
     struct span_index *index; /* after a reload maybe shared with the component that it replaced */
     struct budget held;    /* memory of requests that wait, or are sent on and not accepted yet */
     struct budget leaving; /* the part of `held` that does not wait any more; no limit */
+    struct keep_programs keep;
     struct spanjoin_metrics metrics;
     uint32_t first_hold_generation; /* so that holds of components that share an index have
                                        different ids */
@@ -105,6 +118,9 @@ enum hold_room spanjoin_hold_traces(struct spanjoin_node *node, struct batch *ba
 /* Whether a request that finds no room to wait is sent on without waiting: if sending it again
  * would not help, or if room is reserved for it already. */
 bool spanjoin_must_go_on(const struct batch *batch, enum hold_room room);
+/* Counts, and sends a request on with its own receipt, or drops it if `keep` left nothing of it. */
+void spanjoin_forward(struct spanjoin_node *node, struct batch *batch,
+                      const struct join_counts *counts);
 /* Refuses a request for which there is no room. */
 void spanjoin_refuse(struct spanjoin_node *node, struct batch *batch);
 /* Updates the index and the metrics for a request that is sent on with what it has found. */

@@ -18,6 +18,7 @@
 #include "processors/spanjoin/enrich_spans.h"
 #include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/join_steps.h"
+#include "processors/spanjoin/keep_samples.h"
 #include "processors/spanjoin/large_requests.h"
 #include "processors/spanjoin/spanjoin.h"
 
@@ -124,22 +125,34 @@ void spanjoin_tell_samples(struct spanjoin_node *node, struct sample_plan *plan,
     assert(node->node.signal == SIGNAL_PROFILES);
     struct join_counts counts = join_count_samples(plan, overflow);
     if (plan->index) {
-        uint32_t missing = sample_plan_missing(plan);
+        bool records = join_records_samples(plan);
         join_add_samples(node, plan, NULL);
-        if (missing > 0)
-            join_leave_samples(node->join, plan, now_of(node), NULL);
+        if (records)
+            counts.keep.late = join_leave_samples(node->join, plan, now_of(node), NULL);
     }
     spanjoin_count(node, &counts);
+}
+
+void spanjoin_forward(struct spanjoin_node *node, struct batch *batch,
+                      const struct join_counts *counts)
+{
+    spanjoin_count(node, counts);
+    if (keep_left_nothing(batch, &counts->keep))
+        batch_drop(batch, &verdict_ok);
+    else
+        node_forward(&node->node, batch);
 }
 
 /* Sends the request on at once, with its own receipt. */
 static void pass_profiles(struct spanjoin_node *node, struct batch *batch, struct sample_plan *plan,
                           bool overflow)
 {
+    struct join_counts counts = {0};
     spanjoin_tell_samples(node, plan, overflow);
     sample_plan_apply(plan);
+    keep_samples_apply(plan, &counts.keep);
     sample_plan_free(plan);
-    node_forward(&node->node, batch);
+    spanjoin_forward(node, batch, &counts);
 }
 
 static void consume_profiles(struct spanjoin_node *node, struct batch *batch)
@@ -192,8 +205,7 @@ static void pass_traces(struct spanjoin_node *node, struct batch *batch,
     struct join_counts counts = {.spans_enriched =
                                      request_spans_enrich(batch, node->join->settings, spans)};
     request_spans_deinit(spans);
-    spanjoin_count(node, &counts);
-    node_forward(&node->node, batch);
+    spanjoin_forward(node, batch, &counts);
 }
 
 /* Holds a request whose spans wait in the index under this id. */
@@ -275,9 +287,12 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
     for (uint32_t k = 0; k < plan->key_count; k++)
         plan->finds[k].place = waiting_keys_place(&hold->keys, k);
     hold->counts = join_count_samples(plan, hold->overflow);
-    if (sample_plan_missing(plan) > 0)
-        join_leave_samples(join, plan, now_ns, &waiter);
+    uint64_t late = 0;
+    if (join_records_samples(plan))
+        late = join_leave_samples(join, plan, now_ns, &waiter);
     sample_plan_apply(plan);
+    keep_samples_apply(plan, &hold->counts.keep);
+    hold->counts.keep.late = late;
     sample_plan_free(plan);
 }
 
@@ -292,6 +307,13 @@ void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts
     counter_add(metrics->unjoined[UNJOINED_OVERFLOW], worker, counts->overflow);
     counter_add(metrics->ambiguous, worker, counts->ambiguous);
     counter_add(metrics->spans_enriched, worker, counts->spans_enriched);
+    if (!node->join->settings->keep.enabled)
+        return;
+    counter_add(metrics->keep[KEEP_RESULT_KEPT], worker, counts->keep.kept);
+    counter_add(metrics->keep[KEEP_RESULT_FOLDED], worker, counts->keep.folded);
+    counter_add(metrics->keep[KEEP_RESULT_COMBINED], worker, counts->keep.combined);
+    counter_add(metrics->keep[KEEP_RESULT_DROPPED], worker, counts->keep.dropped);
+    counter_add(metrics->keep[KEEP_RESULT_LATE], worker, counts->keep.late);
 }
 
 /* ---- start and end of a node ---- */

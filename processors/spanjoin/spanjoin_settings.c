@@ -67,10 +67,11 @@ const struct field spanjoin_fields[] = {
                    .fallback = "5s", .min = "0s"),
     FIELD_BLOCK(spanjoin_settings, source, spanjoin_source, source_fields,
                 "The senders that share the index. Tenants are joined separately."),
+    FIELD_OPTIONAL(spanjoin_settings, keep, keep_settings, keep_fields,
+                   "Keeps the detail of spans that are worth it only; see docs/spanjoin.md."),
     FIELD_BOOL(spanjoin_settings, attribute_children, "Not supported yet.", .fallback = "false"),
     FIELD_STRING(spanjoin_settings, ack, "Not supported yet."),
     FIELD_STRING(spanjoin_settings, storage, "Not supported yet."),
-    FIELD_NODE(spanjoin_settings, keep, "Not supported yet."),
     FIELD_END,
 };
 
@@ -345,8 +346,6 @@ static void refuse_what_comes_later(const struct spanjoin_settings *settings,
         config_check_error(check, "ack", "is not supported yet");
     if (settings->storage)
         config_check_error(check, "storage", "is not supported yet");
-    if (settings->keep)
-        config_check_error(check, "keep", "is not supported yet");
 }
 
 /* Limits a wait to the window: entries older than the window are not found any more. */
@@ -373,6 +372,10 @@ void spanjoin_check(void *config, struct config_check *check)
     read_tenant_places(settings, check);
     read_side(settings, &settings->samples, check);
     read_side(settings, &settings->spans, check);
+    if (settings->keep.enabled)
+        keep_check(&settings->keep, settings->samples.wait, check);
+    if (settings->keep.reads_cpu && type_position(settings, SLICE("cpu")) < 0)
+        config_check_error(check, "keep", "conditions on CPU need a sample type of their own, but spans.attributes name %d others", JOIN_TYPES_MAX);
     settings->cpu_type = -1;
     for (unsigned i = 0; i < settings->type_count; i++)
         if (slice_is(settings->types[i], "cpu"))

@@ -13,6 +13,7 @@
 
 #include "config/config.h"
 #include "core/base/slice.h"
+#include "processors/spanjoin/keep_settings.h"
 
 enum {
     JOIN_ATTRIBUTES_MAX = 32, /* of one side */
@@ -79,11 +80,11 @@ struct spanjoin_settings {
     struct config_strings trace_sources;
     int64_t clock_skew;
     struct spanjoin_source source;
+    struct keep_settings keep;
     /* not implemented yet */
     bool attribute_children;
     const char *ack;
     const char *storage;
-    const struct config_node *keep;
     /* derived */
     struct id_source *span_ids;  /* as many as sources */
     struct id_source *trace_ids; /* as many as trace_sources */

@@ -53,13 +53,9 @@ static bool compile_conditions(struct leaf_program *program, const struct tail_o
 static const char *function_condition(struct arena *arena, const char *pattern)
 {
     struct text text = {0};
-    text_append(&text, "StackContains(\"");
-    for (; *pattern; pattern++) {
-        if (*pattern == '"' || *pattern == '\\')
-            text_append_char(&text, '\\');
-        text_append_char(&text, *pattern);
-    }
-    text_append(&text, "\")");
+    text_append(&text, "StackContains(");
+    ottl_append_text(&text, pattern);
+    text_append(&text, ")");
     char *condition = arena_strdup(arena, text_string(&text));
     text_deinit(&text);
     return condition;

@@ -81,7 +81,31 @@ static const struct {
     {"attribute_children: false", ""},
     {"ack: delivered", "processors::spanjoin::ack: is not supported yet"},
     {"storage: file_storage", "processors::spanjoin::storage: is not supported yet"},
-    {"keep: {otherwise: fold}", "processors::spanjoin::keep: is not supported yet"},
+    {"keep: {otherwise: fold}",
+     "keep::span_detail_when: at least one condition is required"},
+    {"keep: {span_detail_when: [{duration_above: 1s}, {status: error}, {cpu_above: 200ms}, "
+     "{cpu_share_above: 0.8}, {attribute: {key: http.route, matches: '^/checkout'}}, "
+     "{attribute: {key: size, above: 5, below: 1e3}}, {ratio: 0.01}, "
+     "{condition: 'resource.attributes[\"env\"] == \"prod\" and span.name != \"x\"'}], "
+     "otherwise: drop, unjoined: pass, dry_run: true}",
+     ""},
+    {"keep: {span_detail_when: [{duration_above: 1s, status: error}]}",
+     "t:1:51: error: processors::spanjoin::keep::span_detail_when::0: has 2 conditions; write each "
+     "one as an item of its own"},
+    {"keep: {span_detail_when: [{}]}", "has 0 conditions"},
+    {"keep: {span_detail_when: [{duration_abov: 1s}]}", "did you mean \"duration_above\"?"},
+    {"keep: {span_detail_when: [{status: failed}]}",
+     "keep::span_detail_when::0::status: \"failed\" is not one of unset, ok, error"},
+    {"keep: {span_detail_when: [{ratio: 2}]}", "ratio: 2 is out of range"},
+    {"keep: {span_detail_when: [{attribute: {key: a}}]}",
+     "keep::span_detail_when::0::attribute: needs `matches`, `above` or `below`"},
+    {"keep: {span_detail_when: [{attribute: {key: a, matches: '('}}]}",
+     "keep::span_detail_when::0::attribute: "},
+    {"keep: {span_detail_when: [{condition: 'span.nam == \"x\"'}]}",
+     "keep::span_detail_when::0::condition: "},
+    {"keep: {span_detail_when: [{ratio: 0.1}], unjoined: fold}",
+     "warning: processors::spanjoin::keep::unjoined: samples of a span that takes longer than "
+     "samples::wait (10s) leave before it arrives"},
 };
 
 static void test_cases(void **state)

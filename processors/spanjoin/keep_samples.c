@@ -1,0 +1,92 @@
+#include "processors/spanjoin/keep_samples.h"
+
+#include "core/data/fold.h"
+
+#include <assert.h>
+
+/* ---- keys ---- */
+
+/* Returns the CPU time of the samples of a key's span in ns. A held request was added to the index
+ * before; then the key has no totals. */
+static int64_t cpu_of(const struct sample_plan *plan, uint32_t k)
+{
+    const uint64_t *totals = plan->finds[k].totals;
+    uint64_t sum = (uint64_t)plan->keys[k].match->sum;
+    if (totals)
+        sum += totals[2 + 2 * plan->settings->cpu_type];
+    return (int64_t)sum;
+}
+
+static bool is_kept_by_cpu(const struct keep_settings *keep, const struct span_facts *facts,
+                           int64_t cpu_ns)
+{
+    const struct keep_condition *conditions = keep->span_detail_when.items;
+    for (size_t i = 0; i < keep->span_detail_when.count; i++) {
+        const struct keep_condition *condition = &conditions[i];
+        if (condition->kind == KEEP_CPU_ABOVE && cpu_ns > condition->cpu_above)
+            return true;
+        if (condition->kind == KEEP_CPU_SHARE_ABOVE && facts->end_ns > facts->start_ns &&
+            (double)cpu_ns > condition->cpu_share_above * (double)(facts->end_ns - facts->start_ns))
+            return true;
+    }
+    return false;
+}
+
+void keep_samples_decide(struct sample_plan *plan)
+{
+    const struct keep_settings *keep = &plan->settings->keep;
+    for (uint32_t k = 0; keep->enabled && k < plan->key_count; k++) {
+        const struct span_match *match = plan->keys[k].match;
+        plan->finds[k].is_kept =
+            match && (match->facts.is_kept ||
+                      (keep->reads_cpu && is_kept_by_cpu(keep, &match->facts, cpu_of(plan, k))));
+    }
+}
+
+/* ---- samples ---- */
+
+struct keeping {
+    const struct sample_plan *plan;
+    uint32_t next; /* sample, in wire order */
+};
+
+static enum fold_decision decision_of(int fate)
+{
+    return fate == KEEP_FOLD ? FOLD_FOLD : fate == KEEP_DROP ? FOLD_DROP : FOLD_KEEP;
+}
+
+static enum fold_decision decide(void *context, const struct fold_sample *sample)
+{
+    struct keeping *keeping = context;
+    const struct sample_plan *plan = keeping->plan;
+    (void)sample;
+    assert(keeping->next < plan->sample_count);
+    uint32_t named = plan->samples[keeping->next++] & SAMPLE_KEY;
+    if (named == 0 || !plan->keys[named - 1].match)
+        return decision_of(plan->settings->keep.unjoined);
+    return plan->finds[named - 1].is_kept ? FOLD_KEEP
+                                          : decision_of(plan->settings->keep.otherwise);
+}
+
+void keep_samples_apply(struct sample_plan *plan, struct keep_counts *counts)
+{
+    const struct keep_settings *keep = &plan->settings->keep;
+    struct batch *batch = plan->batch;
+    struct keeping keeping = {.plan = plan};
+    const struct fold_rule rule = {
+        .decide = decide, .context = &keeping, .counts_only = keep->dry_run};
+    if (!keep->enabled)
+        return;
+    struct fold_result result =
+        profiles_fold(&batch->parts[0].root, batch_dictionary(batch), &batch->arena, &rule);
+    assert(keeping.next == plan->sample_count);
+    counts->kept = result.kept;
+    counts->folded = result.folded;
+    counts->combined = result.combined;
+    counts->dropped = result.dropped;
+    if (keep->dry_run)
+        return;
+    batch->items = result.kept + result.combined;
+    if (batch->items > 0 && result.folded + result.dropped > 0)
+        batch_prune(batch);
+}

@@ -1,0 +1,28 @@
+/*
+ * keep_samples: takes the detail from samples whose span is not worth it (`keep`).
+ *
+ * A sample keeps its detail if its span was judged so when it arrived (keep_spans.h), or if the
+ * samples of the span have more CPU time than a condition says, those of this request included.
+ * Others are folded (core/data/fold.h), dropped or passed.
+ *
+ * Owner: what is written lives in the batch's arena.
+ *
+ * Thread: that of the batch.
+ */
+#ifndef PROFCOL_SPANJOIN_KEEP_SAMPLES_H
+#define PROFCOL_SPANJOIN_KEEP_SAMPLES_H
+
+#include "processors/spanjoin/hold_state.h"
+#include "processors/spanjoin/sample_plan.h"
+
+/* Call it once the spans of the keys are chosen: decides about each key. */
+void keep_samples_decide(struct sample_plan *plan);
+/* Whether nothing is left of a request. */
+static inline bool keep_left_nothing(const struct batch *batch, const struct keep_counts *counts)
+{
+    return batch->items == 0 && counts->dropped > 0;
+}
+/* Call it after sample_plan_apply. Sets batch->items. */
+void keep_samples_apply(struct sample_plan *plan, struct keep_counts *counts);
+
+#endif

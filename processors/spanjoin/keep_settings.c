@@ -1,0 +1,170 @@
+#include "processors/spanjoin/keep_settings.h"
+
+#include "core/data/sampling.h"
+#include "core/ottl/ottl.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+static const char *const fates[] = {"fold", "drop", "pass", NULL};
+static const char *const codes[] = {"unset", "ok", "error", NULL};
+
+static const struct field attribute_fields[] = {
+    FIELD_STRING(keep_attribute, key, "Attribute of the span.", .required = true),
+    FIELD_STRING(keep_attribute, matches, "Regular expression (RE2), which matches anywhere."),
+    FIELD_DOUBLE(keep_attribute, above, "Number that its value is above.", .fallback = "0"),
+    FIELD_DOUBLE(keep_attribute, below, "Number that its value is below.", .fallback = "0"),
+    FIELD_END};
+
+static const struct field condition_fields[] = {
+    FIELD_DURATION(keep_condition, duration_above, "The span takes longer.", .fallback = "0s",
+                   .min = "0s"),
+    FIELD_ENUM(keep_condition, status, "Status of the span.", codes, .fallback = "unset"),
+    FIELD_DURATION(keep_condition, cpu_above,
+                   "Samples of the span have more CPU time, counted when a request leaves.",
+                   .fallback = "0s", .min = "0s"),
+    FIELD_DOUBLE(keep_condition, cpu_share_above,
+                 "Likewise, as a part of the span's duration (1: one processor).", .fallback = "0",
+                 .min = "0"),
+    FIELD_OPTIONAL(keep_condition, attribute, keep_attribute, attribute_fields,
+                   "An attribute of the span matches, or is above or below a number."),
+    FIELD_DOUBLE(keep_condition, ratio,
+                 "Part of all traces, by trace id: everywhere the same for one trace.",
+                 .fallback = "0", .min = "0", .max = "1"),
+    FIELD_STRING(keep_condition, condition, "OTTL condition on the span."),
+    FIELD_END};
+
+const struct field keep_fields[] = {
+    FIELD_LIST(keep_settings, span_detail_when, keep_condition, condition_fields,
+               "Of which spans samples keep their detail; one condition is enough. Each has one "
+               "key."),
+    FIELD_ENUM(keep_settings, otherwise,
+               "What becomes of samples whose span matches no condition. `fold`: they lose their "
+               "link and what names one span or says when it ran, and equal ones are combined; "
+               "totals stay exact. `drop`: they are removed. `pass`: nothing.",
+               fates, .fallback = "fold"),
+    FIELD_ENUM(keep_settings, unjoined, "What becomes of samples without a span.", fates,
+               .fallback = "pass"),
+    FIELD_BOOL(keep_settings, dry_run,
+               "Only count what would become of samples (`profcol_spanjoin_keep_samples`).",
+               .fallback = "false"),
+    FIELD_END};
+
+static const char *const kind_names[KEEP_KINDS] = {
+    "duration_above", "status", "cpu_above", "cpu_share_above", "attribute", "ratio", "condition"};
+
+/* ---- conditions on attributes, as OTTL ---- */
+
+static void append_number(struct text *out, const char *key, const char *operator, double number)
+{
+    text_append(out, "span.attributes[");
+    ottl_append_text(out, key);
+    text_printf(out, "] %s %.9f", operator, number);
+}
+
+static const char *attribute_condition(struct config_check *check, const char *path,
+                                       const struct keep_attribute *attribute)
+{
+    struct arena *arena = config_check_arena(check);
+    bool has_above = config_check_is_written(check, arena_printf(arena, "%s::above", path));
+    bool has_below = config_check_is_written(check, arena_printf(arena, "%s::below", path));
+    struct text out = {0};
+    if (attribute->matches) {
+        text_append(&out, "IsMatch(span.attributes[");
+        ottl_append_text(&out, attribute->key);
+        text_append(&out, "], ");
+        ottl_append_text(&out, attribute->matches);
+        text_append(&out, ")");
+    }
+    if (has_above) {
+        text_append(&out, out.size ? " and " : "");
+        append_number(&out, attribute->key, ">", attribute->above);
+    }
+    if (has_below) {
+        text_append(&out, out.size ? " and " : "");
+        append_number(&out, attribute->key, "<", attribute->below);
+    }
+    const char *condition = out.size ? arena_strdup(arena, text_string(&out)) : NULL;
+    text_deinit(&out);
+    return condition;
+}
+
+static bool compiles(struct config_check *check, const char *path, const char *condition)
+{
+    struct error err;
+    struct ottl_program *program = ottl_compile_condition(OTTL_SPAN, slice_of_string(condition),
+                                                          OTTL_PREFIX_OPTIONAL, &err);
+    if (!program)
+        config_check_error(check, path, "%s", err.text);
+    ottl_program_free(program);
+    return program != NULL;
+}
+
+/* ---- one condition ---- */
+
+static const char *path_of(struct config_check *check, size_t i, enum keep_kind kind)
+{
+    return arena_printf(config_check_arena(check), "keep::span_detail_when::%zu::%s", i,
+                        kind_names[kind]);
+}
+
+/* Sets the kind by the key that is written. Returns false if it is not exactly one. */
+static bool read_kind(struct config_check *check, size_t i, struct keep_condition *condition)
+{
+    unsigned written = 0;
+    for (int kind = 0; kind < KEEP_KINDS; kind++)
+        if (config_check_is_written(check, path_of(check, i, (enum keep_kind)kind))) {
+            condition->kind = (enum keep_kind)kind;
+            written++;
+        }
+    if (written != 1)
+        config_check_error(
+            check, arena_printf(config_check_arena(check), "keep::span_detail_when::%zu", i),
+            "has %u conditions; write each one as an item of its own", written);
+    return written == 1;
+}
+
+static void read_condition(struct config_check *check, size_t i, struct keep_settings *keep,
+                           struct keep_condition *condition)
+{
+    const char *path = path_of(check, i, condition->kind);
+    switch (condition->kind) {
+    case KEEP_CPU_ABOVE:
+    case KEEP_CPU_SHARE_ABOVE:
+        keep->reads_cpu = true;
+        break;
+    case KEEP_RATIO:
+        condition->threshold = sampling_threshold(condition->ratio, SAMPLING_DIGITS);
+        break;
+    case KEEP_ATTRIBUTE:
+        condition->ottl = attribute_condition(check, path, &condition->attribute);
+        if (!condition->ottl)
+            config_check_error(check, path, "needs `matches`, `above` or `below`");
+        break;
+    case KEEP_CONDITION:
+        condition->ottl = condition->condition;
+        break;
+    default:
+        break;
+    }
+    if (condition->ottl)
+        keep->reads_ottl |= compiles(check, path, condition->ottl);
+}
+
+void keep_check(struct keep_settings *keep, int64_t samples_wait_ns, struct config_check *check)
+{
+    struct keep_condition *conditions = keep->span_detail_when.items;
+    keep->reads_cpu = keep->reads_ottl = false;
+    if (keep->span_detail_when.count == 0)
+        config_check_error(check, "keep::span_detail_when", "at least one condition is required");
+    for (size_t i = 0; i < keep->span_detail_when.count; i++)
+        if (read_kind(check, i, &conditions[i]))
+            read_condition(check, i, keep, &conditions[i]);
+    if (keep->unjoined != KEEP_PASS)
+        config_check_warn(check, "keep::unjoined",
+                          "samples of a span that takes longer than samples::wait (%" PRId64
+                          "s) leave before it arrives, so the slowest requests lose their detail; "
+                          "pass keeps it",
+                          samples_wait_ns / 1000000000);
+}

@@ -1,0 +1,372 @@
+/* `keep` of spanjoin: which samples keep the detail of their span, and what becomes of the
+ * others. */
+#include "processors/spanjoin/spanjoin.h"
+#include "tests/unit/pipeline_fixture.h"
+#include "tests/unit/spanjoin_requests.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+extern const struct component_type spanjoin_processor_type;
+
+enum { TRACE = 7, FAST = 42, SLOW = 43, NONE = 0 };
+
+struct join {
+    struct fixture fixture;
+    struct fixture_place *traces;
+    struct fixture_place *profiles;
+};
+
+static void setup(struct join *join, const char *keep)
+{
+    char yaml[1024];
+    snprintf(yaml, sizeof yaml, "processors: {spanjoin: {samples: {wait: 5s}, keep: {%s}}}", keep);
+    fixture_init(&join->fixture, 1);
+    join->traces = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
+                                 "traces", SIGNAL_TRACES);
+    join->profiles = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
+                                   "profiles", SIGNAL_PROFILES);
+}
+
+static void send_request(struct join *join, struct request *request)
+{
+    struct fixture_place *place = request->traces ? join->traces : join->profiles;
+    struct probe probe;
+    fixture_consume(&join->fixture, place->nodes[0], request_encode(request), request->items,
+                    &probe);
+    fixture_advance(&join->fixture, 0); /* jobs are done */
+    assert_int_equal(probe.settled, 1);
+    assert_int_equal(probe.verdict.code, GRPC_OK);
+    request_free(request);
+}
+
+static void send_span(struct join *join, uint64_t span, uint64_t duration_ns)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    SpanMessage *message =
+        traces_span(&request, TRACE, span, WALL, WALL + duration_ns, span == SLOW ? "slow" : "fast");
+    span_string(&request, message, "http.route", "/pay");
+    send_request(join, &request);
+}
+
+/* A span of 100 ms, and one of 2 s. */
+static void send_spans(struct join *join)
+{
+    send_span(join, FAST, SECOND / 10);
+    send_span(join, SLOW, 2 * SECOND);
+}
+
+static void add_sample(struct request *request, uint64_t span, int64_t value)
+{
+    SampleMessage *sample = profiles_sample(request, 1);
+    if (span != NONE)
+        sample_link(request, sample, TRACE, span);
+    sample_value(request, sample, value);
+}
+
+/* Samples of one stack. */
+static void send_samples(struct join *join, uint64_t span, unsigned count, int64_t value)
+{
+    struct request request;
+    profiles_begin(&request);
+    profiles_profile(&request, "cpu", "nanoseconds");
+    for (unsigned i = 0; i < count; i++)
+        add_sample(&request, span, value);
+    send_request(join, &request);
+}
+
+/* Two samples of each span, and two without one. */
+static void send_mixed_samples(struct join *join)
+{
+    static const uint64_t spans[] = {FAST, SLOW, NONE, FAST, SLOW, NONE};
+    struct request request;
+    profiles_begin(&request);
+    profiles_profile(&request, "cpu", "nanoseconds");
+    for (size_t i = 0; i < sizeof spans / sizeof *spans; i++)
+        add_sample(&request, spans[i], 10 + (int64_t)i);
+    send_request(join, &request);
+}
+
+static size_t count_out(const struct join *join)
+{
+    const struct recorder *recorder = &join->fixture.recorder;
+    size_t count = 0;
+    for (size_t i = 0; i < recorder->count; i++)
+        count += recorder->items[i].signal == SIGNAL_PROFILES;
+    return count;
+}
+
+/* Appends the samples of the n-th output: name of the span, span id of the Link, value. */
+static const char *output(const struct join *join, size_t n)
+{
+    static char text[512];
+    const struct recorder *recorder = &join->fixture.recorder;
+    struct request out;
+    size_t i = 0, size = 0;
+    for (; recorder->items[i].signal != SIGNAL_PROFILES || n-- > 0; i++)
+        assert_true(i + 1 < recorder->count);
+    request_read_profiles(&out, slice_of(recorder->items[i].bytes, recorder->items[i].size));
+    size_t count = request_profile(&out, 0)->n_samples;
+    assert_int_equal(recorder->items[i].items, count);
+    text[0] = '\0';
+    for (size_t k = 0; k < count; k++) {
+        const SampleMessage *sample = request_sample(&out, 0, k);
+        const char *name = sample_attribute(&out, sample, "span_name");
+        uint64_t trace = 0, span = 0;
+        sample_read_link(&out, sample, &trace, &span);
+        size += (size_t)snprintf(text + size, sizeof text - size, "%s%s %d %d", k ? ", " : "",
+                                 name ? name : "-", (int)span, (int)sample->values[0]);
+    }
+    request_free(&out);
+    return text;
+}
+
+static double result(const struct join *join, const char *name)
+{
+    char labels[96];
+    snprintf(labels, sizeof labels, "spanjoin=\"spanjoin\",result=\"%s\"", name);
+    return metrics_value(join->fixture.process.metrics, "profcol_spanjoin_keep_samples", labels);
+}
+
+static void expect_results(const struct join *join, unsigned kept, unsigned folded,
+                           unsigned combined, unsigned dropped, unsigned late)
+{
+    assert_int_equal(result(join, "kept"), kept);
+    assert_int_equal(result(join, "folded"), folded);
+    assert_int_equal(result(join, "combined"), combined);
+    assert_int_equal(result(join, "dropped"), dropped);
+    assert_int_equal(result(join, "late"), late);
+}
+
+/* ---- conditions on the span ---- */
+
+static const struct {
+    const char *condition;
+    const char *out;
+} span_cases[] = {
+    {"duration_above: 1s", "fast 0 23, slow 43 11, - 0 12, slow 43 14, - 0 15"},
+    {"duration_above: 2s", "fast 0 23, slow 0 25, - 0 12, - 0 15"},
+    {"status: ok", "fast 42 10, slow 43 11, - 0 12, fast 42 13, slow 43 14, - 0 15"},
+    {"status: error", "fast 0 23, slow 0 25, - 0 12, - 0 15"},
+    {"ratio: 1", "fast 42 10, slow 43 11, - 0 12, fast 42 13, slow 43 14, - 0 15"},
+    {"ratio: 0", "fast 0 23, slow 0 25, - 0 12, - 0 15"},
+    {"attribute: {key: http.route, matches: '^/pa'}",
+     "fast 42 10, slow 43 11, - 0 12, fast 42 13, slow 43 14, - 0 15"},
+    {"attribute: {key: http.route, matches: '^pa'}", "fast 0 23, slow 0 25, - 0 12, - 0 15"},
+    {"attribute: {key: http.route, above: 5}", "fast 0 23, slow 0 25, - 0 12, - 0 15"},
+    {"condition: 'name == \"slow\" and resource.attributes[\"service.name\"] == \"shop\"'",
+     "fast 0 23, slow 43 11, - 0 12, slow 43 14, - 0 15"},
+};
+
+static void test_conditions_on_the_span(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof span_cases / sizeof *span_cases; i++) {
+        struct join join;
+        char keep[256];
+        snprintf(keep, sizeof keep, "span_detail_when: [{%s}]", span_cases[i].condition);
+        setup(&join, keep);
+        send_spans(&join);
+        send_mixed_samples(&join);
+        assert_string_equal(output(&join, 0), span_cases[i].out);
+        fixture_deinit(&join.fixture);
+    }
+}
+
+static void test_one_condition_is_enough(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "span_detail_when: [{condition: 'name == \"other\"'}, {duration_above: 1s}, "
+                 "{condition: 'name == \"fast\"'}]");
+    send_spans(&join);
+    send_mixed_samples(&join);
+    assert_string_equal(output(&join, 0),
+                        "fast 42 10, slow 43 11, - 0 12, fast 42 13, slow 43 14, - 0 15");
+    expect_results(&join, 6, 0, 0, 0, 0);
+    fixture_deinit(&join.fixture);
+}
+
+/* ---- conditions on CPU time ---- */
+
+static void test_cpu_adds_up_over_requests(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "span_detail_when: [{cpu_above: 100ns}]");
+    send_spans(&join);
+    send_samples(&join, FAST, 2, 30);
+    assert_string_equal(output(&join, 0), "fast 0 60");
+    send_samples(&join, FAST, 1, 41); /* 101 */
+    assert_string_equal(output(&join, 1), "fast 42 41");
+    expect_results(&join, 1, 2, 1, 0, 2);
+    send_samples(&join, FAST, 1, 1);
+    assert_string_equal(output(&join, 2), "fast 42 1");
+    send_samples(&join, SLOW, 1, 100);
+    assert_string_equal(output(&join, 3), "slow 0 100");
+    expect_results(&join, 2, 3, 2, 0, 2); /* what was late is counted once */
+    fixture_deinit(&join.fixture);
+}
+
+static void test_cpu_share(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "span_detail_when: [{cpu_share_above: 0.5}]");
+    send_spans(&join);
+    send_samples(&join, FAST, 1, 50000001); /* of 100 ms */
+    send_samples(&join, SLOW, 1, 50000001);
+    assert_string_equal(output(&join, 0), "fast 42 50000001");
+    assert_string_equal(output(&join, 1), "slow 0 50000001");
+    fixture_deinit(&join.fixture);
+}
+
+/* A span that arrives again does not take back what was recorded of its samples. */
+static void test_a_span_that_arrives_again(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "span_detail_when: [{cpu_above: 100ns}]");
+    send_spans(&join);
+    send_samples(&join, FAST, 1, 60);
+    send_spans(&join);
+    send_samples(&join, FAST, 1, 60);
+    assert_string_equal(output(&join, 1), "fast 42 60");
+    expect_results(&join, 1, 1, 1, 0, 1);
+    assert_int_equal(metrics_value(join.fixture.process.metrics,
+                                   "profcol_spanjoin_samples_unjoined",
+                                   "spanjoin=\"spanjoin\",reason=\"span_open\""),
+                     0);
+    fixture_deinit(&join.fixture);
+}
+
+/* ---- otherwise, unjoined ---- */
+
+static void test_otherwise(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "span_detail_when: [{duration_above: 1s}], otherwise: drop");
+    send_spans(&join);
+    send_mixed_samples(&join);
+    assert_string_equal(output(&join, 0), "slow 43 11, - 0 12, slow 43 14, - 0 15");
+    send_samples(&join, FAST, 2, 30); /* nothing is left */
+    assert_int_equal(count_out(&join), 1);
+    expect_results(&join, 4, 0, 0, 4, 0);
+    fixture_deinit(&join.fixture);
+    setup(&join, "span_detail_when: [{duration_above: 1s}], otherwise: pass");
+    send_spans(&join);
+    send_samples(&join, FAST, 2, 30);
+    assert_string_equal(output(&join, 0), "fast 42 30, fast 42 30");
+    expect_results(&join, 2, 0, 0, 0, 0);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_unjoined(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "span_detail_when: [{duration_above: 1s}], unjoined: fold");
+    send_spans(&join);
+    send_mixed_samples(&join);
+    assert_string_equal(output(&join, 0), "fast 0 23, slow 43 11, - 0 27, slow 43 14");
+    fixture_deinit(&join.fixture);
+    setup(&join, "span_detail_when: [{duration_above: 1s}], unjoined: drop, otherwise: pass");
+    send_spans(&join);
+    send_mixed_samples(&join);
+    assert_string_equal(output(&join, 0), "fast 42 10, slow 43 11, fast 42 13, slow 43 14");
+    fixture_deinit(&join.fixture);
+}
+
+/* ---- waiting ---- */
+
+static void test_samples_wait_for_the_verdict(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "span_detail_when: [{duration_above: 1s}, {cpu_above: 100ns}]");
+    send_mixed_samples(&join);
+    assert_int_equal(count_out(&join), 0);
+    send_spans(&join);
+    fixture_advance(&join.fixture, 0);
+    assert_string_equal(output(&join, 0), "fast 0 23, slow 43 11, - 0 12, slow 43 14, - 0 15");
+    expect_results(&join, 4, 2, 1, 0, 0);
+    send_samples(&join, FAST, 1, 78); /* 23 + 78 */
+    assert_string_equal(output(&join, 1), "fast 42 78");
+    expect_results(&join, 5, 2, 1, 0, 2);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_nothing_is_left_after_waiting(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "span_detail_when: [{duration_above: 1s}], otherwise: drop");
+    send_samples(&join, FAST, 2, 30);
+    send_spans(&join);
+    fixture_advance(&join.fixture, 20 * SECOND);
+    assert_int_equal(count_out(&join), 0);
+    expect_results(&join, 0, 0, 0, 2, 0);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_a_span_that_comes_too_late(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "span_detail_when: [{duration_above: 1s}], unjoined: fold");
+    send_samples(&join, FAST, 1, 30);
+    send_samples(&join, SLOW, 2, 30);
+    fixture_advance(&join.fixture, 6 * SECOND);
+    assert_string_equal(output(&join, 1), "- 0 60");
+    send_spans(&join);
+    expect_results(&join, 0, 3, 2, 0, 2);
+    fixture_deinit(&join.fixture);
+    setup(&join, "span_detail_when: [{duration_above: 1s}]");
+    send_samples(&join, SLOW, 2, 30);
+    fixture_advance(&join.fixture, 6 * SECOND);
+    assert_string_equal(output(&join, 0), "- 43 30, - 43 30"); /* the ids are there */
+    send_spans(&join);
+    expect_results(&join, 2, 0, 0, 0, 0);
+    fixture_deinit(&join.fixture);
+}
+
+static void test_dry_run(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "span_detail_when: [{duration_above: 1s}], unjoined: drop, dry_run: true");
+    send_spans(&join);
+    send_mixed_samples(&join);
+    assert_string_equal(output(&join, 0),
+                        "fast 42 10, slow 43 11, - 0 12, fast 42 13, slow 43 14, - 0 15");
+    expect_results(&join, 2, 2, 1, 2, 0);
+    send_samples(&join, NONE, 1, 5); /* all would be dropped */
+    assert_string_equal(output(&join, 1), "- 0 5");
+    fixture_deinit(&join.fixture);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_conditions_on_the_span),
+    cmocka_unit_test(test_one_condition_is_enough),
+    cmocka_unit_test(test_cpu_adds_up_over_requests),
+    cmocka_unit_test(test_cpu_share),
+    cmocka_unit_test(test_a_span_that_arrives_again),
+    cmocka_unit_test(test_otherwise),
+    cmocka_unit_test(test_unjoined),
+    cmocka_unit_test(test_samples_wait_for_the_verdict),
+    cmocka_unit_test(test_nothing_is_left_after_waiting),
+    cmocka_unit_test(test_a_span_that_comes_too_late),
+    cmocka_unit_test(test_dry_run),
+};
+
+int main(void)
+{
+    int failed = cmocka_run_group_tests_name("small", tests, NULL, NULL);
+    spanjoin_set_large_bytes(0); /* jobs process each request */
+    return failed + cmocka_run_group_tests_name("large", tests, NULL, NULL);
+}
