@@ -335,9 +335,8 @@ static bool get(struct arena *arena, const char *url, const struct http_get_opti
         return false;
     assert(endpoint.scheme == ENDPOINT_HTTP || endpoint.scheme == ENDPOINT_HTTPS);
     answer->is_https = endpoint.scheme == ENDPOINT_HTTPS;
-    struct link link = {.fd = endpoint.unix_socket
-                                  ? connect_to_socket(endpoint.host, options, err)
-                                  : connect_to(&endpoint, options, err)};
+    struct link link = {.fd = endpoint.unix_socket ? connect_to_socket(endpoint.host, options, err)
+                                                   : connect_to(&endpoint, options, err)};
     if (link.fd < 0)
         return false;
     bool is_read = (!answer->is_https || shake_hands(&link, &endpoint, options, err)) &&

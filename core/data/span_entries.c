@@ -294,6 +294,8 @@ static __attribute__((noinline)) struct span_entry *put_again(struct span_operat
     put->has_lag = put->totals != NULL && !again;
     put->lag_ns =
         put->has_lag ? (int64_t)(span_shard_samples(op->shard, entry)->first_ns - op->now_ns) : 0;
+    if (!again) /* an expired span may have left it */
+        entry->flags &= SPAN_ENTRY_FLAGS & ~SPAN_ENTRY_IS_KEPT;
     if (conflict)
         span_shard_note_conflict(op->shard);
     else

@@ -31,7 +31,7 @@ struct span_index_options {
     uint64_t window_ns;
     unsigned type_count; /* number of sample types whose counts and sums are kept, at most
                             SPAN_INDEX_TYPES_MAX */
-    int sum_type; /* the one whose sum matches tell; -1: none */
+    int sum_type;        /* the one whose sum matches tell; -1: none */
 };
 
 /* Creates an empty index, with one reference. Its memory grows as spans arrive. */

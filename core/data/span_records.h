@@ -33,7 +33,7 @@ struct span_facts {
     uint64_t end_ns;
     uint8_t kind;
     uint8_t status;
-    bool is_kept;        /* the index keeps this of the first arrival; the caller knows what it means */
+    bool is_kept; /* the index keeps this of the first arrival; the caller knows what it means */
     struct slice values; /* the caller's own bytes, at most SPAN_INDEX_VALUES_MAX */
 };
 

@@ -72,8 +72,8 @@ struct span_samples {
     };
     uint64_t last_ns;
     uint32_t waiters; /* first one, in the shard's pool, from 1; 0: none */
-    uint32_t left;    /* samples that were sent on without the span; once it has arrived, without its
-                         detail */
+    uint32_t left; /* samples that were sent on without the span; once it has arrived, without its
+                      detail */
     uint64_t totals[];
 };
 

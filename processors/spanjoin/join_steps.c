@@ -10,8 +10,11 @@
 static struct request_sender sender_of(const struct spanjoin *join, const struct batch *batch,
                                        uint64_t now_ns)
 {
-    return (struct request_sender){
-        .settings = join->settings, .index = join->index, .batch = batch, .now_ns = now_ns, .keep = &join->keep};
+    return (struct request_sender){.settings = join->settings,
+                                   .index = join->index,
+                                   .batch = batch,
+                                   .now_ns = now_ns,
+                                   .keep = &join->keep};
 }
 
 /* ---- messages to waiting requests ---- */
@@ -204,7 +207,7 @@ bool join_records_samples(const struct sample_plan *plan)
 }
 
 uint64_t join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,
-                        const struct span_waiter *waiter)
+                            const struct span_waiter *waiter)
 {
     bool reads_cpu = plan->settings->keep.reads_cpu;
     uint64_t late = 0;

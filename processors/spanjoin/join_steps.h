@@ -25,9 +25,9 @@ struct learned_spans {
     struct request_spans spans;
     struct waiting_keys keys; /* for which the waiter waits */
     struct span_wakeups wakeups;
-    uint64_t late; /* samples that were sent on without these spans */
+    uint64_t late;        /* samples that were sent on without these spans */
     uint64_t late_detail; /* likewise, of spans that keep their detail */
-    int64_t *lags; /* of spans whose samples arrived first; in the arena of `spans` */
+    int64_t *lags;        /* of spans whose samples arrived first; in the arena of `spans` */
     uint32_t lag_count;
     uint32_t lag_capacity;
 };
@@ -56,7 +56,7 @@ void join_find_spans(struct spanjoin *join, struct sample_plan *plan, uint64_t n
  * how many samples were sent on without their detail before their span turned out to be worth it.
  */
 uint64_t join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,
-                        const struct span_waiter *waiter);
+                            const struct span_waiter *waiter);
 /* Counts the results. overflow: there was no room to hold the request. */
 struct join_counts join_count_samples(const struct sample_plan *plan, bool overflow);
 /* Adds the totals to the index, wakes the requests that wait for these samples, and updates the

@@ -64,8 +64,7 @@ static enum fold_decision decide(void *context, const struct fold_sample *sample
     uint32_t named = plan->samples[keeping->next++] & SAMPLE_KEY;
     if (named == 0 || !plan->keys[named - 1].match)
         return decision_of(plan->settings->keep.unjoined);
-    return plan->finds[named - 1].is_kept ? FOLD_KEEP
-                                          : decision_of(plan->settings->keep.otherwise);
+    return plan->finds[named - 1].is_kept ? FOLD_KEEP : decision_of(plan->settings->keep.otherwise);
 }
 
 void keep_samples_apply(struct sample_plan *plan, struct keep_counts *counts)

@@ -93,8 +93,8 @@ static const char *attribute_condition(struct config_check *check, const char *p
 static bool compiles(struct config_check *check, const char *path, const char *condition)
 {
     struct error err;
-    struct ottl_program *program = ottl_compile_condition(OTTL_SPAN, slice_of_string(condition),
-                                                          OTTL_PREFIX_OPTIONAL, &err);
+    struct ottl_program *program =
+        ottl_compile_condition(OTTL_SPAN, slice_of_string(condition), OTTL_PREFIX_OPTIONAL, &err);
     if (!program)
         config_check_error(check, path, "%s", err.text);
     ottl_program_free(program);

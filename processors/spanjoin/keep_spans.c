@@ -111,8 +111,7 @@ bool keep_judge_span(struct keep_judge *judge, const struct span_view *span)
     if (judge->evaluators)
         ottl_item_set_span(&judge->item, message_iter_bytes(span->raw));
     for (size_t i = 0; judge->evaluators && i < keep->span_detail_when.count; i++)
-        if (condition_at(keep, i)->ottl &&
-            is_kept_by_ottl(judge, condition_at(keep, i), program++))
+        if (condition_at(keep, i)->ottl && is_kept_by_ottl(judge, condition_at(keep, i), program++))
             return true;
     return false;
 }

@@ -151,9 +151,8 @@ static struct span_index *make_index(const struct spanjoin *join, uint64_t spans
     struct span_index_options options = {.max_spans = spans,
                                          .window_ns = (uint64_t)settings->window,
                                          .type_count = settings->type_count,
-                                         .sum_type = settings->keep.reads_cpu
-                                                         ? settings->cpu_type
-                                                         : -1};
+                                         .sum_type =
+                                             settings->keep.reads_cpu ? settings->cpu_type : -1};
     if (!predecessor || !has_equal_settings(join, predecessor))
         return span_index_new(&options);
     span_index_set_window(predecessor->index, options.window_ns);

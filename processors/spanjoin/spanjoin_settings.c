@@ -375,7 +375,10 @@ void spanjoin_check(void *config, struct config_check *check)
     if (settings->keep.enabled)
         keep_check(&settings->keep, settings->samples.wait, check);
     if (settings->keep.reads_cpu && type_position(settings, SLICE("cpu")) < 0)
-        config_check_error(check, "keep", "conditions on CPU need a sample type of their own, but spans.attributes name %d others", JOIN_TYPES_MAX);
+        config_check_error(check, "keep",
+                           "conditions on CPU need a sample type of their own, but "
+                           "spans.attributes name %d others",
+                           JOIN_TYPES_MAX);
     settings->cpu_type = -1;
     for (unsigned i = 0; i < settings->type_count; i++)
         if (slice_is(settings->types[i], "cpu"))

@@ -47,8 +47,8 @@ static void send_span(struct join *join, uint64_t span, uint64_t duration_ns)
 {
     struct request request;
     traces_begin(&request, "shop");
-    SpanMessage *message =
-        traces_span(&request, TRACE, span, WALL, WALL + duration_ns, span == SLOW ? "slow" : "fast");
+    SpanMessage *message = traces_span(&request, TRACE, span, WALL, WALL + duration_ns,
+                                       span == SLOW ? "slow" : "fast");
     span_string(&request, message, "http.route", "/pay");
     send_request(join, &request);
 }

@@ -6,7 +6,8 @@
  * the window, to the right span of its tenant or peer, under the right name. A span has exactly the
  * samples counted so far. No request waits longer than `wait`, or less without a reason. The answer
  * is sent within consume (on the direct path, by downstream), or as soon as the jobs are done if
- * every request counts as large. Held bytes never exceed their limit. PROFCOL_SEED and
+ * every request counts as large. With `keep`, only slow spans keep their detail, and the sums of a
+ * request stay. Held bytes never exceed their limit. PROFCOL_SEED and
  * PROFCOL_SCHEDULES replace the defaults.
  */
 #include "core/base/log.h"
@@ -40,6 +41,7 @@ enum {
 };
 #define MILLISECOND UINT64_C(1000000)
 #define WINDOW (20 * SECOND)
+#define KEPT_ABOVE (2 * SECOND) /* `keep` keeps the detail of spans that take longer */
 
 /* ---- the model ---- */
 
@@ -103,6 +105,7 @@ struct schedule {
     unsigned peers; /* in worlds without tenants */
     uint64_t wait_ns;
     uint64_t span_wait_ns;
+    bool keeps;     /* the detail of slow spans only */
     bool evicts;    /* max_spans is small, so entries may be evicted */
     bool is_tight;  /* requests are large */
     bool is_slow;   /* downstream answers later, and only the number of outputs is checked */
@@ -303,15 +306,104 @@ static void judge_sample(const struct schedule *s, const struct request *out,
     assert_int_equal(link_trace, meant.trace ? meant.trace : sample->trace);
 }
 
+/* ---- keep ---- */
+
+/* What equal samples of a request have in common, and their sums. With `keep`, samples of a span
+ * that is not slow lose their Link, and equal ones are combined. */
+struct sums {
+    int32_t stack;
+    uint64_t trace;
+    uint64_t span;
+    unsigned delivery; /* the span that gave the name; 0: none */
+    bool has_times;
+    int64_t value;
+    uint64_t times;
+};
+
+static void add_sums(struct sums *sums, unsigned *count, struct sums more)
+{
+    for (unsigned i = 0; i < *count; i++)
+        if (sums[i].stack == more.stack && sums[i].trace == more.trace &&
+            sums[i].span == more.span && sums[i].delivery == more.delivery &&
+            sums[i].has_times == more.has_times) {
+            sums[i].value += more.value;
+            sums[i].times += more.times;
+            return;
+        }
+    sums[(*count)++] = more;
+}
+
+static struct sums sums_of_model(const struct schedule *s, const struct model_sample *sample)
+{
+    struct meant meant = meant_span(s, sample);
+    const struct model_span *span = meant.trace ? span_of(s, meant, sample) : NULL;
+    bool is_folded = span && span->end_ns - span->start_ns <= KEPT_ABOVE;
+    return (struct sums){.stack = sample->stack,
+                         .trace = is_folded ? 0
+                                  : span    ? meant.trace
+                                            : sample->trace,
+                         .span = is_folded ? 0 : sample->span,
+                         .delivery = span ? span->delivery + 1 : 0,
+                         .has_times = sample->time_ns != 0,
+                         .value = sample->value,
+                         .times = sample->time_ns};
+}
+
+static struct sums sums_of_output(const struct request *out, const SampleMessage *got)
+{
+    const char *name = sample_attribute(out, got, "span_name");
+    struct sums sums = {.stack = got->stack_index,
+                        .delivery = name ? (unsigned)strtoul(name + 9, NULL, 10) + 1 : 0,
+                        .has_times = got->n_timestamps_unix_nano > 0};
+    sample_read_link(out, got, &sums.trace, &sums.span);
+    for (size_t i = 0; i < got->n_values; i++)
+        sums.value += got->values[i];
+    for (size_t i = 0; i < got->n_timestamps_unix_nano; i++)
+        sums.times += got->timestamps_unix_nano[i];
+    if (sums.has_times)
+        assert_int_equal(got->n_values, got->n_timestamps_unix_nano);
+    assert_string_equal(sample_attribute(out, got, "kept"), "yes");
+    return sums;
+}
+
+static bool are_equal_sums(const struct sums *a, const struct sums *b)
+{
+    return a->stack == b->stack && a->trace == b->trace && a->span == b->span &&
+           a->delivery == b->delivery && a->has_times == b->has_times && a->value == b->value &&
+           a->times == b->times;
+}
+
+static void judge_kept(const struct schedule *s, const struct model_request *request,
+                       const struct request *out)
+{
+    struct sums expected[SAMPLES_MAX], got[SAMPLES_MAX];
+    unsigned expected_count = 0, got_count = 0;
+    for (unsigned i = 0; i < request->count; i++)
+        add_sums(expected, &expected_count, sums_of_model(s, &request->samples[i]));
+    for (unsigned i = 0; i < request_profile(out, 0)->n_samples; i++)
+        add_sums(got, &got_count, sums_of_output(out, request_sample(out, 0, i)));
+    assert_int_equal(got_count, expected_count);
+    for (unsigned i = 0; i < expected_count; i++) {
+        bool is_there = false;
+        for (unsigned k = 0; k < got_count; k++)
+            is_there |= are_equal_sums(&expected[i], &got[k]);
+        assert_true(is_there);
+    }
+}
+
 static void judge_profiles(struct schedule *s, struct model_request *request,
                            const struct request *out)
 {
     bool missing = false;
     for (unsigned i = 0; i < request->count; i++) {
-        judge_sample(s, out, request_sample(out, 0, i), &request->samples[i]);
+        if (!s->keeps)
+            judge_sample(s, out, request_sample(out, 0, i), &request->samples[i]);
         missing |= is_missing(s, &request->samples[i]);
     }
-    assert_null(request_sample(out, 0, request->count));
+    if (s->keeps)
+        judge_kept(s, request, out);
+    else
+        assert_null(request_sample(out, 0, request->count));
     assert_null(request_profile(out, 1));
     uint64_t waited = now_of(s) - request->at_ns;
     assert_true(waited <= s->wait_ns);
@@ -383,6 +475,15 @@ static void say_what_was_admitted(struct schedule *s)
         say_samples(s, model, s->saying_meant);
 }
 
+static void judge_items(const struct schedule *s, const struct recorded *offered,
+                        const struct model_request *request, const struct request *out)
+{
+    if (s->keeps && offered->signal == SIGNAL_PROFILES)
+        assert_int_equal(offered->items, request_profile(out, 0)->n_samples);
+    else
+        assert_int_equal(offered->items, request->count);
+}
+
 /* Downstream: checks the batch, then accepts or refuses it. */
 static struct verdict decide(void *context, const struct recorded *offered)
 {
@@ -401,7 +502,7 @@ static struct verdict decide(void *context, const struct recorded *offered)
     s->peer = request->peer;
     assert_int_equal(request->accepted, 0); /* no request is sent on twice */
     assert_false(request->lost);
-    assert_int_equal(offered->items, request->count);
+    judge_items(s, offered, request, &out);
     if (request->first_offer)
         assert_true(slice_equal(bytes, slice_of(request->first_offer, request->first_size)));
     else if (offered->signal == SIGNAL_TRACES)
@@ -489,8 +590,8 @@ static void send_spans(struct schedule *s)
         for (unsigned k = 0; k < i; k++) /* no span twice in one request */
             if (model->spans[k].span == span)
                 span = span % SPANS + 1, k = UINT32_MAX;
-        SpanMessage *message =
-            traces_span(&request, trace, span, start_ns, start_ns + SECOND, name);
+        SpanMessage *message = traces_span(&request, trace, span, start_ns,
+                                           start_ns + (1 + next_random(s, 4)) * SECOND, name);
         span_string(&request, message, "kept", "yes");
         span_string(&request, message, "request", number);
         model->spans[i].trace = trace;
@@ -622,7 +723,7 @@ static void count_accepted(struct schedule *s)
             request_read_profiles(&out, bytes);
         struct model_request *request = request_of(s, &out);
         request->accepted++;
-        assert_int_equal(recorded->items, request->count);
+        judge_items(s, recorded, request, &out);
         request_free(&out);
     }
     for (unsigned i = 0; i < s->request_count; i++) {
@@ -665,13 +766,15 @@ static void begin(struct schedule *s, uint64_t seed)
     bool has_tenants = next_random(s, 2) == 0;
     s->tenants = has_tenants ? 1 + (unsigned)next_random(s, TENANTS) : 1;
     s->peers = has_tenants ? 1 : PEERS;
+    s->keeps = !s->evicts && next_random(s, 3) == 0;
     char yaml[512];
     snprintf(yaml, sizeof yaml,
              "processors: {spanjoin: {window: 20s, max_spans: %d, max_held_mib: 1, "
              "source: {tenant_from: ['resource.attributes[\"%s\"]']}, samples: {wait: %" PRIu64
-             "s}, spans: {wait: %" PRIu64 "s}}}",
+             "s}, spans: {wait: %" PRIu64 "s}%s}}",
              s->evicts ? 5 : 1000, has_tenants ? "service.name" : "nowhere", s->wait_ns / SECOND,
-             s->span_wait_ns / SECOND);
+             s->span_wait_ns / SECOND,
+             s->keeps ? ", keep: {span_detail_when: [{duration_above: 2s}]}" : "");
     fixture_init(&s->fixture, s->workers);
     spanjoin_set_large_bytes(s->is_beside ? 0 : SIZE_MAX);
     s->is_slow = next_random(s, 5) == 0;

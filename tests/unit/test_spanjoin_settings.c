@@ -81,8 +81,7 @@ static const struct {
     {"attribute_children: false", ""},
     {"ack: delivered", "processors::spanjoin::ack: is not supported yet"},
     {"storage: file_storage", "processors::spanjoin::storage: is not supported yet"},
-    {"keep: {otherwise: fold}",
-     "keep::span_detail_when: at least one condition is required"},
+    {"keep: {otherwise: fold}", "keep::span_detail_when: at least one condition is required"},
     {"keep: {span_detail_when: [{duration_above: 1s}, {status: error}, {cpu_above: 200ms}, "
      "{cpu_share_above: 0.8}, {attribute: {key: http.route, matches: '^/checkout'}}, "
      "{attribute: {key: size, above: 5, below: 1e3}}, {ratio: 0.01}, "
