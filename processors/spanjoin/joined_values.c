@@ -141,6 +141,7 @@ static bool has_to_be_kept(enum join_path path)
     case JOIN_SCOPE_NAME:
     case JOIN_SPAN_ATTRIBUTE:
     case JOIN_RESOURCE_ATTRIBUTE:
+    case JOIN_SPAN_DURATION_BUCKET: /* so that spans of one bucket share their values */
         return true;
     default:
         return false;
@@ -165,6 +166,16 @@ void span_place_set_scope(struct span_place *place, struct slice scope)
     place->scope_name = name.size <= SPAN_INDEX_VALUES_MAX ? name : (struct slice){0};
 }
 
+/* Returns the word for the duration. A span that ends before it begins takes no time. */
+static struct slice bucket_of(const struct joined_attribute *joined, const struct span_view *span)
+{
+    uint64_t duration_ns = span->end_ns > span->start_ns ? span->end_ns - span->start_ns : 0;
+    size_t i = 0;
+    while (i < joined->bound_count && duration_ns >= joined->bounds[i])
+        i++;
+    return slice_of_string(joined->words[i]);
+}
+
 static struct slice own_value(const struct spanjoin_side *side, size_t i,
                               const struct span_view *span, const struct span_place *place,
                               struct arena *arena)
@@ -184,6 +195,8 @@ static struct slice own_value(const struct spanjoin_side *side, size_t i,
         return attribute_value(span->attributes, SPAN_ATTRIBUTES, side->joined[i].name);
     case JOIN_RESOURCE_ATTRIBUTE:
         return place->resource_values[i];
+    case JOIN_SPAN_DURATION_BUCKET:
+        return any_string(arena, bucket_of(&side->joined[i], span));
     default:
         return (struct slice){0};
     }

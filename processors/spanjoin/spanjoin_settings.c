@@ -80,37 +80,38 @@ const struct field spanjoin_fields[] = {
 struct path_form {
     const char *text; /* up to the bracket, if there is one */
     enum join_path path;
-    bool in_brackets; /* ["name"] */
-    bool of_samples;  /* a path of samples, allowed for spans only */
+    enum { NOTHING, NAME, BOUNDS } in_brackets; /* ["name"] or [100ms,1s] */
+    bool of_samples;                            /* a path of samples, allowed for spans only */
 };
 
 static const struct path_form forms[] = {
-    {"span.name", JOIN_SPAN_NAME, false, false},
-    {"span.kind", JOIN_SPAN_KIND, false, false},
-    {"span.id", JOIN_SPAN_ID, false, false},
-    {"span.trace_id", JOIN_SPAN_TRACE_ID, false, false},
-    {"span.parent_id", JOIN_SPAN_PARENT_ID, false, false},
-    {"span.status.code", JOIN_SPAN_STATUS_CODE, false, false},
-    {"span.status.message", JOIN_SPAN_STATUS_MESSAGE, false, false},
-    {"span.start_time", JOIN_SPAN_START_TIME, false, false},
-    {"span.duration_ns", JOIN_SPAN_DURATION_NS, false, false},
-    {"scope.name", JOIN_SCOPE_NAME, false, false},
-    {"span.attributes", JOIN_SPAN_ATTRIBUTE, true, false},
-    {"resource.attributes", JOIN_RESOURCE_ATTRIBUTE, true, false},
-    {"samples.count", JOIN_SAMPLES_COUNT, false, true},
-    {"samples.count", JOIN_SAMPLES_COUNT, true, true},
-    {"samples.sum", JOIN_SAMPLES_SUM, true, true},
+    {"span.name", JOIN_SPAN_NAME, NOTHING, false},
+    {"span.kind", JOIN_SPAN_KIND, NOTHING, false},
+    {"span.id", JOIN_SPAN_ID, NOTHING, false},
+    {"span.trace_id", JOIN_SPAN_TRACE_ID, NOTHING, false},
+    {"span.parent_id", JOIN_SPAN_PARENT_ID, NOTHING, false},
+    {"span.status.code", JOIN_SPAN_STATUS_CODE, NOTHING, false},
+    {"span.status.message", JOIN_SPAN_STATUS_MESSAGE, NOTHING, false},
+    {"span.start_time", JOIN_SPAN_START_TIME, NOTHING, false},
+    {"span.duration_ns", JOIN_SPAN_DURATION_NS, NOTHING, false},
+    {"span.duration_bucket", JOIN_SPAN_DURATION_BUCKET, BOUNDS, false},
+    {"scope.name", JOIN_SCOPE_NAME, NOTHING, false},
+    {"span.attributes", JOIN_SPAN_ATTRIBUTE, NAME, false},
+    {"resource.attributes", JOIN_RESOURCE_ATTRIBUTE, NAME, false},
+    {"samples.count", JOIN_SAMPLES_COUNT, NOTHING, true},
+    {"samples.count", JOIN_SAMPLES_COUNT, NAME, true},
+    {"samples.sum", JOIN_SAMPLES_SUM, NAME, true},
 };
 enum { FORM_COUNT = sizeof forms / sizeof *forms };
 
-static const char *const later_paths[] = {"root.", "span.duration_bucket", "samples.top_functions"};
+static const char *const later_paths[] = {"root.", "samples.top_functions"};
 
 static const char *const names[] = {
     "span.name",           "span.kind",       "span.id",
     "span.trace_id",       "span.parent_id",  "span.status.code",
     "span.status.message", "span.start_time", "span.duration_ns",
     "scope.name",          "span.attributes", "resource.attributes",
-    "samples.count",       "samples.sum",
+    "samples.count",       "samples.sum",     "span.duration_bucket",
 };
 
 static bool comes_later(const char *text)
@@ -139,7 +140,9 @@ static const struct path_form *find_form(const char *text, struct slice *name_ou
     for (const struct path_form *form = forms; form < forms + FORM_COUNT; form++) {
         if (strlen(form->text) != size || strncmp(form->text, text, size) != 0)
             continue;
-        if (form->in_brackets ? read_brackets(text + size, name_out) : text[size] == 0)
+        if (form->in_brackets == NAME     ? read_brackets(text + size, name_out)
+            : form->in_brackets == BOUNDS ? true
+                                          : text[size] == 0)
             return form;
     }
     return NULL;
@@ -179,6 +182,56 @@ static int type_position(struct spanjoin_settings *settings, struct slice name)
     return (int)settings->type_count++;
 }
 
+/* ---- buckets ---- */
+
+/* Names the buckets: "<100ms", "100ms-1s", ">=1s", by the bounds as written. */
+static void name_buckets(struct joined_attribute *out, char **texts, struct arena *arena)
+{
+    size_t count = out->bound_count;
+    const char **words = arena_array(arena, count + 1, sizeof *words);
+    words[0] = arena_printf(arena, "<%s", texts[0]);
+    for (size_t i = 1; i < count; i++)
+        words[i] = arena_printf(arena, "%s-%s", texts[i - 1], texts[i]);
+    words[count] = arena_printf(arena, ">=%s", texts[count - 1]);
+    out->words = words;
+}
+
+/* Reads [100ms,1s,10s] up to the end of the text. */
+static bool read_bounds(const char *text, struct joined_attribute *out, struct config_check *check,
+                        const struct config_node *node)
+{
+    struct arena *arena = config_check_arena(check);
+    char *texts[JOIN_BUCKETS_MAX], *rest = NULL;
+    uint64_t *bounds = arena_array(arena, JOIN_BUCKETS_MAX, sizeof *bounds);
+    size_t size = strlen(text);
+    bool valid = size > 2 && text[0] == '[' && text[size - 1] == ']';
+    char *list = valid ? arena_string(arena, slice_of(text + 1, size - 2)) : NULL;
+    out->bound_count = 0;
+    for (char *bound = valid ? strtok_r(list, ", ", &rest) : NULL; bound && valid;
+         bound = strtok_r(NULL, ", ", &rest)) {
+        char why[64];
+        int64_t ns;
+        size_t i = out->bound_count;
+        valid = i < JOIN_BUCKETS_MAX &&
+                config_parse_duration(slice_of_string(bound), &ns, why, sizeof why) && ns > 0 &&
+                (i == 0 || (uint64_t)ns > bounds[i - 1]);
+        if (!valid)
+            break;
+        bounds[i] = (uint64_t)ns;
+        texts[out->bound_count++] = bound;
+    }
+    if (!valid || out->bound_count == 0) {
+        config_check_node_error(check, node,
+                                "expected span.duration_bucket[100ms,1s,10s]: up to %d durations, "
+                                "the shortest first",
+                                JOIN_BUCKETS_MAX);
+        return false;
+    }
+    out->bounds = bounds;
+    name_buckets(out, texts, arena);
+    return true;
+}
+
 static bool read_path(struct spanjoin_settings *settings, const char *text, bool of_spans,
                       struct joined_attribute *out, struct config_check *check,
                       const struct config_node *node)
@@ -201,6 +254,8 @@ static bool read_path(struct spanjoin_settings *settings, const char *text, bool
     out->path = form->path;
     out->name = name;
     out->type = -1;
+    if (form->in_brackets == BOUNDS)
+        return read_bounds(text + strlen(form->text), out, check, node);
     if (form->of_samples && form->in_brackets) {
         out->type = type_position(settings, name);
         if (out->type < 0)

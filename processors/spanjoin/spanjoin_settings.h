@@ -19,6 +19,7 @@ enum {
     JOIN_ATTRIBUTES_MAX = 32, /* of one side */
     JOIN_TYPES_MAX = 16,      /* sample types whose totals are kept */
     JOIN_SOURCES_MAX = 32,
+    JOIN_BUCKETS_MAX = 16, /* bounds of span.duration_bucket */
 };
 
 enum join_path {
@@ -31,6 +32,7 @@ enum join_path {
     JOIN_SPAN_STATUS_MESSAGE,
     JOIN_SPAN_START_TIME,
     JOIN_SPAN_DURATION_NS,
+    JOIN_SPAN_DURATION_BUCKET,
     JOIN_SCOPE_NAME,
     JOIN_SPAN_ATTRIBUTE,
     JOIN_RESOURCE_ATTRIBUTE,
@@ -44,6 +46,10 @@ struct joined_attribute {
     enum join_path path;
     struct slice name; /* of the attribute or sample type in the brackets */
     int type;          /* index in `types`; -1: all samples */
+    /* Of JOIN_SPAN_DURATION_BUCKET: upper bounds in ns, ascending, and one word more. */
+    const uint64_t *bounds;
+    const char *const *words;
+    size_t bound_count;
 };
 
 /* An attribute key that names a span or a trace. */

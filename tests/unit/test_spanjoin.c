@@ -1118,6 +1118,39 @@ static void test_every_path(void **state)
     fixture_deinit(&join.fixture);
 }
 
+static void test_duration_buckets(void **state)
+{
+    static const struct {
+        uint64_t duration_ns;
+        const char *word;
+    } spans[] = {{0, "<100ms"},
+                 {SECOND / 10 - 1, "<100ms"},
+                 {SECOND / 10, "100ms-1s"},
+                 {SECOND, ">=1s"},
+                 {100 * SECOND, ">=1s"}};
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join, "samples: {attributes: [{key: a, from: 'span.duration_bucket[100ms, 1s]'}]}, "
+                 "spans: {attributes: [{key: a, from: 'span.duration_bucket[50s]'}]}");
+    for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
+        traces_begin(&request, "shop");
+        traces_span(&request, TRACE, i + 1, WALL, WALL + spans[i].duration_ns, "a span");
+        send_request(&join, &request);
+        send_sample(&join, TRACE, i + 1);
+        read_profiles(&join, i, &out);
+        EXPECT_TEXT(sample_attribute(&out, request_sample(&out, 0, 0), "a"), spans[i].word);
+        request_free(&out);
+    }
+    traces_begin(&request, "shop"); /* again, now that samples were seen */
+    traces_span(&request, TRACE, 5, WALL, WALL + 100 * SECOND, "a span");
+    send_request(&join, &request);
+    read_traces(&join, 5, &out);
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "a"), ">=50s");
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
 /* ---- requests from agents ---- */
 
 /* Sends a request written as text (wire_text.h), scanned and normalised as in a receiver. Returns
@@ -1481,6 +1514,7 @@ static const struct CMUnitTest of_all[] = {
     cmocka_unit_test(test_profiles_side_alone_promotes),
     cmocka_unit_test(test_existing_attributes_are_kept),
     cmocka_unit_test(test_every_path),
+    cmocka_unit_test(test_duration_buckets),
     cmocka_unit_test(test_old_layout_and_unpacked_values),
     cmocka_unit_test(test_the_last_member_of_a_value_names_the_span),
     cmocka_unit_test(test_invalid_requests_do_not_get_here),
