@@ -69,19 +69,31 @@ static struct slice last_run(const struct message *message)
     return message && message->tail_last ? message->tail_last->fields : (struct slice){0};
 }
 
-/* A fast message_next for received bytes: reads the next field if it is a short entry of the same
- * table, as most are. */
-static inline bool next_alike(struct message_iter *it, int number, struct slice *payload_out)
+/* Whether the field is a short entry of a table, as most are. */
+static inline bool is_short_entry(const uint8_t *at, const uint8_t *end, unsigned tag)
 {
-    const uint8_t *at = it->cursor.next;
-    ptrdiff_t room = it->cursor.end - at - 2;
+    return end - at >= 2 && at[0] == tag && at[1] < 0x80 && at[1] <= end - at - 2;
+}
 
-    if (it->message || room < 0 || at[0] != (number << 3 | WIRE_BYTES) || at[1] >= 0x80 ||
-        at[1] > room)
-        return false;
-    *payload_out = slice_of(at + 2, at[1]);
-    it->cursor.next = at + 2 + at[1];
-    return true;
+/* A fast message_next for received bytes: reads following short entries of the same table, `most`
+ * at most, and returns their number. entries: NULL: they are only counted. */
+static uint32_t take_short_entries(struct message_iter *it, int number, struct slice *entries,
+                                   uint32_t most)
+{
+    const uint8_t *at = it->cursor.next, *end = it->cursor.end;
+    unsigned tag = (unsigned)number << 3 | WIRE_BYTES;
+    uint32_t count = 0;
+
+    if (it->message)
+        return 0;
+    if (!entries)
+        for (; is_short_entry(at, end, tag); at += 2 + at[1])
+            count++;
+    else
+        for (; count < most && is_short_entry(at, end, tag); at += 2 + at[1])
+            entries[count++] = (struct slice){at + 2, at[1]};
+    it->cursor.next = at;
+    return count;
 }
 
 /* Counts the entries of every table, and notes where it starts. */
@@ -109,8 +121,7 @@ static void count_tables(struct dictionary *dictionary)
             table->start.cursor.next = field.wire.start;
             table->start.previous = previous;
         }
-        while (next_alike(&it, (int)field.wire.number, &field.wire.bytes))
-            table->count++;
+        table->count += take_short_entries(&it, (int)field.wire.number, NULL, 0);
     }
 }
 
@@ -134,8 +145,7 @@ static struct table *open_table(struct dictionary *dictionary, int number)
         assert(more); /* nobody else removes entries */
         if (field.wire.number == (uint32_t)number && field.wire.type == WIRE_BYTES)
             table->entries[i++] = field.wire.bytes;
-        while (i < table->count && next_alike(&it, number, &table->entries[i]))
-            i++;
+        i += take_short_entries(&it, number, table->entries + i, table->count - i);
     }
     return table;
 }

@@ -322,11 +322,22 @@ static bool make_entries(struct ottl_evaluation *evaluation, const struct ottl_n
 static bool evaluate_comparison(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                                 struct ottl_value *out)
 {
+    const struct ottl_node *other = node->operands[1];
+    const struct ottl_value *second = &other->constant;
+    enum ottl_operator operator= node->operators[1];
     struct ottl_value left, right;
-    if (!ottl_node_evaluate(evaluation, node->operands[0], &left) ||
-        !ottl_node_evaluate(evaluation, node->operands[1], &right))
+    if (!ottl_node_evaluate(evaluation, node->operands[0], &left))
         return false;
-    *out = ottl_bool(ottl_compare(&left, node->operators[1], &right));
+    if (other->code != OTTL_CONSTANT) {
+        if (!ottl_node_evaluate_any(evaluation, other, &right))
+            return false;
+        second = &right;
+    }
+    bool is_order = operator!= OTTL_EQUAL && operator!= OTTL_NOT_EQUAL;
+    if (is_order || left.kind != OTTL_STRING || second->kind != OTTL_STRING)
+        *out = ottl_bool(ottl_compare(&left, operator, second));
+    else /* most conditions are this */
+        *out = ottl_bool(slice_equal(left.bytes, second->bytes) == (operator== OTTL_EQUAL));
     return true;
 }
 

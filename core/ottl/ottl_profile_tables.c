@@ -142,23 +142,25 @@ static inline bool take_field(const uint8_t **at, const uint8_t *end, uint8_t *t
     return true;
 }
 
+/* Returns the last value of a number in an entry or sample; 0 without one. Tags of one byte and
+ * numbers of up to two are read here, as most are. */
 static uint32_t last_number(struct slice entry, uint32_t number)
 {
     const uint8_t *at = entry.data, *end = at + entry.size;
-    uint64_t value = 0;
+    unsigned wanted = number << 3 | WIRE_VARINT;
     uint32_t last = 0;
-    while (at < end && *at < 0x80) {
-        uint8_t tag = *at++, type = tag & 7;
-        value = sizeof(uint64_t);
-        if (type != WIRE_FIXED64 && (type > WIRE_BYTES || !take_varint(&at, end, &value)))
+    while (end - at >= 3 || (end - at == 2 && at[1] < 0x80)) {
+        unsigned tag = at[0], value = at[1], type = tag & 7;
+        bool is_long = value >= 0x80;
+        if (tag >= 0x80 || (is_long && at[2] >= 0x80) ||
+            (type != WIRE_VARINT && type != WIRE_BYTES))
             break;
-        if (tag == (number << 3 | WIRE_VARINT))
-            last = (uint32_t)value;
-        if (type == WIRE_VARINT)
-            continue;
-        if (value > (size_t)(end - at))
+        value = is_long ? (value & 0x7f) | (unsigned)at[2] << 7 : value;
+        const uint8_t *after = at + 2 + is_long;
+        if (type == WIRE_BYTES && value > end - after)
             break;
-        at += value;
+        last = tag == wanted ? value : last;
+        at = type == WIRE_BYTES ? after + value : after;
     }
     if (at == end)
         return last;
