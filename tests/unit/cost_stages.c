@@ -13,6 +13,7 @@
 #include "exporters/pyroscope/pushes.h"
 #include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/enrich_spans.h"
+#include "processors/spanjoin/keep_spans.h"
 #include "tests/unit/pipeline_fixture.h"
 
 #include <assert.h>
@@ -38,9 +39,10 @@ enum { TRACES_BYTES = 16 << 20 };
 enum { DESCRIPTION_BYTES = 48 << 20 };
 
 static struct fixture fixture;
-static struct fixture_place *joining[SIGNAL_OPENED_COUNT], *editing[SIGNAL_OPENED_COUNT],
-    *editing_items[SIGNAL_OPENED_COUNT], *detecting[SIGNAL_OPENED_COUNT],
-    *counting[SIGNAL_OPENED_COUNT], *filtering[SIGNAL_OPENED_COUNT], *sampling[SIGNAL_OPENED_COUNT],
+static struct fixture_place *joining[SIGNAL_OPENED_COUNT], *keeping[SIGNAL_OPENED_COUNT],
+    *editing[SIGNAL_OPENED_COUNT], *editing_items[SIGNAL_OPENED_COUNT],
+    *detecting[SIGNAL_OPENED_COUNT], *counting[SIGNAL_OPENED_COUNT],
+    *filtering[SIGNAL_OPENED_COUNT], *sampling[SIGNAL_OPENED_COUNT],
     *transforming[SIGNAL_OPENED_COUNT], *deciding[SIGNAL_OPENED_COUNT], *limiting,
     *redacting[SIGNAL_OPENED_COUNT];
 static struct span_index *sources; /* for the numbers of sources */
@@ -98,7 +100,9 @@ static void stage_spanjoin(enum signal signal, struct buffer *request, uint32_t 
 {
     const struct spanjoin_settings *settings = joining[signal]->component->settings;
     struct batch *batch = batch_of(signal, request, items);
-    struct request_sender sender = {.settings = settings, .index = sources, .batch = batch};
+    static const struct keep_programs no_conditions;
+    struct request_sender sender = {
+        .settings = settings, .index = sources, .batch = batch, .keep = &no_conditions};
     if (signal == SIGNAL_TRACES) {
         struct span_reader reader = {.read = count_spans, .wants_values = true};
         struct request_spans spans = request_spans_read(batch, &sender, &reader);
@@ -123,6 +127,12 @@ static void pass(struct fixture_place *place, struct buffer *request, uint32_t i
     fixture_advance(&fixture, 0); /* a large one leaves its job */
     assert(probe.settled == 1);
     fixture_clear_recorded(&fixture);
+}
+
+/* With OTTL conditions on spans. No sample finds its span, and all are folded. */
+static void stage_keep(enum signal signal, struct buffer *request, uint32_t items)
+{
+    pass(keeping[signal], request, items);
 }
 
 static void stage_resource(enum signal signal, struct buffer *request, uint32_t items)
@@ -367,6 +377,7 @@ static void stage_describe(enum signal signal, struct buffer *request, uint32_t 
 const struct cost_stage cost_stages[] = {
     {"scan", stage_scan, false, PEAK_MORE},
     {"spanjoin", stage_spanjoin, false, PEAK_MORE},
+    {"keep", stage_keep, false, NODES_BYTES},
     {"resource", stage_resource, false, NODES_BYTES},
     {"edit", stage_edit, false, EDITS_BYTES},
     {"resource_detection", stage_resource_detection, false, NODES_BYTES},
@@ -400,6 +411,12 @@ void cost_stages_start(void)
         "{key: b, from: 'resource.attributes[\"k\"]'}, {key: c, from: scope.name}]}, "
         "spans: {attributes: [{key: n, from: samples.count}, "
         "{key: b, from: 'resource.attributes[\"k\"]'}, {key: c, from: scope.name}]}}}";
+    static const char keep[] =
+        "processors: {spanjoin/keep: {max_spans: 1000, samples: {wait: 0s}, keep: {"
+        "span_detail_when: [{attribute: {key: k, matches: 'a.*b$'}}, {attribute: {key: plain, "
+        "above: 5}}, {cpu_above: 1s}, {condition: 'span.attributes[\"k\"] == "
+        "resource.attributes[\"k\"] or Len(span.events) > Len(span.attributes)'}], "
+        "unjoined: fold}}}";
     static const char edit[] =
         "processors: {resource: {attributes: [{key: a, action: upsert, value: x}]}}";
     static const char edit_items[] =
@@ -477,6 +494,8 @@ void cost_stages_start(void)
         const char *name = signal_name((enum signal)signal);
         joining[signal] = fixture_place(&fixture, &spanjoin_processor_type, "spanjoin", join, name,
                                         (enum signal)signal);
+        keeping[signal] = fixture_place(&fixture, &spanjoin_processor_type, "spanjoin/keep", keep,
+                                        name, (enum signal)signal);
         editing[signal] = fixture_place(&fixture, &resource_processor_type, "resource", edit, name,
                                         (enum signal)signal);
         editing_items[signal] = fixture_place(&fixture, &attributes_processor_type, "attributes",
