@@ -12,6 +12,7 @@ enum { STACK_MIN = 32 << 10, STACK_MAX = 512 << 10, HEAP_LIMIT_KIB = 1024 };
 
 struct ottl_regex {
     pcre2_code *code;
+    pcre2_code *counted;    /* finds the same, and each step counts; for long texts */
     pcre2_code *from_start; /* finds the same, from one place, which its steps count from; NULL: so
                                does the first one. Only for valid UTF-8 */
     uint32_t repeats;       /* without an end: * + {1,} */
@@ -86,16 +87,18 @@ static struct ottl_regex *new_regex(struct slice pattern, struct ottl_groups *gr
 {
     struct text translated = {0};
     pcre2_code *code = NULL;
+    uint32_t options = groups ? 0 : PCRE2_NO_AUTO_CAPTURE;
     if (ottl_regex_translate(pattern, &translated, groups, err))
-        code = compile(slice_of(text_string(&translated), translated.size),
-                       groups ? 0 : PCRE2_NO_AUTO_CAPTURE, err);
+        code = compile(slice_of(text_string(&translated), translated.size), options, err);
     struct ottl_regex *regex = NULL;
     if (code) {
         regex = memory_zalloc(sizeof *regex);
         regex->code = code;
+        regex->counted = compile(slice_of(text_string(&translated), translated.size),
+                                 options | PCRE2_NO_AUTO_POSSESS, err);
+        assert(regex->counted);
         regex->repeats = count_repeats(&translated);
-        regex->from_start =
-            compile_from_start(&translated, code, groups ? 0 : PCRE2_NO_AUTO_CAPTURE);
+        regex->from_start = compile_from_start(&translated, code, options | PCRE2_NO_AUTO_POSSESS);
     }
     text_deinit(&translated);
     return regex;
@@ -133,6 +136,7 @@ void ottl_regex_free(struct ottl_regex *regex)
     if (!regex)
         return;
     pcre2_code_free(regex->code);
+    pcre2_code_free(regex->counted);
     pcre2_code_free(regex->from_start);
     free(regex->pattern);
     free(regex);
@@ -168,8 +172,9 @@ void ottl_matcher_begin(struct ottl_matcher *matcher)
     matcher->retries = REGEX_RETRIES;
 }
 
-/* The JIT counts no steps while it goes back in `.*`, so a text of n bytes may take n^2 or n^3 of
- * them; where that is much, PCRE2's interpreter matches, which counts them. */
+/* The JIT counts no steps while it goes back in `.*`, and neither counts those of a run that it
+ * knows not to go back in, such as `\w+\s`. So a text of n bytes may take n^2 or n^3 of them; where
+ * that is much, PCRE2's interpreter matches, and goes back in all runs, which counts. */
 static bool needs_counting(const struct ottl_regex *regex, size_t size)
 {
     enum { UNCOUNTED_MAX = 10000000 };
@@ -183,10 +188,12 @@ static int match(const struct ottl_regex *regex, const pcre2_code *code,
                  struct ottl_matcher *matcher, struct slice text, size_t from, uint32_t steps)
 {
     static const uint8_t nothing[1];
+    bool counts = needs_counting(regex, text.size - from);
+    if (counts && code == regex->code)
+        code = regex->counted;
     pcre2_set_match_limit(matcher->limits, steps);
     return pcre2_match(code, text.data ? text.data : nothing, text.size, from,
-                       needs_counting(regex, text.size - from) ? PCRE2_NO_JIT : 0, matcher->match,
-                       matcher->limits);
+                       counts ? PCRE2_NO_JIT : 0, matcher->match, matcher->limits);
 }
 
 static uint32_t first_steps(size_t size)

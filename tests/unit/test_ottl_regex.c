@@ -189,6 +189,29 @@ static void steps_are_those_of_the_whole_text(void **state)
     text_deinit(&text);
 }
 
+/* From each of n places, a run of n letters is read to its end: n^2 characters, which take days
+ * unless they count. */
+static void runs_from_each_place_count(void **state)
+{
+    static const char *const patterns[] = {"\\w+\\s",         "[a-z]+[0-9]",  "a+\\d",
+                                           "(\\w+)\\s(\\d+)", "[^x]*x[^y]*y", "a*b$\\d",
+                                           "\\w+?\\s",        "\\w{2,}\\s"};
+    struct error err;
+    (void)state;
+    bool found;
+    char *text = many('a', 1 << 20);
+    struct ottl_matcher *matcher = ottl_matcher_new();
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        struct ottl_regex *regex = ottl_regex_new(slice_of_string(patterns[i]), &err);
+        assert_non_null(regex);
+        if (ottl_regex_find(regex, matcher, slice_of_string(text), &found, &err))
+            assert_false(found);
+        ottl_regex_free(regex);
+    }
+    ottl_matcher_free(matcher);
+    free(text);
+}
+
 /* With few steps from each place, the match is still the first one, at its place. */
 static void a_second_attempt_finds_the_same(void **state)
 {
@@ -220,6 +243,7 @@ int main(void)
         cmocka_unit_test(too_many_steps_are_an_error),
         cmocka_unit_test(repeated_matches_are_limited),
         cmocka_unit_test(steps_are_those_of_the_whole_text),
+        cmocka_unit_test(runs_from_each_place_count),
         cmocka_unit_test(a_second_attempt_finds_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
