@@ -162,6 +162,15 @@ static bool has_attribute(struct slice span, struct slice key)
     return false;
 }
 
+/* Whether samples were seen that a trace view shows. */
+static bool has_profile(const struct spanjoin_settings *settings, const uint64_t *totals)
+{
+    for (unsigned i = 0; i < settings->type_count; i++)
+        if ((settings->profile_types & UINT32_C(1) << i) && totals[1 + 2 * i] > 0)
+            return true;
+    return settings->profile_types == 0;
+}
+
 static void enrich_span(struct enriching *enriching, struct message_iter *it,
                         struct message_field *field, const struct span_place *place,
                         const uint64_t *totals)
@@ -170,6 +179,8 @@ static void enrich_span(struct enriching *enriching, struct message_iter *it,
     struct span_view span = span_view_read(field->wire.bytes);
     struct message *node = NULL;
     for (size_t i = 0; i < side->joined_count; i++) {
+        if (side->joined[i].is_profile_id && !has_profile(enriching->settings, totals))
+            continue;
         if (has_attribute(span.raw, side->joined[i].key))
             continue;
         struct slice value = value_for_span(side, i, &span, place, totals, enriching->arena);

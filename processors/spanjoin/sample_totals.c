@@ -200,7 +200,7 @@ void profile_header_add(const struct spanjoin_settings *settings,
                         const struct profile_header *profile, const struct sample_view *sample,
                         uint64_t *totals)
 {
-    uint64_t count = sample->timestamps ? sample->timestamps : 1;
+    uint64_t count = sample->timestamps ? sample->timestamps : sample->values ? sample->values : 1;
     uint64_t sum =
         sample->values ? sample->sum : count; /* without values, each timestamp counts 1 */
     if (profile->counts_samples)

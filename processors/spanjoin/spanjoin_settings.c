@@ -26,6 +26,11 @@ static const struct field spans_fields[] = {
                .fallback = "[{key: pyroscope.profile.id, from: span.id}, "
                            "{key: profile.samples, from: samples.count}, "
                            "{key: profile.cpu_ns, from: 'samples.sum[\"cpu\"]'}]"),
+    FIELD_STRINGS(spanjoin_side, profile_types,
+                  "Sample types of which one must have been seen for a span before it gains "
+                  "`pyroscope.profile.id`, so that the profile that a trace view opens is not "
+                  "empty; an empty list: any.",
+                  .fallback = "cpu"),
     FIELD_END,
 };
 
@@ -286,6 +291,19 @@ static bool is_taken(const struct spanjoin_side *side, const char *key)
     return false;
 }
 
+static void read_profile_types(struct spanjoin_settings *settings, struct config_check *check)
+{
+    const struct config_strings *types = &settings->spans.profile_types;
+    for (size_t i = 0; i < types->count; i++) {
+        int type = type_position(settings, slice_of_string(types->items[i]));
+        if (type < 0)
+            config_check_error(check, "spans::profile_types", "more than %d sample types are named",
+                               JOIN_TYPES_MAX);
+        else
+            settings->profile_types |= UINT32_C(1) << type;
+    }
+}
+
 static void add_attribute(struct spanjoin_settings *settings, struct spanjoin_side *side,
                           const struct written_attribute *written, struct config_check *check,
                           const struct config_node *node)
@@ -299,6 +317,10 @@ static void add_attribute(struct spanjoin_settings *settings, struct spanjoin_si
     if (!read_path(settings, written->from, side == &settings->spans, joined, check, from))
         return;
     joined->key = slice_of_string(written->key);
+    joined->is_profile_id =
+        side == &settings->spans && slice_is(joined->key, "pyroscope.profile.id");
+    if (joined->is_profile_id)
+        read_profile_types(settings, check);
     side->joined_count++;
 }
 

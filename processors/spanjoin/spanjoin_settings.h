@@ -46,6 +46,7 @@ struct joined_attribute {
     enum join_path path;
     struct slice name; /* of the attribute or sample type in the brackets */
     int type;          /* index in `types`; -1: all samples */
+    bool is_profile_id; /* pyroscope.profile.id of spans: only with samples of profile_types */
     /* Of JOIN_SPAN_DURATION_BUCKET: upper bounds in ns, ascending, and one word more. */
     const uint64_t *bounds;
     const char *const *words;
@@ -71,6 +72,7 @@ struct spanjoin_source {
 struct spanjoin_side {
     int64_t wait;
     const struct config_node *attributes;
+    struct config_strings profile_types; /* of spans */
     /* derived */
     struct joined_attribute *joined;
     size_t joined_count;
@@ -101,6 +103,7 @@ struct spanjoin_settings {
     struct slice types[JOIN_TYPES_MAX];
     unsigned type_count;
     int cpu_type; /* index of "cpu" in `types`, or -1 */
+    uint32_t profile_types; /* bits of those in `types`; 0: any */
 };
 
 extern const struct field spanjoin_fields[];

@@ -1118,6 +1118,52 @@ static void test_every_path(void **state)
     fixture_deinit(&join.fixture);
 }
 
+static void send_sample_of(struct join *join, const char *type, int64_t value)
+{
+    struct request request;
+    profiles_begin(&request);
+    profiles_profile(&request, type, "nanoseconds");
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_link(&request, sample, TRACE, SPAN);
+    sample_value(&request, sample, value);
+    sample_value(&request, sample, value);
+    send_request(join, &request);
+}
+
+/* Whether the span, delivered once more, has the id of a profile. */
+static bool shows_profile(struct join *join, size_t n, const char *samples)
+{
+    struct request out;
+    send_span(join, TRACE, SPAN, "a span");
+    read_traces(join, n, &out);
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "profile.samples"), samples);
+    bool shows = span_attribute(request_span(&out, 0), "pyroscope.profile.id") != NULL;
+    request_free(&out);
+    return shows;
+}
+
+static void test_a_profile_id_only_with_its_samples(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "samples: {wait: 0s}");
+    send_sample_of(&join, "wall", 30);
+    assert_false(shows_profile(&join, 0, "2"));
+    send_sample_of(&join, "cpu", 30);
+    assert_true(shows_profile(&join, 1, "4")); /* two values each */
+    fixture_deinit(&join.fixture);
+    setup(&join, "samples: {wait: 0s}, spans: {profile_types: [alloc_space, wall]}");
+    send_sample_of(&join, "cpu", 30);
+    assert_false(shows_profile(&join, 0, "2"));
+    send_sample_of(&join, "wall", 30);
+    assert_true(shows_profile(&join, 1, "4"));
+    fixture_deinit(&join.fixture);
+    setup(&join, "samples: {wait: 0s}, spans: {profile_types: []}");
+    send_sample_of(&join, "goroutine", 1);
+    assert_true(shows_profile(&join, 0, "2"));
+    fixture_deinit(&join.fixture);
+}
+
 static void test_duration_buckets(void **state)
 {
     static const struct {
@@ -1515,6 +1561,7 @@ static const struct CMUnitTest of_all[] = {
     cmocka_unit_test(test_existing_attributes_are_kept),
     cmocka_unit_test(test_every_path),
     cmocka_unit_test(test_duration_buckets),
+    cmocka_unit_test(test_a_profile_id_only_with_its_samples),
     cmocka_unit_test(test_old_layout_and_unpacked_values),
     cmocka_unit_test(test_the_last_member_of_a_value_names_the_span),
     cmocka_unit_test(test_invalid_requests_do_not_get_here),

@@ -771,7 +771,7 @@ static void begin(struct schedule *s, uint64_t seed)
     snprintf(yaml, sizeof yaml,
              "processors: {spanjoin: {window: 20s, max_spans: %d, max_held_mib: 1, "
              "source: {tenant_from: ['resource.attributes[\"%s\"]']}, samples: {wait: %" PRIu64
-             "s}, spans: {wait: %" PRIu64 "s}%s}}",
+             "s}, spans: {wait: %" PRIu64 "s, profile_types: [wall]}%s}}",
              s->evicts ? 5 : 1000, has_tenants ? "service.name" : "nowhere", s->wait_ns / SECOND,
              s->span_wait_ns / SECOND,
              s->keeps ? ", keep: {span_detail_when: [{duration_above: 2s}]}" : "");
