@@ -7,6 +7,8 @@
  *       --signal traces|profiles|metrics|logs|both   both: each traces request is followed, when it
  * was accepted, by a profiles request whose samples name its spans
  *       --spans N, --samples N, --points N, --records N   in one request (500, 2000, 500, 500)
+ *       --stacks N                different stacks of a profiles request, without times and threads
+ *                                 (one for each sample, with them)
  *       --trace-requests N        the spans of a trace are in so many requests (1)
  *       --connections N, --in-flight N   (8, 4)
  *       --seconds N               (3); then what is under way is awaited
@@ -57,7 +59,7 @@ static struct {
     uint32_t items[SIGNAL_COUNT]; /* in one request */
     unsigned connections, in_flight;
     uint64_t seconds, requests, rate, pause_ms, first;
-    uint32_t frame, trace_requests;
+    uint32_t frame, trace_requests, stacks;
 } options = {.frame = FRAME_BYTES,
              .items = {500, 2000, 500, 500},
              .connections = 8,
@@ -167,7 +169,7 @@ static struct payload make_payload(enum signal signal)
     case SIGNAL_TRACES:
         return traces_over_requests(items);
     case SIGNAL_PROFILES:
-        return payload_profiles(items, options.items[SIGNAL_TRACES]);
+        return payload_profiles(items, options.items[SIGNAL_TRACES], options.stacks);
     case SIGNAL_METRICS:
         return payload_metrics(items);
     default:
@@ -588,6 +590,7 @@ static void parse_arguments(int argc, char **argv)
         PAUSE,
         FIRST,
         TRACE_REQUESTS,
+        STACKS,
         FRAME,
         GZIP,
         JSON
@@ -607,6 +610,7 @@ static void parse_arguments(int argc, char **argv)
                                           {"pause", 1, NULL, PAUSE},
                                           {"first", 1, NULL, FIRST},
                                           {"trace-requests", 1, NULL, TRACE_REQUESTS},
+                                          {"stacks", 1, NULL, STACKS},
                                           {"frame", 1, NULL, FRAME},
                                           {"gzip", 0, NULL, GZIP},
                                           {"json", 0, NULL, JSON},
@@ -660,6 +664,9 @@ static void parse_arguments(int argc, char **argv)
             break;
         case TRACE_REQUESTS:
             options.trace_requests = (uint32_t)number;
+            break;
+        case STACKS:
+            options.stacks = (uint32_t)number;
             break;
         case FRAME:
             options.frame = (uint32_t)number;

@@ -471,7 +471,7 @@ int main(int argc, char **argv)
     hash_init();
     scan_init();
     traces = payload_traces(500);
-    profiles = payload_profiles(2000, 500);
+    profiles = payload_profiles(2000, 500, 0);
     metrics = payload_metrics(500);
     logs = payload_logs(500);
     const struct job jobs[] = {

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FUNCTIONS = 2000, LOCATIONS = 4000, DEPTH_MIN = 20, DEPTH_MAX = 60, SPANS_IN_TRACE = 10 };
+enum { DEPTH_MIN = 20, DEPTH_MAX = 60, SPANS_IN_TRACE = 10 };
 
 static void put_ids(struct text *out, uint32_t i)
 {
@@ -99,6 +99,12 @@ struct payload payload_traces(uint32_t spans)
 
 /* ---- profiles ---- */
 
+/* What a profile consists of. */
+struct shape {
+    uint32_t samples, links, stacks, functions, locations;
+    bool is_of_sdk; /* no times, no threads */
+};
+
 enum { STRING_CPU = 1, STRING_NANOSECONDS, STRING_THREAD, STRING_FILE, STRING_FIRST_FUNCTION };
 
 /* A few names have a word that redaction looks for, some its rarest letters. */
@@ -109,12 +115,12 @@ static const char *type_name(unsigned function)
     return function % 16 == 5 ? "Broker" : "Type";
 }
 
-static void put_strings(struct text *dictionary)
+static void put_strings(struct text *dictionary, const struct shape *shape)
 {
     static const char *const first[] = {"", "cpu", "nanoseconds", "thread.name", "/app/checkout"};
     for (size_t i = 0; i < STRING_FIRST_FUNCTION; i++)
         put_string(dictionary, DICTIONARY_STRING_TABLE, first[i]);
-    for (unsigned i = 0; i < FUNCTIONS; i++) {
+    for (unsigned i = 0; i < shape->functions; i++) {
         char name[64];
         snprintf(name, sizeof name, "github.com/example/shop/module%02u.(*%s%u).Method%u", i / 100,
                  type_name(i), i / 10, i);
@@ -122,7 +128,7 @@ static void put_strings(struct text *dictionary)
     }
 }
 
-static void put_code_tables(struct text *dictionary)
+static void put_code_tables(struct text *dictionary, const struct shape *shape)
 {
     struct text entry = {0}, line = {0};
     put_message(dictionary, DICTIONARY_MAPPING_TABLE, &entry);
@@ -131,8 +137,8 @@ static void put_code_tables(struct text *dictionary)
     put_varint(&entry, MAPPING_FILENAME_STRINDEX, STRING_FILE);
     put_message(dictionary, DICTIONARY_MAPPING_TABLE, &entry);
     put_message(dictionary, DICTIONARY_LOCATION_TABLE, &entry);
-    for (unsigned i = 0; i < LOCATIONS; i++) {
-        put_varint(&line, LINE_FUNCTION_INDEX, 1 + i % FUNCTIONS);
+    for (unsigned i = 0; i < shape->locations; i++) {
+        put_varint(&line, LINE_FUNCTION_INDEX, 1 + i % shape->functions);
         put_varint(&line, LINE_LINE, 10 + i % 900);
         put_varint(&entry, LOCATION_MAPPING_INDEX, 1);
         put_varint(&entry, LOCATION_ADDRESS, 0x400000 + i * 64);
@@ -140,7 +146,7 @@ static void put_code_tables(struct text *dictionary)
         put_message(dictionary, DICTIONARY_LOCATION_TABLE, &entry);
     }
     put_message(dictionary, DICTIONARY_FUNCTION_TABLE, &entry);
-    for (unsigned i = 0; i < FUNCTIONS; i++) {
+    for (unsigned i = 0; i < shape->functions; i++) {
         put_varint(&entry, FUNCTION_NAME_STRINDEX, STRING_FIRST_FUNCTION + i);
         put_varint(&entry, FUNCTION_FILENAME_STRINDEX, STRING_FILE);
         put_message(dictionary, DICTIONARY_FUNCTION_TABLE, &entry);
@@ -149,15 +155,15 @@ static void put_code_tables(struct text *dictionary)
     text_deinit(&line);
 }
 
-static void put_stacks(struct text *dictionary, uint32_t stacks, uint64_t *random)
+static void put_stacks(struct text *dictionary, const struct shape *shape, uint64_t *random)
 {
     struct text entry = {0}, packed = {0};
     put_message(dictionary, DICTIONARY_STACK_TABLE, &entry);
-    for (uint32_t i = 0; i < stacks; i++) {
+    for (uint32_t i = 0; i < shape->stacks; i++) {
         uint32_t depth = DEPTH_MIN + pick(random, DEPTH_MAX - DEPTH_MIN + 1);
         for (uint32_t d = 0; d < depth; d++) {
             uint8_t index[WIRE_HEADER_MAX];
-            uint8_t *end = wire_write_varint(index, 1 + pick(random, LOCATIONS));
+            uint8_t *end = wire_write_varint(index, 1 + pick(random, shape->locations));
             text_append_slice(&packed, slice_of(index, (size_t)(end - index)));
         }
         put_message(&entry, STACK_LOCATION_INDICES, &packed);
@@ -199,12 +205,16 @@ static void put_value_type(struct text *profile, uint32_t number)
     text_deinit(&type);
 }
 
-static void put_sample(struct text *profile, uint32_t stack, uint32_t link, uint64_t *random)
+static void put_sample(struct text *profile, uint32_t stack, const struct shape *shape,
+                       uint64_t *random)
 {
     struct text sample = {0}, packed = {0};
+    uint32_t link = 1 + pick(random, shape->links);
     put_varint(&sample, SAMPLE_STACK_INDEX, stack);
     text_append_char(&packed, (char)(1 + pick(random, THREADS)));
-    put_message(&sample, SAMPLE_ATTRIBUTE_INDICES, &packed);
+    if (!shape->is_of_sdk)
+        put_message(&sample, SAMPLE_ATTRIBUTE_INDICES, &packed);
+    text_clear(&packed);
     put_varint(&sample, SAMPLE_LINK_INDEX, link);
     uint8_t value[WIRE_HEADER_MAX];
     uint8_t *end = wire_write_varint(value, 10000000);
@@ -212,18 +222,19 @@ static void put_sample(struct text *profile, uint32_t stack, uint32_t link, uint
     put_message(&sample, SAMPLE_VALUES, &packed);
     uint64_t time = PAYLOAD_START_NS + pick(random, 1000000000);
     text_append_slice(&packed, slice_of((uint8_t *)&time, sizeof time));
-    put_message(&sample, SAMPLE_TIMESTAMPS_UNIX_NANO, &packed);
+    if (!shape->is_of_sdk)
+        put_message(&sample, SAMPLE_TIMESTAMPS_UNIX_NANO, &packed);
     put_message(profile, PROFILE_SAMPLES, &sample);
     text_deinit(&sample);
     text_deinit(&packed);
 }
 
-static void put_profile(struct text *scope, uint32_t samples, uint32_t links, uint64_t *random)
+static void put_profile(struct text *scope, const struct shape *shape, uint64_t *random)
 {
     struct text profile = {0};
     put_value_type(&profile, PROFILE_SAMPLE_TYPE);
-    for (uint32_t i = 0; i < samples; i++)
-        put_sample(&profile, 1 + i, 1 + pick(random, links), random);
+    for (uint32_t i = 0; i < shape->samples; i++)
+        put_sample(&profile, 1 + i % shape->stacks, shape, random);
     put_fixed64(&profile, PROFILE_TIME_UNIX_NANO, PAYLOAD_START_NS);
     put_varint(&profile, PROFILE_DURATION_NANO, 10000000000);
     put_value_type(&profile, PROFILE_PERIOD_TYPE);
@@ -232,19 +243,25 @@ static void put_profile(struct text *scope, uint32_t samples, uint32_t links, ui
     text_deinit(&profile);
 }
 
-struct payload payload_profiles(uint32_t samples, uint32_t links)
+struct payload payload_profiles(uint32_t samples, uint32_t links, uint32_t stacks)
 {
+    const struct shape shape = {.samples = samples,
+                                .links = links,
+                                .stacks = stacks ? stacks : samples,
+                                .functions = stacks ? 300 : 2000,
+                                .locations = stacks ? 600 : 4000,
+                                .is_of_sdk = stacks > 0};
     struct text out = {0}, group = {0}, scope = {0}, dictionary = {0};
     uint64_t random = 2;
     put_resource(&group, RESOURCE_PROFILES_RESOURCE);
     put_scope(&scope, SCOPE_PROFILES_SCOPE);
-    put_profile(&scope, samples, links, &random);
+    put_profile(&scope, &shape, &random);
     put_message(&group, RESOURCE_PROFILES_SCOPE_PROFILES, &scope);
     put_message(&out, PROFILES_RESOURCE_PROFILES, &group);
-    put_code_tables(&dictionary);
+    put_code_tables(&dictionary, &shape);
     put_links_and_attributes(&dictionary, links);
-    put_strings(&dictionary);
-    put_stacks(&dictionary, samples, &random);
+    put_strings(&dictionary, &shape);
+    put_stacks(&dictionary, &shape, &random);
     put_message(&out, PROFILES_DICTIONARY, &dictionary);
     text_deinit(&group);
     text_deinit(&scope);
