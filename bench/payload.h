@@ -27,8 +27,8 @@ struct payload {
 };
 
 struct payload payload_traces(uint32_t spans);
-/* Every sample has a link, to one of `links` spans. stacks: 0: each sample has a stack of its own, a
- * time and a thread; else so many, of fewer functions, and samples have neither, as SDKs send
+/* Every sample has a link, to one of `links` spans. stacks: 0: each sample has a stack of its own,
+ * a time and a thread; else so many, of fewer functions, and samples have neither, as SDKs send
  * them. */
 struct payload payload_profiles(uint32_t samples, uint32_t links, uint32_t stacks);
 struct payload payload_metrics(uint32_t points);

@@ -102,11 +102,20 @@ static bool is_pprof(struct slice bytes)
     return false;
 }
 
+static bool has_key(struct slice json, const char *key, const char *other)
+{
+    return memmem(json.data, json.size, key, strlen(key)) ||
+           memmem(json.data, json.size, other, strlen(other));
+}
+
 static struct buffer *read_json(struct slice json, struct error *err)
 {
     bool over_budget;
-    bool has_profiles = memmem(json.data, json.size, "\"resourceProfiles\"", 18) ||
-                        memmem(json.data, json.size, "\"resource_profiles\"", 19);
+    bool has_profiles = has_key(json, "resourceProfiles", "resource_profiles");
+    if (!has_profiles && !has_key(json, "resourceSpans", "resource_spans")) {
+        error_set(err, "the JSON has neither resourceSpans nor resourceProfiles");
+        return NULL;
+    }
     return json_to_protobuf(has_profiles ? JSON_PROFILES_REQUEST : JSON_TRACES_REQUEST, json, NULL,
                             &over_budget, err);
 }
@@ -159,7 +168,9 @@ static bool read_request(struct buffer *bytes, struct read_request *request, str
     if (!bytes)
         return false;
     struct slice content = buffer_slice(bytes);
-    if (is_json(content))
+    if (content.size == 0)
+        error_set(err, "there is no data");
+    else if (is_json(content))
         request->bytes = read_json(content, err);
     else if (is_pprof(content))
         request->bytes = read_pprof(content, err);

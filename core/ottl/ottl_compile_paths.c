@@ -188,7 +188,12 @@ struct ottl_node *ottl_compiler_enum(struct ottl_compiler *c, const struct ottl_
     if (!ottl_context_sees(c->program->context, OTTL_SPAN))
         return FAIL(c, ast->position, "the context %s has no enum symbols, but got \"%.*s\"",
                     ottl_context_names[c->program->context], SLICE_ARG(ast->text));
-    if (!ottl_enum_find(ast->text, &value))
-        return FAIL(c, ast->position, "enum symbol \"%.*s\" not found", SLICE_ARG(ast->text));
+    if (!ottl_enum_find(ast->text, &value)) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", SLICE_ARG(ast->text));
+        const char *near = ottl_enum_suggest(name);
+        return FAIL(c, ast->position, "enum symbol \"%.*s\" not found%s%s%s", SLICE_ARG(ast->text),
+                    near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    }
     return ottl_compiler_constant(c, ottl_int(value));
 }

@@ -1,4 +1,5 @@
 #include "core/ottl/ottl_compiler.h"
+#include "core/ottl/ottl_functions.h"
 
 #include <assert.h>
 
@@ -19,10 +20,19 @@ bool ottl_context_sees(enum ottl_context context, enum ottl_context other)
 
 /* ---- the context of paths ---- */
 
+/* Returns the context that a path or function belongs to; OTTL_CONTEXT_COUNT: any. */
+static enum ottl_context context_of(const struct ottl_ast *ast)
+{
+    if (ast->kind == OTTL_AST_PATH)
+        return ottl_compiler_context(ast);
+    const struct ottl_function *function =
+        ast->kind == OTTL_AST_CALL ? ottl_function_find(ast->text) : NULL;
+    return function && function->searches_stacks ? OTTL_PROFILE_SAMPLE : OTTL_CONTEXT_COUNT;
+}
+
 static void infer(const struct ottl_ast *ast, enum ottl_context *lowest, bool *found)
 {
-    enum ottl_context context =
-        ast->kind == OTTL_AST_PATH ? ottl_compiler_context(ast) : OTTL_CONTEXT_COUNT;
+    enum ottl_context context = context_of(ast);
     if (context < OTTL_CONTEXT_COUNT) {
         *lowest =
             *found && ottl_context_depth(*lowest) > ottl_context_depth(context) ? *lowest : context;

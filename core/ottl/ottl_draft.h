@@ -14,8 +14,12 @@
 #ifndef PROFCOL_CORE_OTTL_OTTL_DRAFT_H
 #define PROFCOL_CORE_OTTL_OTTL_DRAFT_H
 
-#include "core/ottl/ottl_map_edit.h"
+#include "core/data/attribute_list.h"
+#include "core/ottl/ottl_evaluation.h"
 #include "core/ottl/ottl_path.h"
+
+/* A map with more entries is not changed: they take more memory than their bytes. */
+enum { OTTL_EDIT_MAX = 100000 };
 
 /* Returns whether a row is one of attributes in the message. */
 static inline bool ottl_draft_takes(const struct ottl_path_row *row)

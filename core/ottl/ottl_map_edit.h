@@ -24,9 +24,7 @@
 #include "core/data/attribute_list.h"
 #include "core/ottl/ottl_evaluation.h"
 
-/* A map with more entries is not changed: they take more memory than their bytes. */
-enum { OTTL_EDIT_MAX = 100000 };
-/* Returns false with the error set if there are more. */
+/* Returns false with the error set if there are more than OTTL_EDIT_MAX entries (ottl_draft.h). */
 bool ottl_edit_check(struct ottl_evaluation *evaluation, const struct attribute_list *list);
 
 /* Reads the map at a path. Returns NULL with the error set if there is no map. */

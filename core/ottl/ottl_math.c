@@ -45,21 +45,14 @@ static bool compute_floats(double a, enum ottl_operator operator, double b, stru
 
 /* ---- times and durations ---- */
 
-/* Saturates: the result is the first or last time that nanoseconds can say. */
-static int64_t add_ns(int64_t a, int64_t b)
+/* Whether the sum or difference is within what 64 bits of nanoseconds can say; if not, *out is the
+ * first or last of these. */
+static bool add_ns(int64_t a, int64_t b, bool is_added, int64_t *out)
 {
-    int64_t sum;
-    if (__builtin_add_overflow(a, b, &sum))
-        return a < 0 ? INT64_MIN : INT64_MAX;
-    return sum;
-}
-
-static int64_t subtract_ns(int64_t a, int64_t b)
-{
-    int64_t difference;
-    if (__builtin_sub_overflow(a, b, &difference))
-        return a < 0 ? INT64_MIN : INT64_MAX;
-    return difference;
+    if (is_added ? !__builtin_add_overflow(a, b, out) : !__builtin_sub_overflow(a, b, out))
+        return true;
+    *out = a < 0 ? INT64_MIN : INT64_MAX;
+    return false;
 }
 
 static struct ottl_value duration(int64_t ns)
@@ -80,7 +73,9 @@ static bool compute_times(const struct ottl_value *a, enum ottl_operator operato
         return error_set(err, "%s cannot be %s %s", ottl_type_name(b),
                          is_added ? "added to" : "subtracted from", ottl_type_name(a));
     bool is_time = has_time && (is_added || b->kind == OTTL_DURATION);
-    int64_t ns = (is_added ? add_ns : subtract_ns)(a->integer, b->integer);
+    int64_t ns;
+    if (!add_ns(a->integer, b->integer, is_added, &ns) && is_time)
+        return error_set(err, "the time is out of range");
     *out = is_time ? ottl_time(ns, a->kind == OTTL_TIME ? a->zone : b->zone) : duration(ns);
     return true;
 }

@@ -331,20 +331,24 @@ const char *ottl_path_suggest(enum ottl_context context, const char *name)
     return config_suggest(name, names, count);
 }
 
+static const char *const symbols[] = {
+    "SPAN_KIND_UNSPECIFIED", "SPAN_KIND_INTERNAL", "SPAN_KIND_SERVER",
+    "SPAN_KIND_CLIENT",      "SPAN_KIND_PRODUCER", "SPAN_KIND_CONSUMER",
+    "STATUS_CODE_UNSET",     "STATUS_CODE_OK",     "STATUS_CODE_ERROR"};
+enum { SYMBOL_COUNT = sizeof symbols / sizeof *symbols };
+
 bool ottl_enum_find(struct slice symbol, int64_t *out)
 {
-    static const struct {
-        const char *name;
-        int64_t value;
-    } symbols[] = {
-        {"SPAN_KIND_UNSPECIFIED", 0}, {"SPAN_KIND_INTERNAL", 1}, {"SPAN_KIND_SERVER", 2},
-        {"SPAN_KIND_CLIENT", 3},      {"SPAN_KIND_PRODUCER", 4}, {"SPAN_KIND_CONSUMER", 5},
-        {"STATUS_CODE_UNSET", 0},     {"STATUS_CODE_OK", 1},     {"STATUS_CODE_ERROR", 2},
-    };
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
-        if (slice_is(symbol, symbols[i].name)) {
-            *out = symbols[i].value;
+    static const int64_t values[SYMBOL_COUNT] = {0, 1, 2, 3, 4, 5, 0, 1, 2};
+    for (size_t i = 0; i < SYMBOL_COUNT; i++)
+        if (slice_is(symbol, symbols[i])) {
+            *out = values[i];
             return true;
         }
     return false;
+}
+
+const char *ottl_enum_suggest(const char *name)
+{
+    return config_suggest(name, symbols, SYMBOL_COUNT);
 }

@@ -21,5 +21,7 @@ const struct ottl_path_row *ottl_path_find(enum ottl_context context, struct sli
 const char *ottl_path_suggest(enum ottl_context context, const char *name);
 /* Finds the value of an enum, which only spans and their events have. */
 bool ottl_enum_find(struct slice symbol, int64_t *out);
+/* Returns the symbol that is most like the name; NULL if none is. */
+const char *ottl_enum_suggest(const char *name);
 
 #endif

@@ -15,9 +15,16 @@ enum { SCANS_PER_BYTE = 128, SCAN_BYTES_MIN = 64 << 20 };
 
 enum found { FOUND_NOT, FOUND, FOUND_NO_ANSWER };
 
+static void mask_nested(void *context, struct slice key, struct slice payload,
+                        const struct secret_word *word, struct text *out);
+
 void redactor_init(struct redactor *redactor, const struct redaction_rules *rules)
 {
     *redactor = (struct redactor){.rules = rules, .matcher = ottl_matcher_new()};
+    redactor->nested = (struct nested_words){.words = &rules->words,
+                                             .hides_numbers = rules->settings->redact_all_types,
+                                             .mask = mask_nested,
+                                             .context = redactor};
 }
 
 void redactor_deinit(struct redactor *redactor)
@@ -25,6 +32,7 @@ void redactor_deinit(struct redactor *redactor)
     ottl_matcher_free(redactor->matcher);
     text_deinit(&redactor->value);
     text_deinit(&redactor->next);
+    wire_writer_deinit(&redactor->nested.writer);
 }
 
 void redactor_begin(struct redactor *redactor, struct batch *batch)
@@ -209,16 +217,15 @@ static void shorten_exponent(struct text *number)
     number->size--;
 }
 
-/* Returns the value as the Collector's rules see it: numbers, lists and so on are empty texts
- * unless all types are to be redacted. */
-static struct slice text_of(struct redactor *redactor, const struct any_value *value,
-                            struct slice payload)
+/* Returns a value of any kind as text. */
+static struct slice print_value(struct redactor *redactor, const struct any_value *value,
+                                struct slice payload)
 {
     struct ottl_value all;
     struct error err;
     if (value->kind == ANY_VALUE_STRING)
         return value->bytes;
-    if (!redactor->rules->settings->redact_all_types || payload.size == 0)
+    if (payload.size == 0)
         return (struct slice){0};
     text_clear(&redactor->next);
     all = ottl_value_of_any(payload);
@@ -229,6 +236,15 @@ static struct slice text_of(struct redactor *redactor, const struct any_value *v
     if (value->kind == ANY_VALUE_DOUBLE)
         shorten_exponent(&redactor->next);
     return arena_copy(redactor->arena, slice_of(redactor->next.data, redactor->next.size));
+}
+
+/* Returns the value as the Collector's rules see it: numbers, lists and so on are empty texts
+ * unless all types are to be redacted. */
+static struct slice text_of(struct redactor *redactor, const struct any_value *value,
+                            struct slice payload)
+{
+    bool is_seen = value->kind == ANY_VALUE_STRING || redactor->rules->settings->redact_all_types;
+    return is_seen ? print_value(redactor, value, payload) : (struct slice){0};
 }
 
 static bool is_number(const struct any_value *value)
@@ -259,7 +275,7 @@ static bool is_removed(const struct redaction_rules *rules, struct slice key)
 
 /* The tests of the value. The new one is in redactor->value; REDACTION_MASKED if it differs. */
 static enum redaction_outcome test_value(struct redactor *redactor, struct redaction_match *match,
-                                         const struct any_value *value)
+                                         const struct any_value *value, struct slice payload)
 {
     const struct redaction_rules *rules = redactor->rules;
     size_t at;
@@ -276,6 +292,7 @@ static enum redaction_outcome test_value(struct redactor *redactor, struct redac
     }
     const struct secret_word *word = has_answer ? find_word(redactor, match->key) : NULL;
     if (word && blocked != FOUND && hides_value(redactor, value)) {
+        match->text = print_value(redactor, value, payload);
         mask_name(redactor, match, word);
         return REDACTION_MASKED;
     }
@@ -287,6 +304,40 @@ static enum redaction_outcome test_value(struct redactor *redactor, struct redac
     return slice_equal(slice_of(redactor->value.data, redactor->value.size), match->text)
                ? REDACTION_UNTOUCHED
                : REDACTION_MASKED;
+}
+
+/* The word of a key inside a value hides what it stands for. */
+static void mask_nested(void *context, struct slice key, struct slice payload,
+                        const struct secret_word *word, struct text *out)
+{
+    struct redactor *redactor = context;
+    struct any_value value = any_value_read(payload);
+    struct redaction_match match = {.kind = REDACTION_ATTRIBUTE,
+                                    .key = key,
+                                    .text = print_value(redactor, &value, payload),
+                                    .rule = "secret_words",
+                                    .pattern = word->text};
+    report(redactor, &match);
+    secret_name_append(redactor->rules->word_key, match.text, out);
+}
+
+/* Masks what words of keys inside a map or list hide. Returns whether there is any. */
+static bool mask_inside(struct redactor *redactor, const struct redaction_match *match,
+                        struct slice *payload)
+{
+    if (redactor->rules->words.count == 0 || find_word(redactor, match->key) ||
+        !nested_words_occur(&redactor->nested, *payload))
+        return false;
+    struct slice masked = nested_words_mask(&redactor->nested, *payload);
+    size_t grown = masked.size > payload->size ? masked.size - payload->size : 0;
+    if (grown > redactor->room) {
+        redactor->gave_up++;
+        *payload = any_value_encode(redactor->arena, any_value_string(SLICE("****")));
+        return true;
+    }
+    redactor->room -= grown;
+    *payload = arena_copy(redactor->arena, masked);
+    return true;
 }
 
 enum redaction_outcome redactor_decide(struct redactor *redactor, struct slice key,
@@ -311,10 +362,21 @@ enum redaction_outcome redactor_decide(struct redactor *redactor, struct slice k
         return REDACTION_REMOVED;
     }
     enum redaction_outcome outcome = REDACTION_MASKED;
+    struct slice inside = *payload;
+    bool is_masked_inside = mask_inside(redactor, &match, &inside);
+    if (is_masked_inside) {
+        value = any_value_read(inside);
+        match.text = text_of(redactor, &value, inside);
+    }
     if (ignored == FOUND_NO_ANSWER || !utf8_is_valid(match.text))
         mask_all(redactor, &match);
     else
-        outcome = test_value(redactor, &match, &value);
+        outcome = test_value(redactor, &match, &value, inside);
+    if (outcome == REDACTION_UNTOUCHED && is_masked_inside) {
+        redactor->masked[REDACTION_ATTRIBUTE]++;
+        *payload = inside;
+        return REDACTION_MASKED;
+    }
     if (outcome != REDACTION_MASKED)
         return outcome;
     charge_growth(redactor, &match);

@@ -14,6 +14,7 @@
 #define PROFCOL_PROCESSORS_REDACTION_REDACTOR_H
 
 #include "core/base/text.h"
+#include "processors/redaction/nested_words.h"
 #include "processors/redaction/redaction_settings.h"
 
 struct batch;
@@ -59,6 +60,7 @@ struct redactor {
     uint64_t gave_up; /* values that are masked as a whole for want of an answer */
     /* While it works: */
     struct text value, next;
+    struct nested_words nested;
 };
 
 void redactor_init(struct redactor *redactor, const struct redaction_rules *rules);

@@ -44,8 +44,8 @@ enum join_path {
 struct joined_attribute {
     struct slice key;
     enum join_path path;
-    struct slice name; /* of the attribute or sample type in the brackets */
-    int type;          /* index in `types`; -1: all samples */
+    struct slice name;  /* of the attribute or sample type in the brackets */
+    int type;           /* index in `types`; -1: all samples */
     bool is_profile_id; /* pyroscope.profile.id of spans: only with samples of profile_types */
     /* Of JOIN_SPAN_DURATION_BUCKET: upper bounds in ns, ascending, and one word more. */
     const uint64_t *bounds;
@@ -102,7 +102,7 @@ struct spanjoin_settings {
     size_t beside_count;
     struct slice types[JOIN_TYPES_MAX];
     unsigned type_count;
-    int cpu_type; /* index of "cpu" in `types`, or -1 */
+    int cpu_type;           /* index of "cpu" in `types`, or -1 */
     uint32_t profile_types; /* bits of those in `types`; 0: any */
 };
 

@@ -21,7 +21,8 @@ static const struct field stack_limit_fields[] = {
                .fallback = "64"),
     FIELD_UINT(profile_limits, max_profile_bytes,
                "Size of a profile with all that it refers to. If it is larger, its smallest stacks "
-               "become one, `[other]`, as many as make it fit. 0: no limit.",
+               "become one, `[other]`, as many as make it fit. Their attributes and timestamps "
+               "stay. 0: no limit.",
                .fallback = "10485760"),
     FIELD_DOUBLE(profile_limits, min_share,
                  "Share of a profile's total, from 0 to 1, below which a stack becomes part of "

@@ -219,10 +219,12 @@ const struct field tail_fields[] = {
                "Traces that are known, over all workers, decided ones included. The oldest leaves; "
                "if it was not decided, it is decided early.",
                .fallback = "50000", .min = "1", .max = "100000000"),
-    FIELD_UINT(tail_settings, max_held_mib,
-               "Limit in MiB on waiting data, over all workers; above it, the oldest traces are "
-               "decided early. 0: half of the memory for requests.",
-               .fallback = "0"),
+    FIELD_UINT(
+        tail_settings, max_held_mib,
+        "Limit in MiB on waiting data, over all workers; above it, the oldest traces are "
+        "decided early, and if what comes next accepts nothing, requests are refused. 0: half of "
+        "the memory for requests.",
+        .fallback = "0"),
     FIELD_BOOL(tail_settings, block_on_overflow,
                "Nothing waits here: the oldest trace is decided early instead.",
                .fallback = "false", .ignored = true),

@@ -133,6 +133,8 @@ class Redact(unittest.TestCase):
     def test_mistakes(self):
         self.assertIn("needs --dry-run and a file or URL", redact(self.file(b"")).stderr)
         self.assertIn("No such file", redact("--dry-run", str(self.directory / "none")).stderr)
+        self.assertEqual(redact("--dry-run", self.file(b"")).stderr, "Error: there is no data\n")
+        self.assertEqual(redact("--dry-run", self.file(b'{"a": 1}')).stderr, "Error: the JSON has neither resourceSpans nor resourceProfiles\n")
         self.assertIn("neither traces", redact("--dry-run", self.file(b"\x0a\xff")).stderr)
         self.assertEqual(redact("--dry-run", self.file(b"{]")).returncode, 1)
 

@@ -493,7 +493,8 @@ static void refuses_wrong_settings(void **state)
         {"{metrics: {exclude: {match_type: strict}}}", "write OTTL conditions"},
         {"{profile_conditions: ['profilesample.leaf.functions == \"f\"']}",
          "did you mean \"leaf.function\"?"},
-        {"{profile_conditions: ['profile.period == 1 and StackContains(\"x\")']}",
+        {"{profile_conditions: [{context: profile, conditions: ['period == 1 and "
+         "StackContains(\"x\")']}]}",
          "the context profile has no function \"StackContains\""},
     };
     (void)state;

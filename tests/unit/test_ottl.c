@@ -456,6 +456,8 @@ static const struct row mistakes[] = {
         "1:10: undefined function \"IsMach\"; did you mean \"IsMatch\"?"),
     BAD("ExtractGrokPatterns(name) == 1", "ExtractGrokPatterns(name) == 1",
         "1:1: the function ExtractGrokPatterns is not supported yet"),
+    BAD("kind == SPAN_KIND_SERVRE", "kind == SPAN_KIND_SERVRE",
+        "1:9: enum symbol \"SPAN_KIND_SERVRE\" not found; did you mean \"SPAN_KIND_SERVER\"?"),
     BAD("kind == SPAN_KIND_X", "kind == SPAN_KIND_X", "1:9: enum symbol \"SPAN_KIND_X\" not found"),
     BAD("IsMatch(name, \"(\")", "IsMatch(name, \"(\")",
         "1:15: couldn't create function: the regex pattern supplied to IsMatch '(' is not a valid "

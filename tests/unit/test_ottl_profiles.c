@@ -258,6 +258,8 @@ static void infers_contexts(void **state)
         const char *condition;
         enum ottl_context wanted;
     } inferred[] = {
+        {"StackContains(\"x\")", OTTL_PROFILE_SAMPLE},
+        {"StackContains(\"x\") and resource.attributes[\"a\"] == 1", OTTL_PROFILE_SAMPLE},
         {"profile.period == 1", OTTL_PROFILE},
         {"profilesample.link_index == 1", OTTL_PROFILE_SAMPLE},
         {"resource.attributes[\"x\"] == profile.period", OTTL_PROFILE},

@@ -45,12 +45,23 @@ static double redact(enum signal signal, const char *settings, const char *json,
     "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" resource                                 \
     "]},\"scopeSpans\":[{\"scope\":{\"attributes\":[" scope "]},\"spans\":[" spans "]}]}]}"
 
+#define MAP(members) "{\"kvlistValue\":{\"values\":[" members "]}}"
+#define PAIR(key, value) "{\"key\":\"" key "\",\"value\":" value "}"
+#define NESTED                                                                                     \
+    PAIR("headers",                                                                                \
+         MAP(TEXT("accept", "json") "," TEXT("api_token", "t1") "," PAIR(                          \
+             "list",                                                                               \
+             "{\"arrayValue\":{\"values\":[" MAP(TEXT("secret", "t2") "," NUMBER(                  \
+                 "tokens", "5")) ",{\"stringValue\":\"plain\"}]}}") "," PAIR("credentials",        \
+                                                                             MAP(TEXT("user",      \
+                                                                                      "t3")))))
+
 static const char traces[] =
     TRACES(TEXT("host", "h") "," TEXT("card", "r 4111"), TEXT("card", "s 4111"),
            SPAN("4111",
                 TEXT("card", "no 4111 or 4222") "," NUMBER("count", "4111") "," TEXT(
                     "user_password", "x") "," NUMBER("input_tokens", "7") "," TEXT("note", "a\\nb"),
-                "{\"name\":\"e\",\"attributes\":[" TEXT("card", "e 4111") "]}"));
+                "{\"name\":\"e\",\"attributes\":[" TEXT("card", "e 4111") "," NESTED "]}"));
 
 struct row {
     const char *settings;
@@ -85,6 +96,9 @@ static const struct row rows[] = {
     {"{ignored_key_patterns: [ar]}", {"no 4111", "!host"}},
     {"{" ALL ", secret_words: {}}",
      {"[REDACTED]", "!\"x\"", "\"intValue\":\"7\"", "user_password", "no 4111"}},
+    {"{" ALL ", secret_words: {}}", {"!t1", "!t2", "!t3", "json", "plain"}},
+    {"{" ALL ", secret_words: {}}", {"api_token", "\"intValue\":\"5\"", "!\"user\""}},
+    {"{" ALL ", secret_words: {}, redact_all_types: true}", {"!\"intValue\":\"5\"", "plain"}},
     {"{" ALL ", secret_words: {hmac_key: " KEY "}}", {"[REDACTED:", "!\"x\""}},
     {"{" ALL ", secret_words: {words: [user_password], hmac_key: " KEY "}}", {"[REDACTED:"}},
     {"{" ALL ", secret_words: {words: [card]}, ignored_keys: [card]}", {"no 4111"}},
