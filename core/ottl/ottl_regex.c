@@ -188,12 +188,18 @@ static int match(const struct ottl_regex *regex, const pcre2_code *code,
                  struct ottl_matcher *matcher, struct slice text, size_t from, uint32_t steps)
 {
     static const uint8_t nothing[1];
+    const uint8_t *data = text.data ? text.data : nothing;
     bool counts = needs_counting(regex, text.size - from);
+    pcre2_set_match_limit(matcher->limits, steps);
+    /* All that pcre2_match checks before it calls this holds here; invalid UTF-8 is allowed. */
+    int result =
+        counts ? PCRE2_ERROR_JIT_BADOPTION
+               : pcre2_jit_match(code, data, text.size, from, 0, matcher->match, matcher->limits);
+    if (result != PCRE2_ERROR_JIT_BADOPTION)
+        return result;
     if (counts && code == regex->code)
         code = regex->counted;
-    pcre2_set_match_limit(matcher->limits, steps);
-    return pcre2_match(code, text.data ? text.data : nothing, text.size, from,
-                       counts ? PCRE2_NO_JIT : 0, matcher->match, matcher->limits);
+    return pcre2_match(code, data, text.size, from, PCRE2_NO_JIT, matcher->match, matcher->limits);
 }
 
 static uint32_t first_steps(size_t size)

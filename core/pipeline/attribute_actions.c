@@ -117,11 +117,14 @@ static void pattern_free(void *memory, void *arena)
     (void)arena;
 }
 
-/* Lists group names by group number. Returns false if a group has no name. */
-static bool list_groups(struct attribute_pattern *pattern, struct arena *arena)
+/* Lists group names by group number, and what else is known of the pattern. Returns false if a
+ * group has no name. */
+static bool describe(struct attribute_pattern *pattern, struct arena *arena)
 {
-    uint32_t named, entry_size;
+    uint32_t named, entry_size, options;
     PCRE2_SPTR entry;
+    pcre2_pattern_info(pattern->code, PCRE2_INFO_ALLOPTIONS, &options);
+    pattern->is_anchored = options & PCRE2_ANCHORED;
     pcre2_pattern_info(pattern->code, PCRE2_INFO_CAPTURECOUNT, &pattern->group_count);
     pcre2_pattern_info(pattern->code, PCRE2_INFO_NAMECOUNT, &named);
     pcre2_pattern_info(pattern->code, PCRE2_INFO_NAMEENTRYSIZE, &entry_size);
@@ -146,7 +149,9 @@ static void compile_pattern(struct action_check *c)
     pcre2_compile_context *context = pcre2_compile_context_create(memory);
     int problem;
     PCRE2_SIZE offset;
-    pattern->code = pcre2_compile((PCRE2_SPTR)a->pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF,
+    /* A run that cannot be gone back in takes no steps, however long it is. */
+    pattern->code = pcre2_compile((PCRE2_SPTR)a->pattern, PCRE2_ZERO_TERMINATED,
+                                  PCRE2_UTF | PCRE2_NO_AUTO_POSSESS | PCRE2_USE_OFFSET_LIMIT,
                                   &problem, &offset, context);
     if (!pattern->code) {
         char text[120];
@@ -155,7 +160,7 @@ static void compile_pattern(struct action_check *c)
              text);
         return;
     }
-    bool all_named = list_groups(pattern, arena);
+    bool all_named = describe(pattern, arena);
     if (a->action == ACTION_EXTRACT && pattern->group_count == 0)
         tell(c, "pattern", "extract needs a pattern with named groups: (?P<name>...)");
     else if (a->action == ACTION_EXTRACT && !all_named)

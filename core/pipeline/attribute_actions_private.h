@@ -33,6 +33,7 @@ enum converted { CONVERTED_NONE, CONVERTED_INT, CONVERTED_DOUBLE, CONVERTED_STRI
 
 struct attribute_pattern {
     pcre2_code *code;
+    bool is_anchored; /* is matched from the start of a text only */
     uint32_t group_count;
     struct slice *group_names; /* of group 1, 2, ... */
 };

@@ -69,7 +69,6 @@ struct attribute_editor *attribute_editor_new(const struct config_list *list)
     editor->match = pcre2_match_data_create(groups + 1, NULL);
     editor->limits = pcre2_match_context_create(NULL);
     assert(editor->match && editor->limits);
-    pcre2_set_match_limit(editor->limits, MATCH_LIMIT);
     pcre2_set_heap_limit(editor->limits, HEAP_LIMIT_KIB);
     return editor;
 }
@@ -153,12 +152,38 @@ size_t attribute_actions_context_bytes(const struct config_list *list,
 
 /* ---- matching ---- */
 
+/* PCRE2 counts the steps from each place of a text anew. */
+static uint32_t steps_from_each_place(const struct attribute_pattern *pattern, size_t size)
+{
+    enum { ALL_STEPS = 10000000, LEAST = 32 };
+    size_t steps = pattern->is_anchored ? MATCH_LIMIT : ALL_STEPS / (size + 1);
+    if (steps > MATCH_LIMIT)
+        return MATCH_LIMIT;
+    return steps > LEAST ? (uint32_t)steps : (uint32_t)LEAST;
+}
+
+/* places: the last one of the text that is tried; PCRE2_UNSET: all are. */
+static int match_at(struct attribute_editor *editor, const struct attribute_pattern *pattern,
+                    struct slice text, size_t places, uint32_t steps)
+{
+    static const uint8_t nothing[1];
+    pcre2_set_match_limit(editor->limits, steps);
+    pcre2_set_offset_limit(editor->limits, places);
+    return pcre2_match(pattern->code, text.data ? text.data : nothing, text.size, 0, 0,
+                       editor->match, editor->limits);
+}
+
+/* Where few steps do not suffice, the first places get all of them: `.*x` needs many from one. */
 static int match(struct attribute_editor *editor, const struct attribute_pattern *pattern,
                  struct slice text)
 {
-    static const uint8_t nothing[1];
-    return pcre2_match(pattern->code, text.data ? text.data : nothing, text.size, 0, 0,
-                       editor->match, editor->limits);
+    enum { FIRST_PLACES = 100 };
+    uint32_t steps = steps_from_each_place(pattern, text.size);
+    int result = match_at(editor, pattern, text, PCRE2_UNSET, steps);
+    if (result != PCRE2_ERROR_MATCHLIMIT || steps == MATCH_LIMIT)
+        return result;
+    result = match_at(editor, pattern, text, FIRST_PLACES, MATCH_LIMIT);
+    return result == PCRE2_ERROR_NOMATCH ? PCRE2_ERROR_MATCHLIMIT : result;
 }
 
 bool attribute_pattern_matches(struct attribute_editor *editor,

@@ -25,6 +25,8 @@ static char *process(enum signal signal, const char *settings, const char *json,
     struct buffer *request = fixture_encode(signal, json);
     struct probe probe;
     fixture_consume(&f, place->nodes[0], buffer_slice(request), 1, &probe);
+    if (probe.settled == 0)
+        fixture_advance(&f, 0); /* a job */
     assert_int_equal(probe.settled, 1);
     assert_int_equal(f.recorder.count, 1);
     struct slice got = slice_of(f.recorder.items[0].bytes, f.recorder.items[0].size);
@@ -309,6 +311,48 @@ static void changes_what_it_cannot_decide(void **state)
     text_deinit(&request);
 }
 
+/* Returns what becomes of a span whose attribute has a key "k" and letters, and a value of letters
+ * and the end. */
+static char *process_long(const char *actions, size_t key_letters, size_t value_letters,
+                          const char *end)
+{
+    struct text request = {0};
+    text_append(&request, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"attributes\":"
+                          "[{\"key\":\"k");
+    for (size_t i = 0; i < key_letters; i++)
+        text_append_char(&request, 'a');
+    text_append(&request, "\",\"value\":{\"stringValue\":\"");
+    for (size_t i = 0; i < value_letters; i++)
+        text_append_char(&request, 'a');
+    text_printf(&request, "%s\"}}]}]}]}]}", end);
+    char *got = process(SIGNAL_TRACES, actions, text_string(&request), NULL);
+    text_deinit(&request);
+    return got;
+}
+
+/* From each of its letters, the key is read to its end. */
+static void long_runs_take_steps(void **state)
+{
+    (void)state;
+    char *got = process_long("actions: [{pattern: '\\w+\\s', action: delete}]", 1 << 16, 1, "");
+    assert_null(strstr(got, "aaa"));
+    free(got);
+    got = process_long("actions: [{pattern: '\\w+\\s', action: delete}]", 1000, 1, "");
+    assert_non_null(strstr(got, "aaa"));
+    free(got);
+}
+
+/* `.*` goes back through all of the text, from one place. */
+static void extracts_at_the_end_of_a_long_text(void **state)
+{
+    (void)state;
+    char *got = process_long("actions: [{key: k, pattern: '.*=(?P<end>\\d+)', action: extract}]", 0,
+                             20000, "=17bbb");
+    assert_non_null(strstr(got, "\"end\""));
+    assert_non_null(strstr(got, "\"17\""));
+    free(got);
+}
+
 /* ---- limits ---- */
 
 /* A header of 10 kB for 100,000 spans of two bytes would become a gigabyte. */
@@ -386,6 +430,8 @@ int main(void)
         cmocka_unit_test(deleted_texts_do_not_leave),
         cmocka_unit_test(chooses_items),
         cmocka_unit_test(changes_what_it_cannot_decide),
+        cmocka_unit_test(long_runs_take_steps),
+        cmocka_unit_test(extracts_at_the_end_of_a_long_text),
         cmocka_unit_test(refuses_to_copy_a_large_header_often),
         cmocka_unit_test(refuses_mistakes),
     };
