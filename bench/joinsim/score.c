@@ -68,22 +68,28 @@ static int bucket_of(const struct sim_span *span)
     return ms < 100 ? 0 : ms < 1000 ? 1 : ms < 10000 ? 2 : 3;
 }
 
-/* Whether the contract promises that the sample is joined: its span was delivered at most `window`
- * before it, or at most `wait` after it. */
-static bool is_joinable(const struct score *score, const struct sim_sample *sample,
-                        const struct sim_request *request)
+/* What docs/spanjoin.md promises about a sample. */
+enum promise { PROMISE_NONE, PROMISE_EXPIRED, PROMISE_JOINED };
+
+/* It is joined if its span came less than `wait` after it, or before it and at most `window` before
+ * its request leaves. */
+static enum promise promise_of(const struct score *score, const struct sim_sample *sample,
+                               const struct sim_request *request, uint64_t now_ns)
 {
-    const struct schedule *schedule = score->traffic->schedule;
+    uint64_t window_ns = score->traffic->schedule->window * MILLISECOND_NS;
+    uint64_t wait_ns = score->traffic->schedule->wait * MILLISECOND_NS;
     const struct sim_span *span = &score->traffic->spans[sample->span];
+    enum promise promise = PROMISE_NONE;
     for (int i = 0; sample->is_linked && i < 2; i++) {
         uint64_t at_ns = span->arrivals_ns[i];
         if (at_ns == NEVER)
             continue;
-        if (at_ns <= request->at_ns ? request->at_ns - at_ns <= schedule->window * MILLISECOND_NS
-                                    : at_ns - request->at_ns < schedule->wait * MILLISECOND_NS)
-            return true;
+        if (at_ns > request->at_ns ? at_ns - request->at_ns < wait_ns : now_ns - at_ns <= window_ns)
+            return PROMISE_JOINED;
+        if (at_ns <= request->at_ns && request->at_ns - at_ns <= window_ns)
+            promise = PROMISE_EXPIRED;
     }
-    return false;
+    return promise;
 }
 
 /* ---- reading ---- */
@@ -231,7 +237,8 @@ static bool is_right(const struct score *score, const struct sim_sample *sample,
 }
 
 static void judge_sample(struct score *score, const struct sim_request *request,
-                         const struct out_sample *out, uint64_t told_ns, uint64_t value)
+                         const struct out_sample *out, uint64_t told_ns, uint64_t value,
+                         uint64_t now_ns)
 {
     size_t index = find_sample(score, request, told_ns);
     if (index == SIZE_MAX || score->seen_by[index] == request->number + 1) {
@@ -245,9 +252,12 @@ static void judge_sample(struct score *score, const struct sim_request *request,
     struct slice name = find_attribute(score->tables, out, "span_name");
     struct slice kind = find_attribute(score->tables, out, "span_kind");
     bool is_joined = kind.size > 0; /* the sender never gives a kind */
-    bool can_join = is_joinable(score, sample, request);
+    enum promise promise = promise_of(score, sample, request, now_ns);
+    bool can_join = promise == PROMISE_JOINED;
     int bucket = bucket_of(&score->traffic->spans[sample->span]);
     score->samples++;
+    score->linked += sample->is_linked;
+    score->expired += promise == PROMISE_EXPIRED && !is_joined;
     score->joinable[bucket] += can_join;
     if (is_joined && !is_right(score, sample, out, name))
         score->wrong++;
@@ -259,7 +269,7 @@ static void judge_sample(struct score *score, const struct sim_request *request,
 
 /* Returns the number of samples that it contains. */
 static uint32_t judge_message(struct score *score, const struct sim_request *request,
-                              struct slice message)
+                              struct slice message, uint64_t now_ns)
 {
     struct out_sample out = read_sample(message);
     struct wire_cursor values = wire_cursor(out.values), times = wire_cursor(out.times);
@@ -269,7 +279,7 @@ static uint32_t judge_message(struct score *score, const struct sim_request *req
     while (wire_packed_fixed64(&times, &time_ns)) {
         if (!wire_packed_varint(&values, &value))
             value = 0;
-        judge_sample(score, request, &out, time_ns - TRAFFIC_WALL_NS, value);
+        judge_sample(score, request, &out, time_ns - TRAFFIC_WALL_NS, value, now_ns);
         count++;
     }
     score->mistakes += wire_packed_varint(&values, &value); /* more values than times */
@@ -286,10 +296,12 @@ static void judge_profiles(struct score *score, const struct sim_request *reques
     read_dictionary(score->tables, bytes);
     score->bytes_out += bytes.size;
     while (wire_next_bytes(&samples, PROFILE_SAMPLES, &field))
-        count += judge_message(score, request, field.bytes);
+        count += judge_message(score, request, field.bytes, now_ns);
     score->mistakes += count != request->count;
-    uint64_t delay_ms = (now_ns - request->at_ns) / MILLISECOND_NS;
-    if (now_ns > request->at_ns)
+    uint64_t delay_ns = now_ns - request->at_ns;
+    score->mistakes += delay_ns > score->traffic->schedule->wait * MILLISECOND_NS;
+    uint64_t delay_ms = delay_ns / MILLISECOND_NS;
+    if (delay_ns > 0)
         score->delays_ms[delay_ms < DELAYS_MS ? delay_ms : DELAYS_MS - 1] += count;
 }
 

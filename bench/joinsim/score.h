@@ -20,6 +20,8 @@ struct score {
     uint64_t joinable[BUCKETS]; /* by the contract */
     uint64_t joined[BUCKETS];   /* of these */
     uint64_t joined_beyond;     /* joined although the contract did not promise it */
+    uint64_t linked;            /* samples that name their span */
+    uint64_t expired;           /* came within the window, which ended while they were held */
     uint64_t wrong;             /* joined to another span, or with another span's name */
     uint64_t messages_in;       /* Sample messages */
     uint64_t messages_out;
