@@ -186,9 +186,11 @@ static uint32_t number_thread(struct encoder *e, uint32_t thread)
 }
 
 static void put_sample(struct encoder *e, const struct sim_sample *sample, uint32_t thread,
-                       uint32_t span, bool is_labelled)
+                       uint32_t span, const struct schedule *schedule)
 {
-    append_varint(&e->packed, thread);
+    bool is_labelled = schedule->is_labelled;
+    if (thread > 0)
+        append_varint(&e->packed, thread);
     for (uint32_t i = 0; span > 0 && is_labelled && i < ATTRIBUTES_OF_SPAN; i++)
         append_varint(&e->packed, span + i);
     put_varint(&e->item, SAMPLE_STACK_INDEX, sample->stack);
@@ -199,7 +201,9 @@ static void put_sample(struct encoder *e, const struct sim_sample *sample, uint3
     put_message(&e->item, SAMPLE_VALUES, &e->packed);
     uint64_t time_ns = TRAFFIC_WALL_NS + sample->told_ns;
     text_append_slice(&e->packed, slice_of((const uint8_t *)&time_ns, sizeof time_ns));
-    put_message(&e->item, SAMPLE_TIMESTAMPS_UNIX_NANO, &e->packed);
+    if (!schedule->is_timeless)
+        put_message(&e->item, SAMPLE_TIMESTAMPS_UNIX_NANO, &e->packed);
+    text_clear(&e->packed);
     put_message(&e->profile, PROFILE_SAMPLES, &e->item);
 }
 
@@ -218,9 +222,9 @@ static void put_profile(struct encoder *e, const struct traffic *traffic,
     e->thread_count = 0;
     for (uint32_t i = 0; i < request->count; i++) {
         const struct sim_sample *sample = &traffic->samples[request->first + i];
-        uint32_t thread = number_thread(e, sample->java_thread);
+        uint32_t thread = schedule->is_timeless ? 0 : number_thread(e, sample->java_thread);
         uint32_t span = sample->is_linked ? number_span(e, traffic, request, sample->span) : 0;
-        put_sample(e, sample, thread, span, schedule->is_labelled);
+        put_sample(e, sample, thread, span, schedule);
     }
     put_fixed64(&e->profile, PROFILE_TIME_UNIX_NANO, TRAFFIC_WALL_NS + request->begin_ns);
     put_varint(&e->profile, PROFILE_DURATION_NANO, schedule->upload_interval * MILLISECOND_NS);

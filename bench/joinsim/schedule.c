@@ -8,6 +8,9 @@
     .linked = 1000, .samples = 20, .upload_interval = 10000, .export_interval = 5000,              \
     .window = 120000, .wait = 10000, .threads = 16, .is_labelled = true
 
+/* Many short requests. */
+#define WEB USUAL, .services = 4, .requests = 50000, .durations = {900, 97, 3, 0}, .samples = 50
+
 /* A schedule says in what it differs from the usual one. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverride-init"
@@ -36,6 +39,10 @@ const struct schedule schedules[] = {
      .restarts = 200, .reused_ids = 20, .inherited = 50, .hops = 200, .skew = 500, .linked = 700},
     {USUAL, .name = "keep 1 s", .keep_above = 1000},
     {USUAL, .name = "keep 1 s, ebpf", .keep_above = 1000, .is_labelled = false},
+    {WEB, .name = "web"},
+    {WEB, .name = "web, keep 1 s", .keep_above = 1000},
+    {WEB, .name = "web, no times", .is_timeless = true},
+    {WEB, .name = "web, no times, keep 1 s", .is_timeless = true, .keep_above = 1000},
 };
 #pragma GCC diagnostic pop
 const size_t schedule_count = sizeof schedules / sizeof schedules[0];
