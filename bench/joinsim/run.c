@@ -1,0 +1,95 @@
+#include "bench/joinsim/run.h"
+
+#include "bench/joinsim/encode.h"
+#include "core/data/span_index.h"
+#include "processors/spanjoin/spanjoin.h"
+#include "tests/unit/pipeline_fixture.h"
+
+#include <stdio.h>
+
+extern const struct component_type spanjoin_processor_type;
+
+enum { WORKERS = 2 };
+
+/* The join between a sender and a receiver. */
+struct run {
+    struct fixture fixture;
+    struct fixture_place *places[SIGNAL_OPENED_COUNT];
+    struct encoder encoder;
+    struct traffic *traffic;
+    struct score *score;
+    uint64_t most_entries;
+};
+
+/* The receiver: judges each request at once, because all of them would not fit into memory. */
+static struct verdict receive(void *context, const struct recorded *offered)
+{
+    struct run *run = context;
+    score_out(run->score, offered->signal == SIGNAL_PROFILES,
+              slice_of(offered->bytes, offered->size), offered->at_ns - FIXTURE_START_NS);
+    return verdict_ok;
+}
+
+static void begin(struct run *run)
+{
+    const struct schedule *schedule = run->traffic->schedule;
+    char keep[128] = "", yaml[512];
+    if (schedule->keep_above > 0)
+        snprintf(keep, sizeof keep, ", keep: {span_detail_when: [{duration_above: %ums}]}",
+                 schedule->keep_above);
+    snprintf(yaml, sizeof yaml,
+             "processors: {spanjoin: {window: %ums, max_spans: 4000000, max_held_mib: 512, "
+             "samples: {wait: %ums}%s}}",
+             schedule->window, schedule->wait, keep);
+    fixture_init(&run->fixture, WORKERS);
+    run->fixture.recorder.decide = receive;
+    run->fixture.recorder.context = run;
+    run->places[SIGNAL_TRACES] = fixture_place(&run->fixture, &spanjoin_processor_type, "spanjoin",
+                                               yaml, "traces", SIGNAL_TRACES);
+    run->places[SIGNAL_PROFILES] = fixture_place(&run->fixture, &spanjoin_processor_type,
+                                                 "spanjoin", yaml, "profiles", SIGNAL_PROFILES);
+}
+
+static void measure_index(struct run *run)
+{
+    struct spanjoin_node *node = (struct spanjoin_node *)run->places[SIGNAL_TRACES]->nodes[0];
+    uint64_t entries = span_index_entries(node->join->index);
+    if (entries <= run->most_entries)
+        return;
+    run->most_entries = entries;
+    run->score->index_bytes = (double)span_index_memory(node->join->index) / (double)entries;
+}
+
+/* Both signals of a service come from one peer, but to different workers. */
+static void send_one(struct run *run, const struct sim_request *request)
+{
+    struct fixture *fixture = &run->fixture;
+    fixture_advance(fixture, FIXTURE_START_NS + request->at_ns - fixture_now(fixture));
+    fixture_clear_recorded(fixture);
+    struct slice bytes = encoder_encode(&run->encoder, run->traffic, request);
+    enum signal signal = request->is_profile ? SIGNAL_PROFILES : SIGNAL_TRACES;
+    unsigned worker = (request->service + request->is_profile) % WORKERS;
+    fixture->peer = request->service + 1;
+    score_in(run->score, request, bytes);
+    fixture_consume(fixture, run->places[signal]->nodes[worker], bytes, request->count, NULL);
+    fixture_advance(fixture, 0);
+}
+
+void run_schedule(const struct schedule *schedule, uint64_t seed, struct traffic *traffic,
+                  struct score *score)
+{
+    struct run run = {.traffic = traffic, .score = score};
+    traffic_make(traffic, schedule, seed);
+    score_init(score, traffic);
+    begin(&run);
+    for (size_t i = 0; i < traffic->request_count; i++) {
+        send_one(&run, &traffic->requests[i]);
+        if (i % 256 == 0)
+            measure_index(&run);
+    }
+    measure_index(&run);
+    fixture_advance(&run.fixture, (schedule->wait + 1000) * MILLISECOND_NS);
+    score_finish(score);
+    fixture_deinit(&run.fixture);
+    encoder_deinit(&run.encoder);
+}
