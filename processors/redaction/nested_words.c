@@ -7,8 +7,8 @@ static const struct secret_word *hiding_word(const struct nested_words *nested,
                                              const struct key_value *pair)
 {
     uint32_t kind = any_value_read(pair->value).kind;
-    bool is_number =
-        kind == ANY_VALUE_EMPTY || kind == ANY_VALUE_BOOL || kind == ANY_VALUE_INT || kind == ANY_VALUE_DOUBLE;
+    bool is_number = kind == ANY_VALUE_EMPTY || kind == ANY_VALUE_BOOL || kind == ANY_VALUE_INT ||
+                     kind == ANY_VALUE_DOUBLE;
     if (is_number && !nested->hides_numbers)
         return NULL;
     return secret_words_find(nested->words, pair->key);

@@ -1,6 +1,7 @@
 /* The words of redaction: a table of names, and a list of names of real functions
  * (tests/data/function_names.tsv). */
 #include "core/base/arena.h"
+#include "core/base/text.h"
 #include "processors/redaction/secret_words.h"
 
 #include <setjmp.h>
@@ -120,18 +121,19 @@ static void places_are_where_words_are(void **state)
     (void)state;
     for (size_t i = 0; i < 40000; i++) {
         struct secret_words words;
-        char name[128] = "";
+        struct text name = {0};
         for (unsigned part = 0; part < i % 5; part++) {
             seed = seed * 1103515245 + 12345;
-            strcat(name, pieces[seed / 65536 % (sizeof pieces / sizeof *pieces)]);
+            text_append(&name, pieces[seed / 65536 % (sizeof pieces / sizeof *pieces)]);
         }
         secret_words_init(&words, lists[i % 4], 4, &arena);
-        struct slice text = slice_of_string(name);
+        struct slice text = slice_of(name.data, name.size);
         bool has_word = secret_words_find(&words, text);
         bool has_place = secret_words_next_place(&words, text, 0) < text.size;
         assert_true(has_place || !has_word);
         without += !has_place;
         found += has_word;
+        text_deinit(&name);
     }
     assert_true(without > 1000 && found > 1000);
     arena_deinit(&arena);
