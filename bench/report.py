@@ -85,6 +85,7 @@ def ratio_rows(results):
     yield row("spanjoin, every sample linked (the Collector only passes on): CPU per million spans and samples", "join", 6)
     rate = divide(1e6, results.median("join spans", "profcol", "cpu"))
     yield Row("spans per second of server CPU through spanjoin", show(rate), "-", rate, 1e6, unit="/s")
+    yield from keep_rows(results)
     yield row("gzip in: CPU per million spans", "gzip in", 2)
     yield row("gzip out, profcol at level 7: CPU per million spans", "gzip out", 1)
     yield row("the same: bytes per span", "gzip out", 1, "out", " B")
@@ -115,6 +116,22 @@ def processor_rows(results, row):
         cpu = results.median(run, "profcol", "cpu")
         yield Row(f"{what}: CPU per million samples / passing through", show(cpu, " s"), "-", divide(cpu, through), target, False,
                   spread=results.spread_of((run, "profcol", "cpu"), ("profiles", "profcol", "cpu")))
+
+
+def keep_rows(results):
+    """Requests of an SDK, 4 samples for each span (bench/compare, SDK_LOAD); with `keep`, samples of 1 % of the traces keep their detail."""
+    passing = results.median("both, of an SDK", "profcol", "cpu")
+    for run, what, target in (("join, of an SDK", "spanjoin, few stacks", None), ("keep", "the same with keep, 1 % kept, the others folded", 1.3)):
+        cpu = results.median(run, "profcol", "cpu")
+        yield Row(f"{what}: CPU per million spans and samples / passing through", show(cpu, " s"), "-", divide(cpu, passing), target, False,
+                  spread=results.spread_of((run, "profcol", "cpu"), ("both, of an SDK", "profcol", "cpu")))
+    traces = results.median("traces, of an SDK", "profcol", "out")
+
+    def profile_bytes(run):
+        both = results.median(run, "profcol", "out")
+        return None if both is None or traces is None else (both * 5 - traces) / 4    # per sample
+    left, came = profile_bytes("keep"), profile_bytes("both, of an SDK")
+    yield Row("the same: bytes of profiles that leave per sample", show(left, " B"), show(came, " B (passing)"), divide(left, came), 0.15, False)
 
 
 def per_gb_row(results, run):
