@@ -121,7 +121,7 @@ static void put_strings(struct text *dictionary, const struct shape *shape)
     for (size_t i = 0; i < STRING_FIRST_FUNCTION; i++)
         put_string(dictionary, DICTIONARY_STRING_TABLE, first[i]);
     for (unsigned i = 0; i < shape->functions; i++) {
-        char name[64];
+        char name[80];
         snprintf(name, sizeof name, "github.com/example/shop/module%02u.(*%s%u).Method%u", i / 100,
                  type_name(i), i / 10, i);
         put_string(dictionary, DICTIONARY_STRING_TABLE, name);

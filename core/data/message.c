@@ -284,7 +284,8 @@ void message_gather(const struct message *message, struct arena *arena, struct s
     emit_message(&sink, message);
 }
 
-enum { COPIED_BELOW = 512, SCRATCH_SIZE = 16384 };
+/* Blocks for copied slices become larger, because most requests need only the first. */
+enum { COPIED_BELOW = 512, SCRATCH_MIN = 1024, SCRATCH_MAX = 16384 };
 
 static void add_item(struct slice_list *list, struct arena *arena, struct slice bytes)
 {
@@ -304,8 +305,12 @@ static void add_item(struct slice_list *list, struct arena *arena, struct slice 
 static void add_copied(struct slice_list *list, struct arena *arena, struct slice bytes)
 {
     if (!list->scratch || (size_t)(list->scratch_end - list->scratch) < bytes.size) {
-        list->scratch = arena_alloc(arena, SCRATCH_SIZE);
-        list->scratch_end = list->scratch + SCRATCH_SIZE;
+        size_t size = list->scratch_size * 2;
+        list->scratch_size = size < SCRATCH_MIN   ? SCRATCH_MIN
+                             : size < SCRATCH_MAX ? size
+                                                  : SCRATCH_MAX;
+        list->scratch = arena_alloc(arena, list->scratch_size);
+        list->scratch_end = list->scratch + list->scratch_size;
     }
     memcpy(list->scratch, bytes.data, bytes.size);
     struct slice *last = list->count > 0 ? &list->items[list->count - 1] : NULL;

@@ -138,6 +138,7 @@ struct slice_list {
     size_t size;      /* sum */
     uint8_t *scratch; /* where short runs are copied together */
     uint8_t *scratch_end;
+    size_t scratch_size; /* of the current block */
 };
 /* Appends one slice to the list. Short slices are copied; empty ones are left out. */
 void slice_list_add(struct slice_list *list, struct arena *arena, struct slice bytes);

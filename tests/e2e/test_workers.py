@@ -30,7 +30,7 @@ processors:
   spanjoin:
     window: 10m
     samples: {wait: 20s}
-    spans: {wait: 300ms}
+    spans: {wait: 300ms, profile_types: []}
   batch: {timeout: 100ms, send_batch_size: 40}
 exporters:
   otlp_grpc: {endpoint: "GRPC", tls: {insecure: true}, sending_queue: {queue_size: 100000}}
