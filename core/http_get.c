@@ -195,7 +195,8 @@ static struct buffer *receive_answer(struct link *link, const struct http_get_op
             break;
         }
         const struct slice all = buffer_slice(answer);
-        const uint8_t *end = *head_size ? NULL : memmem(all.data, all.size, "\r\n\r\n", 4);
+        bool seeks = *head_size == 0 && all.size > 0; /* TLS may receive nothing at first */
+        const uint8_t *end = seeks ? memmem(all.data, all.size, "\r\n\r\n", 4) : NULL;
         if (end)
             *head_size = (size_t)(end - all.data) + 4;
         if (*head_size && options->body_max == 0)
