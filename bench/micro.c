@@ -240,7 +240,7 @@ static void put_spans(struct span_index *index, uint64_t first)
         puts[i].facts = (struct span_facts){.start_ns = 1, .end_ns = 2, .kind = 2};
         puts[i].facts.values = operation_of(first + i);
     }
-    span_index_put_many(index, SECOND_NS, puts, AT_ONCE, NULL, &arena, &wakeups);
+    span_index_put_many(index, SECOND_NS, puts, AT_ONCE, &arena, &wakeups);
     span_wakeups_deinit(&wakeups);
     arena_deinit(&arena);
 }

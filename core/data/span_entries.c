@@ -113,21 +113,12 @@ static void find_candidates(const struct span_operation *op, const struct span_k
     }
 }
 
-static void add_wakeup(struct span_wakeups *wakeups, struct span_wakeup wakeup)
+/* Wakes the requests that wait for the span. */
+static void wake(struct span_operation *op, struct span_entry *entry)
 {
-    if (wakeups->count == wakeups->capacity) {
-        wakeups->capacity = wakeups->capacity ? wakeups->capacity * 2 : 16;
-        wakeups->items = memory_grow(wakeups->items, wakeups->capacity, sizeof *wakeups->items);
-    }
-    wakeups->items[wakeups->count++] = wakeup;
-}
-
-static void wake(struct span_operation *op, struct span_entry *entry, enum span_waits_for waits_for)
-{
-    struct span_wakeup wakeup = {.waits_for = waits_for};
-    while (span_shard_take_waiter(op->shard, entry, waits_for, &wakeup.waiter.worker,
-                                  &wakeup.waiter.hold))
-        add_wakeup(op->wakeups, wakeup);
+    struct span_wakeup wakeup = {.waits_for = SPAN_WAITS_FOR_SPAN};
+    while (span_shard_take_waiter(op->shard, entry, &wakeup.waiter.worker, &wakeup.waiter.hold))
+        span_wakeups_add(op->wakeups, wakeup);
 }
 
 static const uint64_t *copy_totals(struct span_operation *op, const struct span_entry *entry)
@@ -197,7 +188,7 @@ static struct span_entry *merge(struct span_operation *op, struct span_entry *en
         last_ns = samples->last_ns;
     }
     note_left(op, entry, take_left(op, left));
-    wake(op, left, SPAN_WAITS_FOR_SPAN);
+    wake(op, left);
     span_shard_remove(op->shard, left);
     entry = span_shard_touch(op->shard, entry);
     if (any)
@@ -261,6 +252,7 @@ static void store_span(struct span_operation *op, struct span_entry *entry,
     entry->start_ns = put->facts.start_ns;
     entry->end_ns = put->facts.end_ns;
     entry->set = put->set;
+    entry->instance = put->instance;
     entry->flags |= SPAN_ENTRY_HAS_SPAN;
     if (put->facts.is_kept)
         entry->flags |= SPAN_ENTRY_IS_KEPT;
@@ -288,7 +280,7 @@ static __attribute__((noinline)) struct span_entry *put_again(struct span_operat
     bool again = found.exact && has_span(op, found.exact);
     bool conflict = again && !says_the_same(found.exact, put);
     struct span_entry *entry = conflict ? found.exact : entry_of_span(op, put, &found);
-    wake(op, entry, SPAN_WAITS_FOR_SPAN);
+    wake(op, entry);
     put->totals = copy_totals(op, entry);
     put->samples_left = again ? 0 : take_left(op, entry);
     put->has_lag = put->totals != NULL && !again;
@@ -309,11 +301,10 @@ void span_entries_put(struct span_operation *op, void *item)
     struct span_found found;
     bool is_new = span_shard_match(op->shard, op->tag, stored_span_id(&put->key, &put->source), 0,
                                    &found) == 0;
-    struct span_entry *entry = is_new ? put_new(op, put) : put_again(op, put);
-    put->waits = op->waiter != NULL && put->totals == NULL;
-    if (put->waits)
-        put->place = span_shard_add_waiter(op->shard, entry, op->waiter->worker, op->waiter->hold,
-                                           SPAN_WAITS_FOR_SAMPLES);
+    if (is_new)
+        put_new(op, put);
+    else
+        put_again(op, put);
 }
 
 void span_entries_collect(struct span_operation *op, void *item)
@@ -322,12 +313,8 @@ void span_entries_collect(struct span_operation *op, void *item)
     put->totals = NULL;
     struct candidates found;
     find_candidates(op, &put->key, &put->source, &found);
-    if (!found.exact)
-        return;
-    put->totals = copy_totals(op, found.exact);
-    if (op->waiter)
-        span_shard_drop_waiter(op->shard, found.exact, put->place, op->waiter->worker,
-                               op->waiter->hold, SPAN_WAITS_FOR_SAMPLES);
+    if (found.exact)
+        put->totals = copy_totals(op, found.exact);
 }
 
 /* ---- samples ---- */
@@ -349,6 +336,7 @@ static bool copy_match(struct span_operation *op, const struct span_found *found
     out->arrived_ns = entry->arrived_ns;
     out->number = found->number;
     out->source = (uint16_t)entry->source;
+    out->instance = (uint16_t)entry->instance;
     out->sum = sum_of(op, entry);
     out->facts.is_kept = entry->flags & SPAN_ENTRY_IS_KEPT;
     memcpy(out->key.trace_id, entry->trace_id, TRACE_ID_SIZE);
@@ -461,7 +449,6 @@ static void add_samples(struct span_operation *op, struct span_entry *entry, con
 {
     entry = span_shard_touch(op->shard, entry);
     add_totals(op, entry, totals, op->now_ns, op->now_ns);
-    wake(op, entry, SPAN_WAITS_FOR_SAMPLES);
 }
 
 /* Returns the entry found shortly before, if it is still there: its source has no other one with
@@ -494,8 +481,7 @@ static void add_anywhere(struct span_operation *op, struct span_find *find)
     if (!entry)
         entry = insert(op, &find->key, &find->source, 0, found.same_id);
     if (find->waits)
-        find->place = span_shard_add_waiter(op->shard, entry, op->waiter->worker, op->waiter->hold,
-                                            SPAN_WAITS_FOR_SPAN);
+        find->place = span_shard_add_waiter(op->shard, entry, op->waiter->worker, op->waiter->hold);
     if (find->totals)
         add_samples(op, entry, find->totals);
 }
@@ -532,8 +518,7 @@ void span_entries_leave(struct span_operation *op, void *item)
     if (!entry || has_span(op, entry))
         return;
     if (op->waiter)
-        span_shard_drop_waiter(op->shard, entry, find->place, op->waiter->worker, op->waiter->hold,
-                               SPAN_WAITS_FOR_SPAN);
+        span_shard_drop_waiter(op->shard, entry, find->place, op->waiter->worker, op->waiter->hold);
     note_left(op, entry, find->samples_left);
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/data/instances.h"
 #include "core/data/span_entries.h"
 
 #include <assert.h>
@@ -14,6 +15,8 @@ enum {
     SHARDS_MAX = 32, /* the bits of key_block.shards_used */
     SHARD_SPANS_MIN = 2048,
     SET_BYTES_PER_SPAN = 192, /* if each span has a set of its own, with 100 bytes of values */
+    SPANS_PER_INSTANCE = 16,
+    INSTANCES_MIN = 1024,
     BLOCK_KEYS = 512,
     PURGE_PER_KEY = 4, /* expired entries that an arrival removes */
     PURGE_PER_SWEEP = 2048,
@@ -39,6 +42,7 @@ struct span_index {
     uint32_t shard_count; /* a power of two */
     struct span_sources *sources;
     struct span_sets *sets;
+    struct instances *instances;
     struct span_index_common common;
 };
 
@@ -62,6 +66,10 @@ struct span_index *span_index_new(const struct span_index_options *options)
     assert(index->shards);
     index->pages = span_pages_new();
     index->sources = span_sources_new();
+    uint64_t instances = options->max_spans / SPANS_PER_INSTANCE;
+    instances = instances < INSTANCES_MIN ? INSTANCES_MIN : instances;
+    index->instances = instances_new(
+        options->type_count + 1, instances < INSTANCES_MAX ? (uint32_t)instances : INSTANCES_MAX);
     size_t totals_size = index->common.totals_count * sizeof(uint64_t);
     for (uint32_t i = 0; i < index->shard_count; i++)
         span_shard_init(&index->shards[i], index->pages, totals_size);
@@ -85,8 +93,18 @@ void span_index_unref(struct span_index *index)
     span_pages_free(index->pages);
     span_sources_free(index->sources);
     span_sets_free(index->sets);
+    instances_free(index->instances);
     free(index->shards);
     free(index);
+}
+
+void span_wakeups_add(struct span_wakeups *wakeups, struct span_wakeup wakeup)
+{
+    if (wakeups->count == wakeups->capacity) {
+        wakeups->capacity = wakeups->capacity ? wakeups->capacity * 2 : 16;
+        wakeups->items = memory_grow(wakeups->items, wakeups->capacity, sizeof *wakeups->items);
+    }
+    wakeups->items[wakeups->count++] = wakeup;
 }
 
 void span_wakeups_deinit(struct span_wakeups *wakeups)
@@ -223,13 +241,11 @@ static void run(struct span_index *index, struct span_operation *op, enum likely
 }
 
 void span_index_put_many(struct span_index *index, uint64_t now_ns, struct span_put *puts,
-                         size_t count, const struct span_waiter *waiter, struct arena *arena,
-                         struct span_wakeups *wakeups)
+                         size_t count, struct arena *arena, struct span_wakeups *wakeups)
 {
     struct span_operation op = {.common = &index->common,
                                 .arrives = true,
                                 .now_ns = now_ns,
-                                .waiter = waiter,
                                 .arena = arena,
                                 .wakeups = wakeups};
     struct span_sets_writer writer;
@@ -241,10 +257,9 @@ void span_index_put_many(struct span_index *index, uint64_t now_ns, struct span_
 }
 
 void span_index_collect_many(struct span_index *index, uint64_t now_ns, struct span_put *puts,
-                             size_t count, const struct span_waiter *waiter, struct arena *arena)
+                             size_t count, struct arena *arena)
 {
-    struct span_operation op = {
-        .common = &index->common, .now_ns = now_ns, .waiter = waiter, .arena = arena};
+    struct span_operation op = {.common = &index->common, .now_ns = now_ns, .arena = arena};
     run(index, &op, LIKELY_KNOWN, puts, count, sizeof *puts, span_entries_collect);
 }
 
@@ -259,14 +274,10 @@ void span_index_find_many(struct span_index *index, uint64_t now_ns, struct span
 }
 
 void span_index_add_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
-                         size_t count, const struct span_waiter *waiter,
-                         struct span_wakeups *wakeups)
+                         size_t count, const struct span_waiter *waiter)
 {
-    struct span_operation op = {.common = &index->common,
-                                .arrives = true,
-                                .now_ns = now_ns,
-                                .waiter = waiter,
-                                .wakeups = wakeups};
+    struct span_operation op = {
+        .common = &index->common, .arrives = true, .now_ns = now_ns, .waiter = waiter};
     run(index, &op, LIKELY_NEAR, finds, count, sizeof *finds, span_entries_add);
 }
 
@@ -292,6 +303,11 @@ bool span_index_see_profile(struct span_index *index, uint64_t now_ns,
 }
 
 /* ---- housekeeping ---- */
+
+struct instances *span_index_instances(struct span_index *index)
+{
+    return index->instances;
+}
 
 struct span_source span_index_source(struct span_index *index, struct slice tenant, uint64_t peer,
                                      struct slice service, uint64_t now_ns)
@@ -324,6 +340,8 @@ void span_index_sweep(struct span_index *index, uint64_t now_ns)
     span_sets_sweep(index->sets, now_ns, window_ns);
     uint64_t idle_ns = window_ns > SOURCE_IDLE_NS ? window_ns : SOURCE_IDLE_NS;
     span_sources_forget(index->sources, entries, now_ns, idle_ns);
+    struct instance_clock clock = {.now_ns = now_ns, .window_ns = window_ns};
+    instances_sweep(index->instances, &clock);
 }
 
 void span_index_set_window(struct span_index *index, uint64_t window_ns)
@@ -346,8 +364,8 @@ uint64_t span_index_entries(const struct span_index *index)
 
 size_t span_index_memory(struct span_index *index)
 {
-    size_t size =
-        sizeof *index + index->shard_count * sizeof *index->shards + span_sets_memory(index->sets);
+    size_t size = sizeof *index + index->shard_count * sizeof *index->shards +
+                  span_sets_memory(index->sets) + instances_memory(index->instances);
     for (uint32_t i = 0; i < index->shard_count; i++) {
         pthread_mutex_lock(&index->shards[i].lock);
         size += span_shard_memory(&index->shards[i]);

@@ -24,6 +24,7 @@
 #include "core/base/arena.h"
 #include "core/data/span_records.h"
 
+struct instances;
 struct span_index;
 
 struct span_index_options {
@@ -40,23 +41,21 @@ struct span_index *span_index_ref(struct span_index *index);
 /* Drops a reference; the last one frees the index. NULL is allowed. */
 void span_index_unref(struct span_index *index);
 
-/* Adds spans, and sets their totals. waiter: waits for samples of spans that have none yet (NULL:
- * nobody waits). Appends the requests that waited for these spans to `wakeups`. */
+/* Adds spans, and sets their totals. Appends the requests that waited for these spans to
+ * `wakeups`. */
 void span_index_put_many(struct span_index *index, uint64_t now_ns, struct span_put *puts,
-                         size_t count, const struct span_waiter *waiter, struct arena *arena,
-                         struct span_wakeups *wakeups);
-/* Call it when the spans are sent on: sets `totals` again and removes the waiter. */
+                         size_t count, struct arena *arena, struct span_wakeups *wakeups);
+/* Call it when spans that have waited are sent on: sets `totals` again. */
 void span_index_collect_many(struct span_index *index, uint64_t now_ns, struct span_put *puts,
-                             size_t count, const struct span_waiter *waiter, struct arena *arena);
+                             size_t count, struct arena *arena);
 
 /* Looks up the keys; does not change the index. */
 void span_index_find_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
                           size_t count, struct arena *arena);
 /* Adds totals of samples; call it shortly after span_index_find_many. waiter: waits for missing
- * spans (NULL: nobody waits). Appends the requests that waited for these samples to `wakeups`. */
+ * spans (NULL: nobody waits). */
 void span_index_add_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
-                         size_t count, const struct span_waiter *waiter,
-                         struct span_wakeups *wakeups);
+                         size_t count, const struct span_waiter *waiter);
 /* Call it when the samples are sent on: removes the waiter from spans that are still missing, and
  * records how many samples were sent without them, or (of a chosen match) without their detail. */
 void span_index_leave_many(struct span_index *index, uint64_t now_ns, struct span_find *finds,
@@ -75,6 +74,9 @@ void span_index_sweep(struct span_index *index, uint64_t now_ns);
 /* Set and return the window. Entries that are within a new one, and still there, are found. */
 void span_index_set_window(struct span_index *index, uint64_t window_ns);
 uint64_t span_index_window(const struct span_index *index);
+
+/* The processes of spans and profiles; they live as long as the index. */
+struct instances *span_index_instances(struct span_index *index);
 
 /* Returns the source of a request, as span_sources_find does. */
 struct span_source span_index_source(struct span_index *index, struct slice tenant, uint64_t peer,

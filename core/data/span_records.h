@@ -62,6 +62,7 @@ struct span_wakeups {
     size_t count;
     size_t capacity;
 };
+void span_wakeups_add(struct span_wakeups *wakeups, struct span_wakeup wakeup);
 void span_wakeups_deinit(struct span_wakeups *wakeups);
 
 /* A span that has arrived. */
@@ -69,15 +70,15 @@ struct span_put {
     struct span_key key; /* with both ids */
     struct span_source source;
     struct span_facts facts;
+    uint16_t instance;  /* number of its process (instances.h); 0: not known */
+    bool is_incomplete; /* set by the caller: samples of it may arrive later */
 
     const uint64_t *totals; /* result: totals of the samples that have arrived; NULL: none */
     uint64_t samples_left;  /* result: samples that were sent on without it */
     int64_t lag_ns;         /* result: arrival of its first sample minus its own, <= 0 */
-    bool has_lag;   /* lag_ns is set: samples arrived before the span, which arrived for the first
-                       time */
-    bool waits;     /* the waiter was registered, because there are no samples yet */
-    uint32_t place; /* of the waiter, for span_index_collect_many; 0: none */
-    uint64_t set;   /* internal: hash of its set */
+    bool has_lag; /* lag_ns is set: samples arrived before the span, which arrived for the first
+                     time */
+    uint64_t set; /* internal: hash of its set */
 };
 
 enum span_presence { SPAN_MISSING, SPAN_FOUND, SPAN_EXPIRED };
@@ -90,6 +91,7 @@ struct span_match {
     int64_t sum;     /* of its samples so far, of the sum_type of the index */
     uint32_t number; /* of the entry, to find it again quickly */
     uint16_t source; /* number of its source */
+    uint16_t instance;
 };
 
 /* A span id that samples name. */

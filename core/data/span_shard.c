@@ -593,24 +593,23 @@ static void free_waiter(struct span_shard *shard, struct span_samples *samples, 
 }
 
 uint32_t span_shard_add_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t worker,
-                               uint64_t hold, uint32_t waits_for)
+                               uint64_t hold)
 {
     struct span_samples *samples = span_shard_open_samples(shard, entry);
     uint32_t place = new_waiter(shard), next = samples->waiters;
-    shard->waiters[place] = (struct span_waiter_node){
-        .hold = hold, .worker = worker, .waits_for = waits_for, .next = next};
+    shard->waiters[place] = (struct span_waiter_node){.hold = hold, .worker = worker, .next = next};
     if (next)
         shard->waiters[next].previous = place;
     samples->waiters = place;
     return place;
 }
 
-bool span_shard_take_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t waits_for,
+bool span_shard_take_waiter(struct span_shard *shard, struct span_entry *entry,
                             uint32_t *worker_out, uint64_t *hold_out)
 {
     struct span_samples *samples = span_shard_samples(shard, entry);
     uint32_t place = samples ? samples->waiters : 0;
-    if (!place || shard->waiters[place].waits_for != waits_for)
+    if (!place)
         return false;
     *worker_out = shard->waiters[place].worker;
     *hold_out = shard->waiters[place].hold;
@@ -619,15 +618,14 @@ bool span_shard_take_waiter(struct span_shard *shard, struct span_entry *entry, 
 }
 
 void span_shard_drop_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t place,
-                            uint32_t worker, uint64_t hold, uint32_t waits_for)
+                            uint32_t worker, uint64_t hold)
 {
     struct span_samples *samples = span_shard_samples(shard, entry);
     if (!samples || place == 0 || place > shard->waiters_used)
         return;
     const struct span_waiter_node *waiter = &shard->waiters[place];
     bool is_first_elsewhere = !waiter->previous && samples->waiters != place;
-    if (waiter->hold == hold && waiter->worker == worker && waiter->waits_for == waits_for &&
-        !is_first_elsewhere)
+    if (waiter->hold == hold && waiter->worker == worker && !is_first_elsewhere)
         free_waiter(shard, samples, place);
 }
 

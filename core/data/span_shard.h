@@ -62,6 +62,7 @@ struct span_entry {
     uint32_t samples; /* number of their record in the shard, from 1; 0: none */
     uint32_t flags : 5;
     uint32_t source : 10;
+    uint32_t instance : 16; /* of the span */
 };
 
 /* What is known of the samples of an entry, and who waits for it. */
@@ -80,7 +81,6 @@ struct span_samples {
 struct span_waiter_node {
     uint64_t hold;
     uint32_t worker;
-    uint32_t waits_for; /* enum span_waits_for */
     uint32_t previous;
     uint32_t next; /* from 1, like all three; 0: none */
 };
@@ -241,14 +241,13 @@ struct span_samples *span_shard_open_samples(struct span_shard *shard, struct sp
 
 /* Adds a waiter, and returns its place in the pool, never 0. */
 uint32_t span_shard_add_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t worker,
-                               uint64_t hold, uint32_t waits_for);
-/* Removes one waiter that waits for this; returns false if there is none. All waiters of an entry
- * wait for the same thing: for the span before it has arrived, for samples afterwards. */
-bool span_shard_take_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t waits_for,
+                               uint64_t hold);
+/* Removes one waiter; returns false if there is none. */
+bool span_shard_take_waiter(struct span_shard *shard, struct span_entry *entry,
                             uint32_t *worker_out, uint64_t *hold_out);
 /* Removes the waiter at this place if it is still there, in constant time. */
 void span_shard_drop_waiter(struct span_shard *shard, struct span_entry *entry, uint32_t place,
-                            uint32_t worker, uint64_t hold, uint32_t waits_for);
+                            uint32_t worker, uint64_t hold);
 
 /* Returns the memory of the shard in bytes. */
 size_t span_shard_memory(const struct span_shard *shard);

@@ -3,6 +3,7 @@
 #include "core/data/any_value.h"
 #include "core/pipeline/items.h"
 #include "processors/spanjoin/keep_spans.h"
+#include "processors/spanjoin/request_instance.h"
 
 #include <assert.h>
 
@@ -11,6 +12,7 @@
 struct seen_span {
     size_t number; /* index among the spans that have both ids */
     const uint64_t *totals;
+    bool is_incomplete;
 };
 
 /* Spans read in one block. Few, because their values can be much larger than the spans if they
@@ -20,6 +22,7 @@ enum { READ_TOGETHER = 256 };
 struct reading {
     const struct request_sender *sender;
     struct span_source source; /* of the resource being read */
+    uint16_t instance;         /* likewise */
     struct span_reader *reader;
     struct request_spans *spans;
     struct arena values;
@@ -28,7 +31,7 @@ struct reading {
     size_t put_count;
 };
 
-static void keep_totals(struct request_spans *spans, const uint64_t *totals, size_t number)
+static void keep_totals(struct request_spans *spans, const struct span_put *put, size_t number)
 {
     if (spans->seen_count == spans->seen_capacity) {
         spans->seen_capacity = spans->seen_capacity ? spans->seen_capacity * 2 : 64;
@@ -38,7 +41,8 @@ static void keep_totals(struct request_spans *spans, const uint64_t *totals, siz
             memcpy(grown, spans->seen, spans->seen_count * sizeof *grown);
         spans->seen = grown;
     }
-    spans->seen[spans->seen_count++] = (struct seen_span){number, totals};
+    spans->seen[spans->seen_count++] = (struct seen_span){
+        .number = number, .totals = put->totals, .is_incomplete = put->is_incomplete};
 }
 
 static void read_block(struct reading *reading)
@@ -47,11 +51,9 @@ static void read_block(struct reading *reading)
     if (reading->put_count == 0)
         return;
     reading->reader->read(reading->reader, reading->puts, reading->put_count, &spans->arena);
-    for (size_t i = 0; i < reading->put_count; i++) {
+    for (size_t i = 0; i < reading->put_count; i++)
         if (reading->puts[i].totals)
-            keep_totals(spans, reading->puts[i].totals, spans->count + i);
-        spans->waiting += reading->puts[i].waits;
-    }
+            keep_totals(spans, &reading->puts[i], spans->count + i);
     spans->count += reading->put_count;
     reading->put_count = 0;
     arena_deinit(&reading->values);
@@ -66,6 +68,7 @@ static void read_span(struct reading *reading, struct slice raw, const struct sp
     struct span_put *put = &reading->puts[reading->put_count++];
     *put = (struct span_put){.key = key,
                              .source = reading->source,
+                             .instance = reading->instance,
                              .facts = {.start_ns = span.start_ns,
                                        .end_ns = span.end_ns,
                                        .kind = span.kind,
@@ -97,6 +100,7 @@ static void read_resource(struct reading *reading, struct slice resource_spans)
     struct slice resource = wire_last_bytes(resource_spans, RESOURCE_SPANS_RESOURCE);
     span_place_set_resource(&place, &reading->sender->settings->samples, resource);
     reading->source = request_source(reading->sender, resource);
+    reading->instance = request_instance(reading->sender, resource, &reading->source);
     keep_judge_resource(&reading->judge, resource_spans);
     while (message_next_bytes(&it, RESOURCE_SPANS_SCOPE_SPANS, &field))
         read_scope(reading, field.wire.bytes, &place);
@@ -171,10 +175,21 @@ static bool has_profile(const struct spanjoin_settings *settings, const uint64_t
     return settings->profile_types == 0;
 }
 
+/* Says that samples of the span may arrive later. */
+static void add_incomplete(struct message *node, struct slice span, struct arena *arena)
+{
+    struct slice key = SLICE("profile.complete");
+    if (!has_attribute(span, key))
+        message_append(node, arena,
+                       key_value_encode_field(arena, SPAN_ATTRIBUTES, key,
+                                              any_value_encode(arena, any_value_bool(false))));
+}
+
 static void enrich_span(struct enriching *enriching, struct message_iter *it,
                         struct message_field *field, const struct span_place *place,
-                        const uint64_t *totals)
+                        const struct seen_span *seen)
 {
+    const uint64_t *totals = seen->totals;
     const struct spanjoin_side *side = &enriching->settings->spans;
     struct span_view span = span_view_read(field->wire.bytes);
     struct message *node = NULL;
@@ -193,6 +208,8 @@ static void enrich_span(struct enriching *enriching, struct message_iter *it,
             node, enriching->arena,
             key_value_encode_field(enriching->arena, SPAN_ATTRIBUTES, side->joined[i].key, value));
     }
+    if (node && seen->is_incomplete)
+        add_incomplete(node, span.raw, enriching->arena);
     enriching->enriched += node != NULL;
 }
 
@@ -208,7 +225,7 @@ static void enrich_scope(struct enriching *enriching, struct message_iter *paren
         if (!has_key(field.wire.bytes))
             continue;
         if (enriching->number++ == enriching->next->number)
-            enrich_span(enriching, &it, &field, place, enriching->next++->totals);
+            enrich_span(enriching, &it, &field, place, enriching->next++);
     }
 }
 

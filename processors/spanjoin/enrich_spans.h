@@ -22,8 +22,7 @@ struct request_spans {
     struct seen_span *seen; /* spans that have totals, in the order of the request */
     size_t seen_count;
     size_t seen_capacity;
-    size_t count;     /* spans that have both ids */
-    uint32_t waiting; /* number of those that wait for samples */
+    size_t count; /* spans that have both ids */
 };
 
 /* Called for blocks of spans that have both ids; looks them up in the index. Totals that it sets

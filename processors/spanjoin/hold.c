@@ -4,6 +4,7 @@
 #include "core/base/job.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "processors/spanjoin/join_steps.h"
 #include "processors/spanjoin/keep_samples.h"
 
 #include <assert.h>
@@ -12,8 +13,8 @@
 /* Approximate memory of a held request without its bytes, here and in the next nodes. */
 enum { HOLD_BYTES = 1536 };
 enum {
-    WAITER_BYTES = 48
-};                         /* memory for each key that a request waits for, in the index and here */
+    WAITER_BYTES = 128
+}; /* memory for each thing that a request waits for, in the index and here */
 enum { LEAVING_PART = 4 }; /* at most a quarter of the limit is sent on early at a time */
 
 /* ---- ids ---- */
@@ -76,6 +77,7 @@ static void end(struct hold *hold)
     budget_release(&node->join->leaving, hold->charged);
     gauge_add(node->join->metrics.held_requests, -1);
     waiting_keys_deinit(&hold->keys);
+    join_stop_waiting(node->join, hold->waiters);
     free(hold);
 }
 

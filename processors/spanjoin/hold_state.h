@@ -14,6 +14,7 @@
 #include "core/pipeline/offer.h"
 #include "processors/spanjoin/waiting_keys.h"
 
+struct instance_waiter;
 struct spanjoin_node;
 
 /* The results of the join for the items of one request. */
@@ -48,9 +49,10 @@ struct hold {
     size_t charged;
     uint32_t items;
     uint32_t missing;
-    struct waiting_keys keys;
-    bool overflow;             /* sent on early because memory was short */
-    struct join_counts counts; /* set when it is sent on */
+    struct waiting_keys keys;        /* of profiles */
+    struct instance_waiter *waiters; /* of traces: the profiles that it waits for */
+    bool overflow;                   /* sent on early because memory was short */
+    struct join_counts counts;       /* set when it is sent on */
 };
 
 struct hold_slot {

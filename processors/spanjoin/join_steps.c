@@ -4,6 +4,8 @@
 #include "core/base/memory.h"
 #include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/keep_samples.h"
+#include "processors/spanjoin/request_instance.h"
+#include "processors/spanjoin/upload_times.h"
 
 #include <assert.h>
 
@@ -87,14 +89,57 @@ static void count_evictions(struct spanjoin_node *node)
 
 /* ---- traces ---- */
 
+/* Marks the spans that profiles do not cover yet. puts: of one instance. Called before their totals
+ * are read, so that a span that is not marked has all of its samples. Returns the latest end. */
+static uint64_t mark_incomplete(struct spanjoin *join, struct span_put *puts, size_t count,
+                                const struct instance_clock *clock)
+{
+    uint64_t covered_ns =
+        instances_covered(span_index_instances(join->index), puts->instance, clock);
+    uint64_t last_ns = 0;
+    for (size_t i = 0; i < count; i++) {
+        puts[i].is_incomplete = covered_ns != 0 && covered_ns < puts[i].facts.end_ns;
+        last_ns = puts[i].facts.end_ns > last_ns ? puts[i].facts.end_ns : last_ns;
+    }
+    return last_ns;
+}
+
+/* Returns how many of the first spans are of one instance. */
+static size_t count_of_instance(const struct span_put *puts, size_t count)
+{
+    size_t same = 1;
+    while (same < count && puts[same].instance == puts->instance)
+        same++;
+    return same;
+}
+
 struct learning {
     struct span_reader reader;
     struct spanjoin *join;
-    uint64_t now_ns;
+    struct instance_clock clock;
     const struct span_waiter *waiter;
     struct learned_spans *learned;
-    uint32_t count; /* spans so far */
 };
+
+/* Waits for the profiles that cover the spans. */
+static void wait_for_profiles(struct learning *learning, struct span_put *puts, size_t count)
+{
+    struct learned_spans *learned = learning->learned;
+    struct instances *instances = span_index_instances(learning->join->index);
+    for (size_t same; count > 0; puts += same, count -= same) {
+        same = count_of_instance(puts, count);
+        uint64_t last_ns = mark_incomplete(learning->join, puts, same, &learning->clock);
+        struct instance_waiter *waiter = learning->waiter
+                                             ? instances_wait(instances, puts->instance, last_ns,
+                                                              learning->waiter, &learning->clock)
+                                             : NULL;
+        if (!waiter)
+            continue;
+        waiter->next = learned->waiters;
+        learned->waiters = waiter;
+        learned->waiting++;
+    }
+}
 
 static void add_lag(struct learned_spans *learned, int64_t lag_ns, struct arena *arena)
 {
@@ -108,31 +153,29 @@ static void learn_block(struct span_reader *reader, struct span_put *puts, size_
 {
     struct learning *learning = container_of(reader, struct learning, reader);
     struct learned_spans *learned = learning->learned;
-    span_index_put_many(learning->join->index, learning->now_ns, puts, count, learning->waiter,
-                        arena, &learned->wakeups);
+    wait_for_profiles(learning, puts, count);
+    span_index_put_many(learning->join->index, learning->clock.now_ns, puts, count, arena,
+                        &learned->wakeups);
     for (size_t i = 0; i < count; i++) {
         learned->late += puts[i].samples_left;
         learned->late_detail += puts[i].facts.is_kept ? puts[i].samples_left : 0;
-        if (puts[i].waits)
-            waiting_keys_add(&learned->keys, learning->count + (uint32_t)i, puts[i].place);
         if (puts[i].has_lag)
             add_lag(learned, puts[i].lag_ns, arena);
     }
-    learning->count += (uint32_t)count;
 }
 
 void join_learn_spans(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
                       const struct span_waiter *waiter, struct learned_spans *learned_out)
 {
+    struct request_sender sender = sender_of(join, batch, now_ns);
     struct learning learning = {.reader = {.read = learn_block, .wants_values = true},
                                 .join = join,
-                                .now_ns = now_ns,
+                                .clock = request_clock(&sender),
                                 .waiter = waiter,
                                 .learned = learned_out};
-    struct request_sender sender = sender_of(join, batch, now_ns);
     *learned_out = (struct learned_spans){.late = 0};
     learned_out->spans = request_spans_read(batch, &sender, &learning.reader);
-    assert(waiter || learned_out->keys.count == 0);
+    assert(waiter || !learned_out->waiters);
 }
 
 void join_tell_learned(struct spanjoin_node *node, struct learned_spans *learned)
@@ -155,34 +198,31 @@ void join_tell_learned(struct spanjoin_node *node, struct learned_spans *learned
 struct collecting {
     struct span_reader reader;
     struct spanjoin *join;
-    uint64_t now_ns;
-    const struct span_waiter *waiter;
-    struct waiting_keys *keys;
-    uint32_t count; /* spans so far */
+    struct instance_clock clock;
 };
 
 static void collect_block(struct span_reader *reader, struct span_put *puts, size_t count,
                           struct arena *arena)
 {
     struct collecting *collecting = container_of(reader, struct collecting, reader);
-    for (size_t i = 0; i < count; i++)
-        puts[i].place = waiting_keys_place(collecting->keys, collecting->count + (uint32_t)i);
-    collecting->count += (uint32_t)count;
-    span_index_collect_many(collecting->join->index, collecting->now_ns, puts, count,
-                            collecting->waiter, arena);
+    for (size_t first = 0, same; first < count; first += same) {
+        same = count_of_instance(puts + first, count - first);
+        mark_incomplete(collecting->join, puts + first, same, &collecting->clock);
+    }
+    span_index_collect_many(collecting->join->index, collecting->clock.now_ns, puts, count, arena);
 }
 
-struct request_spans join_collect_spans(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
-                                        const struct span_waiter *waiter, struct waiting_keys *keys)
+struct request_spans join_collect_spans(struct spanjoin *join, struct batch *batch, uint64_t now_ns)
 {
-    assert(waiter && keys); /* of join_learn_spans */
-    struct collecting collecting = {.reader.read = collect_block,
-                                    .join = join,
-                                    .now_ns = now_ns,
-                                    .waiter = waiter,
-                                    .keys = keys};
     struct request_sender sender = sender_of(join, batch, now_ns);
+    struct collecting collecting = {
+        .reader.read = collect_block, .join = join, .clock = request_clock(&sender)};
     return request_spans_read(batch, &sender, &collecting.reader);
+}
+
+void join_stop_waiting(struct spanjoin *join, struct instance_waiter *waiters)
+{
+    instances_stop_waiting(span_index_instances(join->index), waiters);
 }
 
 /* ---- profiles ---- */
@@ -243,12 +283,19 @@ void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,
                       const struct span_waiter *waiter)
 {
     assert(node->node.signal == SIGNAL_PROFILES && plan->index == node->join->index);
-    struct span_wakeups wakeups = {0};
     sample_plan_remember_profiles(plan);
     span_index_add_many(node->join->index, node->node.worker->now_ns, plan->finds, plan->key_count,
-                        waiter, &wakeups);
-    post_wakeups(node->join, &wakeups);
+                        waiter);
     count_evictions(node);
+    join_tell_uploads(node->join, plan, node->node.worker->now_ns);
+}
+
+void join_tell_uploads(struct spanjoin *join, const struct sample_plan *plan, uint64_t now_ns)
+{
+    struct span_wakeups wakeups = {0};
+    struct instance_clock clock = {.now_ns = now_ns, .window_ns = span_index_window(join->index)};
+    upload_times_tell(plan, span_index_instances(join->index), &clock, &wakeups);
+    post_wakeups(join, &wakeups);
 }
 
 void join_record_lags(struct spanjoin_node *node, const struct sample_plan *plan, uint64_t now_ns)

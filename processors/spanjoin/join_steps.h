@@ -23,7 +23,8 @@
 /* The results of adding a request's spans to the index. */
 struct learned_spans {
     struct request_spans spans;
-    struct waiting_keys keys; /* for which the waiter waits */
+    struct instance_waiter *waiters; /* of the instances whose profiles it waits for */
+    uint32_t waiting;                /* number of these */
     struct span_wakeups wakeups;
     uint64_t late;        /* samples that were sent on without these spans */
     uint64_t late_detail; /* likewise, of spans that keep their detail */
@@ -31,16 +32,17 @@ struct learned_spans {
     uint32_t lag_count;
     uint32_t lag_capacity;
 };
-/* Adds the spans of a request to the index. waiter NULL: nobody waits, and there are no keys. Call
- * join_tell_learned, request_spans_deinit and waiting_keys_deinit afterwards. */
+/* Adds the spans of a request to the index. waiter: waits until profiles cover them; NULL: nobody
+ * waits. Call join_tell_learned, request_spans_deinit and join_stop_waiting afterwards. */
 void join_learn_spans(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
                       const struct span_waiter *waiter, struct learned_spans *learned_out);
 /* Wakes the requests that wait for these spans, and updates the metrics. */
 void join_tell_learned(struct spanjoin_node *node, struct learned_spans *learned);
-/* After join_learn_spans with this waiter: reads the totals again and removes the waiter. */
-struct request_spans join_collect_spans(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
-                                        const struct span_waiter *waiter,
-                                        struct waiting_keys *keys);
+/* After join_learn_spans: reads the totals again. */
+struct request_spans join_collect_spans(struct spanjoin *join, struct batch *batch,
+                                        uint64_t now_ns);
+/* Ends the wait for profiles. NULL is allowed. */
+void join_stop_waiting(struct spanjoin *join, struct instance_waiter *waiters);
 
 /* ---- profiles ---- */
 
@@ -59,10 +61,13 @@ uint64_t join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uin
                             const struct span_waiter *waiter);
 /* Counts the results. overflow: there was no room to hold the request. */
 struct join_counts join_count_samples(const struct sample_plan *plan, bool overflow);
-/* Adds the totals to the index, wakes the requests that wait for these samples, and updates the
- * metrics. waiter: waits for missing spans; NULL: nobody waits. */
+/* Adds the totals to the index, tells of the uploads, and updates the metrics. waiter: waits for
+ * missing spans; NULL: nobody waits. */
 void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,
                       const struct span_waiter *waiter);
+/* Tells which time the profiles of the request cover, and wakes the requests that waited for it.
+ * Call it when the totals are added, and again when spans were found later. Any thread. */
+void join_tell_uploads(struct spanjoin *join, const struct sample_plan *plan, uint64_t now_ns);
 /* Records the lag of each joined key. */
 void join_record_lags(struct spanjoin_node *node, const struct sample_plan *plan, uint64_t now_ns);
 

@@ -152,7 +152,7 @@ static void learn(struct large_request *request)
     const struct span_waiter *waiter = request->may_wait ? &request->waiter : NULL;
     join_learn_spans(request->node->join, request->batch, request->now_ns, waiter,
                      &request->learned);
-    if (request->learned.spans.waiting == 0)
+    if (request->learned.waiting == 0)
         enrich_spans(request, &request->learned.spans);
 }
 
@@ -160,8 +160,7 @@ static void collect(struct large_request *request)
 {
     assert(request->may_wait && request->waiter.worker == request->node->node.worker->index);
     struct request_spans spans =
-        join_collect_spans(request->node->join, request->batch, request->now_ns, &request->waiter,
-                           &request->learned.keys);
+        join_collect_spans(request->node->join, request->batch, request->now_ns);
     if (request->outcome == GOES_ON)
         enrich_spans(request, &spans);
     request_spans_deinit(&spans);
@@ -169,7 +168,7 @@ static void collect(struct large_request *request)
 
 static void after_collect(struct large_request *request)
 {
-    waiting_keys_deinit(&request->learned.keys);
+    join_stop_waiting(request->node->join, request->learned.waiters);
     holds_return_id(request->node, request->waiter.hold);
     finish(request);
 }
@@ -178,13 +177,13 @@ static void after_collect(struct large_request *request)
 static void hold_spans(struct large_request *request)
 {
     struct spanjoin_node *node = request->node;
-    uint32_t waiting = request->learned.spans.waiting;
-    assert(request->may_wait && waiting == request->learned.keys.count);
+    uint32_t waiting = request->learned.waiting;
+    assert(request->may_wait);
     request_spans_deinit(&request->learned.spans);
     enum hold_room room = HOLD_NEVER;
     if (spanjoin_may_wait(node) && !is_abandoned(request))
         room = spanjoin_hold_traces(node, request->batch, request->waiter.hold, waiting,
-                                    &request->learned.keys);
+                                    request->learned.waiters);
     if (room == HOLD_ROOM) {
         end(request);
         return;
@@ -196,7 +195,7 @@ static void hold_spans(struct large_request *request)
 static void after_learn(struct large_request *request)
 {
     join_tell_learned(request->node, &request->learned);
-    if (request->learned.spans.waiting > 0) {
+    if (request->learned.waiting > 0) {
         hold_spans(request);
         return;
     }
@@ -307,7 +306,7 @@ static void free_steps(struct large_request *request)
     if (request->node->node.signal == SIGNAL_TRACES) {
         join_tell_learned(request->node, &request->learned);
         request_spans_deinit(&request->learned.spans);
-        waiting_keys_deinit(&request->learned.keys);
+        join_stop_waiting(request->node->join, request->learned.waiters);
     }
     if (request->plan)
         sample_plan_free(request->plan);

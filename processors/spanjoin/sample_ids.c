@@ -4,8 +4,10 @@
 #include "core/base/memory.h"
 #include "processors/spanjoin/attribute_classes.h"
 #include "processors/spanjoin/named_ids.h"
+#include "processors/spanjoin/request_instance.h"
 #include "processors/spanjoin/sample_totals.h"
 #include "processors/spanjoin/sample_view.h"
+#include "processors/spanjoin/upload_times.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -283,13 +285,31 @@ static void plan_scope(struct sample_plan *plan, struct surroundings *around,
 {
     struct profile_window window;
     profile_window_init(&window, plan, scope_profiles);
-    while ((around->header = profile_window_next(&window)) != NULL)
+    while ((around->header = profile_window_next(&window)) != NULL) {
+        upload_times_note(plan, around->header);
         plan_profile(plan, around);
+    }
+}
+
+/* Even an upload without samples says up to which time there are none. */
+static void plan_upload(struct sample_plan *plan, struct slice resource_profiles)
+{
+    upload_times_begin(
+        plan, request_instance(plan->sender,
+                               wire_last_bytes(resource_profiles, RESOURCE_PROFILES_RESOURCE),
+                               &plan->source));
+    struct message_iter it = message_iter_bytes(resource_profiles);
+    struct message_field field;
+    while (message_next_bytes(&it, RESOURCE_PROFILES_SCOPE_PROFILES, &field))
+        upload_times_note_empty(plan, field.wire.bytes);
 }
 
 static void plan_resource(struct sample_plan *plan, struct slice resource_profiles)
 {
     struct surroundings around = {.resource = NULL};
+    plan->source = request_source(plan->sender,
+                                  wire_last_bytes(resource_profiles, RESOURCE_PROFILES_RESOURCE));
+    plan_upload(plan, resource_profiles);
     if (!resource_has_samples(resource_profiles))
         return;
     plan->resources = arena_grow(&plan->arena, plan->resources, plan->resource_count,
@@ -300,12 +320,11 @@ static void plan_resource(struct sample_plan *plan, struct slice resource_profil
     struct message_field field;
     while (message_next_bytes(&it, RESOURCE_PROFILES_RESOURCE, &field))
         around.resource_ids = named_ids_of_resource(plan->settings, field.wire.bytes);
-    plan->source = request_source(plan->sender,
-                                  wire_last_bytes(resource_profiles, RESOURCE_PROFILES_RESOURCE));
     it = message_iter_bytes(resource_profiles);
     while (message_next_bytes(&it, RESOURCE_PROFILES_SCOPE_PROFILES, &field))
         plan_scope(plan, &around, field.wire.bytes);
     around.resource->profile_count = plan->profile_count - around.resource->first_profile;
+    upload_times_end(plan);
 }
 
 struct sample_plan *sample_plan_new(struct batch *batch, const struct request_sender *sender,

@@ -19,6 +19,7 @@
 #include "processors/spanjoin/request_source.h"
 
 struct attribute_class;
+struct resource_upload;
 
 /* The attributes that the samples of a joined key gain. Keys whose spans give the same values share
  * one struct. */
@@ -86,6 +87,8 @@ struct sample_plan {
     uint32_t profile_count;
     struct resource_plan *resources;
     uint32_t resource_count;
+    struct resource_upload *uploads; /* of all resources */
+    uint32_t upload_count;
     struct attribute_class *classes; /* by index in the attribute_table; read when first needed */
 
     /* used while the plan is built */
@@ -93,6 +96,7 @@ struct sample_plan {
     uint32_t sample_capacity;
     uint32_t profile_capacity;
     uint32_t resource_capacity;
+    uint32_t upload_capacity;
     struct index_table keys_by_hash; /* hash of ids and times */
     uint32_t *link_keys; /* by index in the link_table: index of the key + 2; 1: names no span; 0:
                             not read yet */

@@ -141,24 +141,44 @@ static bool has_cpu_sibling(struct profile_window *window, size_t i)
     return false;
 }
 
+static int position_of_type(const struct spanjoin_settings *settings,
+                            const struct profile_header *profile)
+{
+    for (unsigned t = 0; t < settings->type_count; t++)
+        if (slice_equal(settings->types[t], profile->type.text))
+            return (int)t;
+    return -1;
+}
+
+/* Whether its values are numbers of samples, of equal CPU time each. */
+static bool counts_cpu(const struct profile_header *profile)
+{
+    return is_type(profile, "samples", "count") && slice_is(profile->period_type.text, "cpu") &&
+           slice_is(profile->period_unit.text, "nanoseconds");
+}
+
+unsigned profile_header_slot(const struct spanjoin_settings *settings,
+                             const struct profile_header *profile)
+{
+    int position = position_of_type(settings, profile);
+    if (position < 0 && settings->cpu_type >= 0 && counts_cpu(profile))
+        position = settings->cpu_type;
+    return position < 0 ? settings->type_count : (unsigned)position;
+}
+
 static void find_role(struct profile_window *window, size_t i)
 {
     const struct spanjoin_settings *settings = window->plan->settings;
     struct profile_header *profile = header_at(window, i);
     assert(i < window->read && window->read - siblings_begin(i) <= PROFILE_WINDOW);
-    profile->type_position = -1;
-    for (unsigned t = 0; t < settings->type_count; t++)
-        if (slice_equal(settings->types[t], profile->type.text))
-            profile->type_position = (int)t;
+    profile->type_position = position_of_type(settings, profile);
     profile->counts_values = is_type(profile, "samples", "count");
     profile->counts_samples = counts_samples(window, i);
-    if (settings->cpu_type >= 0 && profile->counts_values &&
-        slice_is(profile->period_type.text, "cpu") &&
-        slice_is(profile->period_unit.text, "nanoseconds") && !has_cpu_sibling(window, i))
+    if (settings->cpu_type >= 0 && counts_cpu(profile) && !has_cpu_sibling(window, i))
         profile->cpu_per_value = profile->period;
 }
 
-static void read_header(struct sample_plan *plan, struct profile_header *profile, struct slice raw)
+void profile_header_read(struct sample_plan *plan, struct profile_header *profile, struct slice raw)
 {
     *profile = (struct profile_header){.raw = raw};
     struct message_iter it = message_iter_bytes(raw);
@@ -182,7 +202,7 @@ const struct profile_header *profile_window_next(struct profile_window *window)
     while (window->read <= window->next + PROFILE_SIBLINGS &&
            message_next_bytes(&window->ahead, SCOPE_PROFILES_PROFILES, &field))
         if (profile_has_samples(field.wire.bytes))
-            read_header(window->plan, header_at(window, window->read++), field.wire.bytes);
+            profile_header_read(window->plan, header_at(window, window->read++), field.wire.bytes);
     if (window->next == window->read)
         return NULL;
     find_role(window, window->next);

@@ -55,6 +55,14 @@ void profile_window_init(struct profile_window *window, struct sample_plan *plan
 /* Returns the next header, valid until the next call; NULL at the end. */
 const struct profile_header *profile_window_next(struct profile_window *window);
 
+/* Reads a profile without its siblings: what its samples add is not set. */
+void profile_header_read(struct sample_plan *plan, struct profile_header *profile,
+                         struct slice raw);
+/* Returns which sample type of the settings the profile tells something of; settings.type_count:
+ * another one. */
+unsigned profile_header_slot(const struct spanjoin_settings *settings,
+                             const struct profile_header *profile);
+
 /* Adds a sample of this profile to the totals of a span. */
 void profile_header_add(const struct spanjoin_settings *settings,
                         const struct profile_header *profile, const struct sample_view *sample,

@@ -109,12 +109,12 @@ static inline uint64_t spanjoin_next_request(struct spanjoin *join)
 bool spanjoin_has_other_side(const struct spanjoin_node *node);
 /* Whether requests of the node may wait. */
 bool spanjoin_may_wait(const struct spanjoin_node *node);
-/* Hold a request, and settle its receipt. Take over the batch and the plan, or the keys that wait
- * under `id`. If they do not return HOLD_ROOM, nothing has changed. */
+/* Hold a request, and settle its receipt. Take over the batch and the plan, or the waiters that
+ * wait under `id`. If they do not return HOLD_ROOM, nothing has changed. */
 enum hold_room spanjoin_hold_profiles(struct spanjoin_node *node, struct batch *batch,
                                       struct sample_plan *plan, uint32_t missing);
 enum hold_room spanjoin_hold_traces(struct spanjoin_node *node, struct batch *batch, uint64_t id,
-                                    uint32_t waiting, const struct waiting_keys *keys);
+                                    uint32_t waiting, struct instance_waiter *waiters);
 /* Whether a request that finds no room to wait is sent on without waiting: if sending it again
  * would not help, or if room is reserved for it already. */
 bool spanjoin_must_go_on(const struct batch *batch, enum hold_room room);

@@ -184,16 +184,16 @@ static void consume_profiles(struct spanjoin_node *node, struct batch *batch)
 /* ---- traces ---- */
 
 enum hold_room spanjoin_hold_traces(struct spanjoin_node *node, struct batch *batch, uint64_t id,
-                                    uint32_t waiting, const struct waiting_keys *keys)
+                                    uint32_t waiting, struct instance_waiter *waiters)
 {
-    assert(node->node.signal == SIGNAL_TRACES && waiting > 0 && waiting == keys->count);
+    assert(node->node.signal == SIGNAL_TRACES && waiting > 0 && waiters);
     struct batch *kept;
     size_t charged;
     enum hold_room room = clone_to_hold(node, batch, waiting, &kept, &charged);
     if (room != HOLD_ROOM)
         return room;
     struct hold *hold = hold_new(node, id, kept, charged);
-    hold->keys = *keys;
+    hold->waiters = waiters;
     hold_wait(hold, waiting, node->join->settings->spans.wait);
     batch_drop(batch, &verdict_ok); /* last, see spanjoin_hold_profiles */
     return HOLD_ROOM;
@@ -212,14 +212,13 @@ static void pass_traces(struct spanjoin_node *node, struct batch *batch,
 static void hold_traces(struct spanjoin_node *node, struct batch *batch,
                         const struct span_waiter *waiter, struct learned_spans *learned)
 {
-    uint32_t waiting = learned->spans.waiting;
     request_spans_deinit(&learned->spans);
-    enum hold_room room = spanjoin_hold_traces(node, batch, waiter->hold, waiting, &learned->keys);
+    enum hold_room room =
+        spanjoin_hold_traces(node, batch, waiter->hold, learned->waiting, learned->waiters);
     if (room == HOLD_ROOM)
         return;
-    struct request_spans spans =
-        join_collect_spans(node->join, batch, now_of(node), waiter, &learned->keys);
-    waiting_keys_deinit(&learned->keys);
+    struct request_spans spans = join_collect_spans(node->join, batch, now_of(node));
+    join_stop_waiting(node->join, learned->waiters);
     holds_return_id(node, waiter->hold);
     if (spanjoin_must_go_on(batch, room)) {
         pass_traces(node, batch, &spans);
@@ -234,7 +233,6 @@ static void consume_traces(struct spanjoin_node *node, struct batch *batch)
     struct learned_spans learned;
     if (!spanjoin_may_wait(node)) {
         join_learn_spans(node->join, batch, now_of(node), NULL, &learned);
-        assert(learned.spans.waiting == 0); /* nobody waits */
         join_tell_learned(node, &learned);
         pass_traces(node, batch, &learned.spans);
         return;
@@ -242,7 +240,7 @@ static void consume_traces(struct spanjoin_node *node, struct batch *batch)
     struct span_waiter waiter = {holds_take_id(node), node->node.worker->index};
     join_learn_spans(node->join, batch, now_of(node), &waiter, &learned);
     join_tell_learned(node, &learned);
-    if (learned.spans.waiting > 0) {
+    if (learned.waiting > 0) {
         hold_traces(node, batch, &waiter, &learned);
         return;
     }
@@ -266,9 +264,9 @@ static void spanjoin_consume(struct node *base, struct batch *batch)
 }
 
 static void enrich_held_spans(struct spanjoin *join, struct hold *hold, struct batch *batch,
-                              const struct span_waiter *waiter, uint64_t now_ns)
+                              uint64_t now_ns)
 {
-    struct request_spans spans = join_collect_spans(join, batch, now_ns, waiter, &hold->keys);
+    struct request_spans spans = join_collect_spans(join, batch, now_ns);
     hold->counts.spans_enriched = request_spans_enrich(batch, join->settings, &spans);
     request_spans_deinit(&spans);
 }
@@ -277,13 +275,14 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
                           uint64_t now_ns)
 {
     struct spanjoin *join = node->join;
-    struct span_waiter waiter = {hold->id, node->node.worker->index};
     if (node->node.signal == SIGNAL_TRACES) {
-        enrich_held_spans(join, hold, batch, &waiter, now_ns);
+        enrich_held_spans(join, hold, batch, now_ns);
         return;
     }
+    struct span_waiter waiter = {hold->id, node->node.worker->index};
     struct sample_plan *plan = join_plan_samples(join, batch, now_ns, false, 0);
     join_find_spans(join, plan, now_ns);
+    join_tell_uploads(join, plan, now_ns);
     for (uint32_t k = 0; k < plan->key_count; k++)
         plan->finds[k].place = waiting_keys_place(&hold->keys, k);
     hold->counts = join_count_samples(plan, hold->overflow);

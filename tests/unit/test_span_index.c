@@ -41,7 +41,7 @@ static struct span_put put_span(struct span_index *index, uint64_t now_s, uint64
                            .facts = {.start_ns = span, .end_ns = span + 1, .kind = 2, .status = 1}};
     put.facts.values = slice_of_string(name);
     struct span_wakeups ignored = {0};
-    span_index_put_many(index, now_s * SECOND, &put, 1, NULL, arena, wakeups ? wakeups : &ignored);
+    span_index_put_many(index, now_s * SECOND, &put, 1, arena, wakeups ? wakeups : &ignored);
     span_wakeups_deinit(&ignored);
     return put;
 }
@@ -55,14 +55,11 @@ static struct span_find find_span(struct span_index *index, uint64_t now_s, uint
 }
 
 static struct span_find add_samples(struct span_index *index, uint64_t now_s, uint64_t trace,
-                                    uint64_t span, uint64_t count, const struct span_waiter *waiter,
-                                    struct span_wakeups *wakeups)
+                                    uint64_t span, uint64_t count, const struct span_waiter *waiter)
 {
     uint64_t totals[3] = {count, count, count * 10};
     struct span_find find = {.key = key_of(trace, span), .totals = count ? totals : NULL};
-    struct span_wakeups ignored = {0};
-    span_index_add_many(index, now_s * SECOND, &find, 1, waiter, wakeups ? wakeups : &ignored);
-    span_wakeups_deinit(&ignored);
+    span_index_add_many(index, now_s * SECOND, &find, 1, waiter);
     return find;
 }
 
@@ -159,7 +156,7 @@ static void test_samples_do_not_push_a_span_out(void **state)
     struct span_index *index = make_index(100, 120);
     put_span(index, 1, 7, 42, &arena, NULL);
     for (uint64_t trace = 100; trace < 150; trace++)
-        add_samples(index, 2, trace, 42, 3, NULL, NULL);
+        add_samples(index, 2, trace, 42, 3, NULL);
     assert_int_equal(span_index_entries(index), SPAN_INDEX_CANDIDATES_MAX);
     assert_int_equal(find_span(index, 3, 7, 42, &arena).presence, SPAN_FOUND);
     /* Of samples, the oldest are evicted. */
@@ -191,8 +188,8 @@ static void test_totals_wait_for_their_span(void **state)
     (void)state;
     struct arena arena = {0};
     struct span_index *index = make_index(100, 120);
-    add_samples(index, 1, 7, 42, 3, NULL, NULL);
-    add_samples(index, 2, 7, 42, 4, NULL, NULL);
+    add_samples(index, 1, 7, 42, 3, NULL);
+    add_samples(index, 2, 7, 42, 4, NULL);
     assert_int_equal(span_index_entries(index), 1);
     struct span_put put = put_span(index, 9, 7, 42, &arena, NULL);
     assert_non_null(put.totals);
@@ -217,13 +214,13 @@ static void test_totals_without_a_trace_id(void **state)
     (void)state;
     struct arena arena = {0};
     struct span_index *index = make_index(100, 120);
-    add_samples(index, 1, 0, 42, 3, NULL, NULL);
-    add_samples(index, 2, 7, 42, 4, NULL, NULL);
+    add_samples(index, 1, 0, 42, 3, NULL);
+    add_samples(index, 2, 7, 42, 4, NULL);
     assert_int_equal(span_index_entries(index), 2);
     struct span_put put = put_span(index, 9, 7, 42, &arena, NULL);
     assert_int_equal(put.totals[0], 7);
     assert_int_equal(span_index_entries(index), 1);
-    add_samples(index, 10, 0, 42, 2, NULL, NULL); /* now it is the entry of the span */
+    add_samples(index, 10, 0, 42, 2, NULL); /* now it is the entry of the span */
     put = put_span(index, 11, 7, 42, &arena, NULL);
     assert_int_equal(put.totals[0], 9);
     span_index_unref(index);
@@ -237,8 +234,8 @@ static void test_waiters_are_woken_once(void **state)
     struct span_wakeups wakeups = {0};
     struct span_index *index = make_index(100, 120);
     struct span_waiter first = {100, 1}, second = {200, 2};
-    assert_true(add_samples(index, 1, 7, 42, 3, &first, &wakeups).waits);
-    assert_true(add_samples(index, 1, 0, 42, 3, &second, &wakeups).waits);
+    assert_true(add_samples(index, 1, 7, 42, 3, &first).waits);
+    assert_true(add_samples(index, 1, 0, 42, 3, &second).waits);
     put_span(index, 1, 7, 43, &arena, &wakeups);
     assert_int_equal(wakeups.count, 0);
     put_span(index, 2, 7, 42, &arena, &wakeups);
@@ -247,30 +244,7 @@ static void test_waiters_are_woken_once(void **state)
     assert_int_equal(wakeups.items[0].waits_for, SPAN_WAITS_FOR_SPAN);
     put_span(index, 2, 7, 42, &arena, &wakeups);
     assert_int_equal(wakeups.count, 2);
-    assert_false(add_samples(index, 3, 7, 42, 3, &first, &wakeups).waits);
-    span_wakeups_deinit(&wakeups);
-    span_index_unref(index);
-    arena_deinit(&arena);
-}
-
-static void test_spans_wait_for_samples(void **state)
-{
-    (void)state;
-    struct arena arena = {0};
-    struct span_wakeups wakeups = {0};
-    struct span_index *index = make_index(100, 120);
-    struct span_waiter waiter = {100, 1};
-    struct span_put puts[2] = {{.key = key_of(7, 42)}, {.key = key_of(7, 43)}};
-    span_index_put_many(index, SECOND, puts, 2, &waiter, &arena, &wakeups);
-    assert_true(puts[0].waits && puts[1].waits);
-    add_samples(index, 2, 7, 42, 5, NULL, &wakeups);
-    assert_int_equal(wakeups.count, 1);
-    assert_int_equal(wakeups.items[0].waits_for, SPAN_WAITS_FOR_SAMPLES);
-    span_index_collect_many(index, 3 * SECOND, puts, 2, &waiter, &arena);
-    assert_int_equal(puts[0].totals[0], 5);
-    assert_null(puts[1].totals);
-    add_samples(index, 4, 7, 43, 5, NULL, &wakeups); /* it does not wait any more */
-    assert_int_equal(wakeups.count, 1);
+    assert_false(add_samples(index, 3, 7, 42, 3, &first).waits);
     span_wakeups_deinit(&wakeups);
     span_index_unref(index);
     arena_deinit(&arena);
@@ -283,7 +257,7 @@ static void test_what_left_early_is_remembered(void **state)
     struct span_wakeups wakeups = {0};
     struct span_index *index = make_index(100, 120);
     struct span_waiter waiter = {100, 1};
-    struct span_find find = add_samples(index, 1, 7, 42, 3, &waiter, &wakeups);
+    struct span_find find = add_samples(index, 1, 7, 42, 3, &waiter);
     find.samples_left = 3;
     span_index_leave_many(index, 6 * SECOND, &find, 1, &waiter);
     struct span_put put = put_span(index, 8, 7, 42, &arena, &wakeups);
@@ -307,14 +281,14 @@ static void test_a_waiter_is_taken_out_where_it_stands(void **state)
     struct span_find finds[WAITERS];
     for (unsigned i = 0; i < WAITERS; i++) {
         waiters[i] = (struct span_waiter){100 + i, 1};
-        finds[i] = add_samples(index, 1, 7, 42, 3, &waiters[i], &wakeups);
+        finds[i] = add_samples(index, 1, 7, 42, 3, &waiters[i]);
         assert_true(finds[i].waits && finds[i].place > 0);
     }
     static const unsigned leaving[] = {0, 2, 4, 2 /* again: it is no longer there */};
     for (size_t i = 0; i < sizeof leaving / sizeof *leaving; i++)
         span_index_leave_many(index, 2 * SECOND, &finds[leaving[i]], 1, &waiters[leaving[i]]);
     struct span_waiter next = {200, 1};
-    struct span_find reused = add_samples(index, 2, 7, 42, 3, &next, &wakeups);
+    struct span_find reused = add_samples(index, 2, 7, 42, 3, &next);
     span_index_leave_many(index, 2 * SECOND, &finds[4], 1, &waiters[4]);
     assert_true(reused.waits);
     put_span(index, 3, 7, 42, &arena, &wakeups);
@@ -360,7 +334,7 @@ static void test_memory_stays_bounded(void **state)
     struct span_put put = {.facts = {.values = slice_of(name, sizeof name)}};
     for (uint64_t i = 1; i <= UINT64_C(1) * SPANS * ROUNDS; i++) {
         put.key = key_of(i, i);
-        span_index_put_many(index, SECOND + i, &put, 1, NULL, &arena, &wakeups);
+        span_index_put_many(index, SECOND + i, &put, 1, &arena, &wakeups);
     }
     assert_in_range(span_index_entries(index), SPANS - LEAVE_TOGETHER, SPANS);
     size_t memory = span_index_memory(index);
@@ -424,8 +398,8 @@ static void test_samples_push_nothing_out_by_memory(void **state)
                                         .facts.values = slice_of(name, sizeof name)};
             finds[i] = (struct span_find){.key = puts[i].key, .totals = totals};
         }
-        span_index_put_many(index, SECOND, puts, AT_ONCE, NULL, &arena, &wakeups);
-        span_index_add_many(index, SECOND, finds, AT_ONCE, NULL, &wakeups);
+        span_index_put_many(index, SECOND, puts, AT_ONCE, &arena, &wakeups);
+        span_index_add_many(index, SECOND, finds, AT_ONCE, NULL);
     }
     assert_in_range(span_index_entries(index), SPANS - LEAVE_TOGETHER, SPANS);
     assert_int_equal(span_index_take_evicted(index, SPAN_EVICTED_MEMORY), 0);
@@ -446,7 +420,7 @@ static void test_large_values_push_out_by_memory(void **state)
     for (uint64_t i = 1; i <= SPANS; i++) {
         put.key = key_of(i, i);
         memcpy(value, &i, sizeof i);
-        span_index_put_many(index, SECOND, &put, 1, NULL, &arena, &wakeups);
+        span_index_put_many(index, SECOND, &put, 1, &arena, &wakeups);
     }
     assert_true(span_index_memory(index) < UINT64_C(256) * ROOM);
     uint64_t evicted = span_index_take_evicted(index, SPAN_EVICTED_MEMORY);
@@ -489,11 +463,10 @@ static void model_add(struct span_index *index, struct model_span *model, uint64
     span->samples += 2;
     span->samples_s = now_s;
     uint64_t totals[] = {2, 0, 0};
-    struct span_wakeups wakeups = {0};
     struct span_find find = {.key = key_of(number % 3 + 1, number + 1),
                              .totals = totals,
                              .chosen = span->was_seen ? &span->seen : NULL};
-    span_index_add_many(index, now_s * SECOND, &find, 1, NULL, &wakeups);
+    span_index_add_many(index, now_s * SECOND, &find, 1, NULL);
 }
 
 static void test_against_a_model(void **state)
@@ -622,7 +595,7 @@ static void put_of(struct span_index *index, const struct span_source *source, u
     struct span_put put = {
         .key = key_of(trace, span), .source = *source, .facts = {.start_ns = 1, .end_ns = 2}};
     put.facts.values = slice_of_string(name);
-    span_index_put_many(index, SECOND, &put, 1, NULL, &arena, &wakeups);
+    span_index_put_many(index, SECOND, &put, 1, &arena, &wakeups);
     span_wakeups_deinit(&wakeups);
     arena_deinit(&arena);
 }
@@ -912,9 +885,9 @@ static void *hammer(void *argument)
         struct span_find find = {
             .key = key_of(i % 4 ? 1 : 0, span), .source = source, .totals = totals};
         if (i % 2)
-            span_index_put_many(h->index, SECOND, &put, 1, &waiter, &arena, &wakeups);
+            span_index_put_many(h->index, SECOND, &put, 1, &arena, &wakeups);
         else
-            span_index_add_many(h->index, SECOND, &find, 1, &waiter, &wakeups);
+            span_index_add_many(h->index, SECOND, &find, 1, &waiter);
         span_index_find_many(h->index, SECOND, &find, 1, &arena);
         if (find.match_count > 0)
             assert_true(slice_is(find.matches[0].facts.values, "a name"));
@@ -956,7 +929,6 @@ int main(void)
         cmocka_unit_test(test_totals_wait_for_their_span),
         cmocka_unit_test(test_totals_without_a_trace_id),
         cmocka_unit_test(test_waiters_are_woken_once),
-        cmocka_unit_test(test_spans_wait_for_samples),
         cmocka_unit_test(test_what_left_early_is_remembered),
         cmocka_unit_test(test_a_waiter_is_taken_out_where_it_stands),
         cmocka_unit_test(test_profile_ids),
