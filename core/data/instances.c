@@ -1,0 +1,378 @@
+#include "core/data/instances.h"
+
+#include "core/base/container_of.h"
+#include "core/base/index_table.h"
+#include "core/base/memory.h"
+
+#include <assert.h>
+#include <pthread.h>
+
+struct upload_slot {
+    uint64_t until_ns;   /* since 1970 */
+    uint64_t arrived_ns; /* monotonic; 0: no upload */
+};
+
+struct instance {
+    uint64_t ids[INSTANCE_IDS_MAX];
+    uint64_t first_ns;  /* monotonic, like the others; 0: the number is free */
+    uint64_t used_ns;
+    uint64_t profiled_ns; /* its last upload, or that of an instance of this service; 0: none */
+    uint64_t showed_ns;   /* its samples showed `shows` last */
+    uint64_t shared_ns;   /* they showed another one than before; 0: never */
+    struct timer_queue *waiting; /* by the ends of spans; NULL: none yet */
+    uint16_t shows;
+    uint16_t service; /* the instance that stands for its service */
+    uint16_t owner;
+    uint8_t id_count;
+};
+
+struct instances {
+    pthread_mutex_t lock;
+    unsigned slot_count;
+    uint32_t most; /* numbers, including 0 */
+    struct index_table by_id;
+    struct instance *items;    /* by number */
+    struct upload_slot *slots; /* slot_count for each */
+    uint32_t capacity;
+    uint32_t used;        /* numbers that were given out, including 0 */
+    uint32_t likely_free; /* the first number that may be free */
+    uint32_t owned[SPAN_SOURCES_MAX];
+    uint64_t first_span_ns;          /* when instances_wait was first asked; 0: never */
+    struct span_wakeups *wakeups; /* of the upload being added */
+};
+
+struct instances *instances_new(unsigned slot_count, uint32_t most)
+{
+    assert(slot_count > 0 && slot_count <= INSTANCE_SLOTS_MAX);
+    assert(most > 1 && most <= INSTANCES_MAX);
+    struct instances *instances = memory_zalloc(sizeof *instances);
+    pthread_mutex_init(&instances->lock, NULL);
+    instances->slot_count = slot_count;
+    instances->most = most;
+    instances->used = instances->likely_free = 1;
+    return instances;
+}
+
+static void free_waiting(struct instance *instance)
+{
+    if (!instance->waiting)
+        return;
+    timer_queue_deinit(instance->waiting);
+    free(instance->waiting);
+    instance->waiting = NULL;
+}
+
+void instances_free(struct instances *instances)
+{
+    if (!instances)
+        return;
+    for (uint32_t i = 1; i < instances->used; i++)
+        free_waiting(&instances->items[i]);
+    pthread_mutex_destroy(&instances->lock);
+    free(instances->by_id.slots);
+    free(instances->items);
+    free(instances->slots);
+    free(instances);
+}
+
+/* ---- numbers ---- */
+
+static uint16_t find(const struct instances *instances, uint64_t id)
+{
+    if (!instances->by_id.slots)
+        return 0;
+    struct index_probe probe = index_table_probe(&instances->by_id, (uint32_t)id);
+    for (uint32_t number; index_table_next(&instances->by_id, &probe, &number);) {
+        const struct instance *instance = &instances->items[number];
+        for (unsigned i = 0; i < instance->id_count; i++)
+            if (instance->ids[i] == id)
+                return (uint16_t)number;
+    }
+    return 0;
+}
+
+static void grow(struct instances *instances)
+{
+    uint32_t capacity = instances->capacity ? instances->capacity * 2 : 64;
+    instances->items = memory_grow(instances->items, capacity, sizeof *instances->items);
+    instances->slots = memory_grow(instances->slots, (size_t)capacity * instances->slot_count,
+                                   sizeof *instances->slots);
+    instances->capacity = capacity;
+}
+
+static uint16_t take_number(struct instances *instances)
+{
+    while (instances->likely_free < instances->used &&
+           instances->items[instances->likely_free].first_ns != 0)
+        instances->likely_free++;
+    uint32_t number = instances->likely_free;
+    if (number == instances->most)
+        return 0;
+    if (number == instances->capacity || instances->capacity == 0)
+        grow(instances);
+    if (number == instances->used)
+        instances->used++;
+    return (uint16_t)number;
+}
+
+static void add_id(struct instances *instances, uint16_t number, uint64_t id)
+{
+    struct instance *instance = &instances->items[number];
+    if (instance->id_count == INSTANCE_IDS_MAX || find(instances, id) != 0)
+        return;
+    size_t bytes = index_table_growth(&instances->by_id, 1);
+    if (bytes > 0)
+        free(index_table_move(&instances->by_id, memory_zalloc(bytes), bytes));
+    instance->ids[instance->id_count++] = id;
+    index_table_add_new(&instances->by_id, (uint32_t)id, number);
+}
+
+static uint16_t add(struct instances *instances, uint16_t owner, uint64_t now_ns)
+{
+    assert(owner < SPAN_SOURCES_MAX);
+    uint16_t number = instances->owned[owner] < instances->most / 2 ? take_number(instances) : 0;
+    if (number == 0)
+        return 0;
+    instances->owned[owner]++;
+    instances->items[number] = (struct instance){.first_ns = now_ns ? now_ns : 1, .owner = owner};
+    struct upload_slot *slots = &instances->slots[(size_t)number * instances->slot_count];
+    memset(slots, 0, instances->slot_count * sizeof *slots);
+    return number;
+}
+
+/* Returns the number of the first known of the ids, or a new one, which gets all of them. */
+static uint16_t find_or_add(struct instances *instances, const uint64_t *ids, unsigned count,
+                            uint16_t owner, uint64_t now_ns)
+{
+    uint16_t number = 0;
+    for (unsigned i = 0; i < count && number == 0; i++)
+        number = find(instances, ids[i]);
+    if (number == 0)
+        number = add(instances, owner, now_ns);
+    for (unsigned i = 0; i < count && number != 0; i++)
+        add_id(instances, number, ids[i]);
+    if (number != 0)
+        instances->items[number].used_ns = now_ns;
+    return number;
+}
+
+uint16_t instances_find(struct instances *instances, const struct instance_ids *ids,
+                        uint64_t now_ns)
+{
+    assert(ids->count <= INSTANCE_IDS_MAX);
+    pthread_mutex_lock(&instances->lock);
+    uint16_t service = 0;
+    if (ids->service != 0)
+        service = find_or_add(instances, &ids->service, 1, ids->owner, now_ns);
+    uint16_t number = find_or_add(instances, ids->ids, ids->count, ids->owner, now_ns);
+    if (number != 0 && number != service)
+        instances->items[number].service = service;
+    pthread_mutex_unlock(&instances->lock);
+    return number;
+}
+
+/* ---- uploads ---- */
+
+static bool is_within(uint64_t then_ns, uint64_t now_ns, uint64_t span_ns)
+{
+    return then_ns != 0 && (then_ns >= now_ns || now_ns - then_ns <= span_ns);
+}
+
+/* Returns 0 if it has no uploads that count. */
+static uint64_t covered(const struct instances *instances, uint16_t number,
+                        const struct instance_clock *clock)
+{
+    const struct upload_slot *slots = &instances->slots[(size_t)number * instances->slot_count];
+    uint64_t until_ns = UINT64_MAX;
+    for (unsigned i = 0; i < instances->slot_count; i++)
+        if (is_within(slots[i].arrived_ns, clock->now_ns, clock->window_ns) &&
+            slots[i].until_ns < until_ns)
+            until_ns = slots[i].until_ns;
+    return until_ns == UINT64_MAX ? 0 : until_ns;
+}
+
+static void cover(struct instances *instances, uint16_t number,
+                  const struct instance_upload *upload, const struct instance_clock *clock)
+{
+    struct instance *instance = &instances->items[number];
+    struct upload_slot *slots = &instances->slots[(size_t)number * instances->slot_count];
+    for (unsigned i = 0; i < instances->slot_count; i++) {
+        if (upload->until_ns[i] == 0)
+            continue;
+        if (upload->until_ns[i] > slots[i].until_ns)
+            slots[i].until_ns = upload->until_ns[i];
+        slots[i].arrived_ns = clock->now_ns;
+        instance->profiled_ns = clock->now_ns;
+    }
+    if (instance->service != 0)
+        instances->items[instance->service].profiled_ns = clock->now_ns;
+    instance->used_ns = clock->now_ns;
+    if (instance->waiting)
+        timer_queue_run(instance->waiting, covered(instances, number, clock));
+}
+
+static void show(struct instance *uploader, uint16_t number, const struct instance_clock *clock)
+{
+    if (uploader->shows != 0 && uploader->shows != number &&
+        is_within(uploader->showed_ns, clock->now_ns, clock->window_ns))
+        uploader->shared_ns = clock->now_ns;
+    uploader->shows = number;
+    uploader->showed_ns = clock->now_ns;
+}
+
+static bool is_live(const struct instances *instances, uint16_t number)
+{
+    return number != 0 && number < instances->used && instances->items[number].first_ns != 0;
+}
+
+/* Whether the instance that the uploader's samples showed is the only one. */
+static bool shows_one(const struct instances *instances, const struct instance *uploader,
+                      const struct instance_clock *clock)
+{
+    return is_live(instances, uploader->shows) &&
+           is_within(uploader->showed_ns, clock->now_ns, clock->window_ns) &&
+           !is_within(uploader->shared_ns, clock->now_ns, clock->window_ns);
+}
+
+void instances_add_upload(struct instances *instances, const struct instance_upload *upload,
+                          const struct instance_clock *clock, struct span_wakeups *wakeups)
+{
+    pthread_mutex_lock(&instances->lock);
+    instances->wakeups = wakeups;
+    struct instance *uploader =
+        is_live(instances, upload->uploader) ? &instances->items[upload->uploader] : NULL;
+    bool told = false;
+    for (size_t i = 0; i < upload->joined_count; i++) {
+        if (!is_live(instances, upload->joined[i]))
+            continue;
+        if (uploader)
+            show(uploader, upload->joined[i], clock);
+        cover(instances, upload->joined[i], upload, clock);
+        told |= upload->joined[i] == upload->uploader;
+    }
+    if (uploader && !told)
+        cover(instances, upload->uploader, upload, clock);
+    if (uploader && upload->joined_count == 0 && uploader->shows != upload->uploader &&
+        shows_one(instances, uploader, clock))
+        cover(instances, uploader->shows, upload, clock);
+    instances->wakeups = NULL;
+    pthread_mutex_unlock(&instances->lock);
+}
+
+/* ---- spans ---- */
+
+uint64_t instances_covered(struct instances *instances, uint16_t number,
+                           const struct instance_clock *clock)
+{
+    uint64_t until_ns = 0;
+    pthread_mutex_lock(&instances->lock);
+    if (is_live(instances, number))
+        until_ns = covered(instances, number, clock);
+    pthread_mutex_unlock(&instances->lock);
+    return until_ns;
+}
+
+/* Whether it may turn out to be profiled. */
+static bool may_be_profiled(const struct instances *instances, const struct instance *instance,
+                            const struct instance_clock *clock)
+{
+    if (is_within(instances->first_span_ns, clock->now_ns, clock->wait_ns))
+        return true;
+    return is_within(instance->first_ns, clock->now_ns, clock->wait_ns) && instance->service != 0 &&
+           is_within(instances->items[instance->service].profiled_ns, clock->now_ns,
+                     clock->window_ns);
+}
+
+static void on_covered(struct timer *timer)
+{
+    const struct instance_waiter *waiter = container_of(timer, struct instance_waiter, timer);
+    span_wakeups_add(waiter->instances->wakeups,
+                     (struct span_wakeup){waiter->waiter, SPAN_WAITS_FOR_SAMPLES});
+}
+
+static struct instance_waiter *begin_wait(struct instances *instances, uint16_t number,
+                                          uint64_t end_ns, const struct span_waiter *waiter)
+{
+    struct instance *instance = &instances->items[number];
+    struct instance_waiter *begun = memory_zalloc(sizeof *begun);
+    begun->instances = instances;
+    begun->instance = number;
+    begun->waiter = *waiter;
+    begun->timer.on_timer = on_covered;
+    if (!instance->waiting)
+        instance->waiting = memory_zalloc(sizeof *instance->waiting);
+    timer_queue_set(instance->waiting, &begun->timer, end_ns);
+    return begun;
+}
+
+struct instance_waiter *instances_wait(struct instances *instances, uint16_t number,
+                                       uint64_t end_ns, const struct span_waiter *waiter,
+                                       const struct instance_clock *clock)
+{
+    struct instance_waiter *begun = NULL;
+    pthread_mutex_lock(&instances->lock);
+    if (instances->first_span_ns == 0)
+        instances->first_span_ns = clock->now_ns ? clock->now_ns : 1;
+    if (is_live(instances, number)) {
+        uint64_t until_ns = covered(instances, number, clock);
+        if (until_ns != 0 ? until_ns < end_ns
+                          : may_be_profiled(instances, &instances->items[number], clock))
+            begun = begin_wait(instances, number, end_ns, waiter);
+    }
+    pthread_mutex_unlock(&instances->lock);
+    return begun;
+}
+
+void instances_stop_waiting(struct instances *instances, struct instance_waiter *first)
+{
+    if (!first)
+        return;
+    pthread_mutex_lock(&instances->lock);
+    while (first) {
+        struct instance_waiter *next = first->next;
+        timer_queue_cancel(instances->items[first->instance].waiting, &first->timer);
+        free(first);
+        first = next;
+    }
+    pthread_mutex_unlock(&instances->lock);
+}
+
+/* ---- unused instances ---- */
+
+static void forget(struct instances *instances, uint32_t number)
+{
+    struct instance *instance = &instances->items[number];
+    assert(instances->owned[instance->owner] > 0);
+    instances->owned[instance->owner]--;
+    for (unsigned i = 0; i < instance->id_count; i++)
+        index_table_remove(&instances->by_id, (uint32_t)instance->ids[i], number);
+    free_waiting(instance);
+    *instance = (struct instance){.first_ns = 0};
+    if (number < instances->likely_free)
+        instances->likely_free = number;
+}
+
+void instances_sweep(struct instances *instances, const struct instance_clock *clock)
+{
+    uint64_t idle_ns = clock->window_ns + clock->window_ns / 4;
+    pthread_mutex_lock(&instances->lock);
+    for (uint32_t i = 1; i < instances->used; i++) {
+        const struct instance *instance = &instances->items[i];
+        bool is_waited_for = instance->waiting && instance->waiting->count > 0;
+        if (instance->first_ns != 0 && !is_waited_for &&
+            !is_within(instance->used_ns, clock->now_ns, idle_ns))
+            forget(instances, i);
+    }
+    pthread_mutex_unlock(&instances->lock);
+}
+
+size_t instances_memory(struct instances *instances)
+{
+    pthread_mutex_lock(&instances->lock);
+    size_t size = sizeof *instances + (size_t)instances->capacity * sizeof *instances->items +
+                  (size_t)instances->capacity * instances->slot_count * sizeof *instances->slots;
+    if (instances->by_id.slots)
+        size += ((size_t)instances->by_id.mask + 1) * sizeof *instances->by_id.slots;
+    pthread_mutex_unlock(&instances->lock);
+    return size;
+}

@@ -1,0 +1,105 @@
+/*
+ * instances: the processes that spans and profiles come from, and up to which time the profiles of
+ * each have arrived.
+ *
+ * An instance is a process as its senders name it (struct instance_ids). Spans and profiles of one
+ * process may name it differently; then the spans that its samples name show which one it is
+ * (docs/spanjoin.md, "Complete").
+ *
+ * Profiles cover time: uploads that end after a span contain all of its samples. Each instance has
+ * a slot for each sample type that the caller distinguishes, with the end of the latest upload. A
+ * slot without an upload within the window does not count. An instance is covered up to the
+ * earliest end of its slots.
+ *
+ * Instances have a number, which is free again when nothing was heard of them for a window and a
+ * quarter. Number 0 is no instance: nothing is known of it. One owner (a tenant or peer) has at most
+ * half of the numbers.
+ *
+ * Owner: a span_index. Waiters belong to those who wait.
+ *
+ * Thread: any (it locks); called a few times per resource of a request.
+ */
+#ifndef PROFCOL_CORE_DATA_INSTANCES_H
+#define PROFCOL_CORE_DATA_INSTANCES_H
+
+#include "core/base/timer.h"
+#include "core/data/span_records.h"
+
+enum {
+    INSTANCES_MAX = 65536, /* numbers, including 0 */
+    INSTANCE_IDS_MAX = 3,
+    INSTANCE_SLOTS_MAX = SPAN_INDEX_TYPES_MAX + 1,
+};
+
+struct instances;
+
+/* Keyed hashes of what identifies a process. */
+struct instance_ids {
+    uint64_t ids[INSTANCE_IDS_MAX]; /* each of them alone identifies it */
+    unsigned count;
+    uint64_t service; /* of the name of its service; 0: none */
+    uint16_t owner;   /* number of its source's owner */
+};
+
+/* The times that decide. All monotonic. */
+struct instance_clock {
+    uint64_t now_ns;
+    uint64_t window_ns;
+    uint64_t wait_ns; /* for how long an instance may be waited for; 0: it is not */
+};
+
+/* Creates an empty table. slot_count: at most INSTANCE_SLOTS_MAX. most: numbers, including 0; at most
+ * INSTANCES_MAX. */
+struct instances *instances_new(unsigned slot_count, uint32_t most);
+/* Frees the table. Nobody may wait. */
+void instances_free(struct instances *instances);
+
+/* Returns the number of an instance; gives it one if it has none. 0: there is no room. */
+uint16_t instances_find(struct instances *instances, const struct instance_ids *ids,
+                        uint64_t now_ns);
+
+/* ---- uploads ---- */
+
+/* What one upload says of an instance. */
+struct instance_upload {
+    uint16_t uploader;                   /* the instance that it names itself */
+    const uint16_t *joined;              /* instances of the spans that its samples name */
+    size_t joined_count;                 /* without duplicates */
+    uint64_t until_ns[INSTANCE_SLOTS_MAX]; /* its end, since 1970; 0: no profile of this slot */
+};
+/* Records an upload, for the instance that it names and for those that its samples showed: those in
+ * `joined`, and while its samples showed one instance only, that one. Appends the requests whose
+ * spans are covered now to `wakeups`. Call it when the samples' totals are in the index. */
+void instances_add_upload(struct instances *instances, const struct instance_upload *upload,
+                          const struct instance_clock *clock, struct span_wakeups *wakeups);
+
+/* ---- spans ---- */
+
+/* Who waits until an instance is covered. Allocated by instances_wait. */
+struct instance_waiter {
+    struct timer timer; /* its deadline is the end of a span */
+    struct span_waiter waiter;
+    struct instances *instances;
+    struct instance_waiter *next; /* of the same request; set by the caller */
+    uint16_t instance;
+};
+
+/* Returns up to which time the instance is covered, since 1970; 0: it has no uploads that count. */
+uint64_t instances_covered(struct instances *instances, uint16_t number,
+                           const struct instance_clock *clock);
+/* Waits until the instance is covered up to end_ns, and returns the waiter; NULL if that need not
+ * be waited for. It is waited for if it is profiled; if that cannot be known yet, then too: in the
+ * first wait_ns after the first span of all, and, if other instances of its service are profiled,
+ * after the first one of its own. */
+struct instance_waiter *instances_wait(struct instances *instances, uint16_t number,
+                                       uint64_t end_ns, const struct span_waiter *waiter,
+                                       const struct instance_clock *clock);
+/* Ends and frees all waiters of a request. */
+void instances_stop_waiting(struct instances *instances, struct instance_waiter *first);
+
+/* Frees the numbers of instances that nothing was heard of. Call it regularly. */
+void instances_sweep(struct instances *instances, const struct instance_clock *clock);
+/* Returns the memory in bytes. */
+size_t instances_memory(struct instances *instances);
+
+#endif

@@ -1,0 +1,108 @@
+#include "processors/spanjoin/request_instance.h"
+
+#include "core/base/hash.h"
+#include "core/data/any_value.h"
+
+enum identity_key {
+    SERVICE_NAME,
+    SERVICE_NAMESPACE,
+    SERVICE_INSTANCE,
+    HOST_ID,
+    HOST_NAME,
+    CONTAINER_ID,
+    PROCESS_PID,
+    POD_UID,
+    POD_NAME,
+    SESSION_ID, /* of Pyroscope's SDKs */
+    IDENTITY_COUNT
+};
+
+static const char *const identity_keys[IDENTITY_COUNT] = {
+    [SERVICE_NAME] = "service.name",
+    [SERVICE_NAMESPACE] = "service.namespace",
+    [SERVICE_INSTANCE] = "service.instance.id",
+    [HOST_ID] = "host.id",
+    [HOST_NAME] = "host.name",
+    [CONTAINER_ID] = "container.id",
+    [PROCESS_PID] = "process.pid",
+    [POD_UID] = "k8s.pod.uid",
+    [POD_NAME] = "k8s.pod.name",
+    [SESSION_ID] = "__session_id__",
+};
+
+enum { GLOBAL_ID_MIN = 32 }; /* digits of an instance id that is unique without its service */
+
+/* Reads the values, encoded; those that are absent stay empty. */
+static void read_identity(struct slice resource, struct slice values[IDENTITY_COUNT])
+{
+    struct wire_cursor cursor = wire_cursor(resource);
+    struct wire_field field;
+    while (wire_next_bytes(&cursor, RESOURCE_ATTRIBUTES, &field)) {
+        struct key_value pair = key_value_read(field.bytes);
+        for (unsigned i = 0; i < IDENTITY_COUNT; i++)
+            if (values[i].size == 0 && slice_is(pair.key, identity_keys[i]))
+                values[i] = pair.value;
+    }
+}
+
+enum id_kind { ID_SERVICE = 1, ID_INSTANCE, ID_INSTANCE_OF_SERVICE, ID_CONTAINER, ID_HOST, ID_REST };
+
+static uint64_t id_of(enum id_kind kind, uint64_t scope, struct slice a, struct slice b,
+                      struct slice c)
+{
+    const uint64_t parts[] = {kind, scope, hash_bytes(a), hash_bytes(b), hash_bytes(c)};
+    return hash_bytes(slice_of(parts, sizeof parts)) | 1;
+}
+
+static uint64_t id_of_instance(const struct slice *values, uint64_t scope)
+{
+    struct slice none = {0};
+    if (values[SERVICE_INSTANCE].size >= GLOBAL_ID_MIN)
+        return id_of(ID_INSTANCE, scope, values[SERVICE_INSTANCE], none, none);
+    return id_of(ID_INSTANCE_OF_SERVICE, scope, values[SERVICE_INSTANCE], values[SERVICE_NAME],
+                 values[SERVICE_NAMESPACE]);
+}
+
+static uint64_t id_of_all(const struct slice *values, uint64_t scope, uint64_t peer)
+{
+    uint64_t parts[IDENTITY_COUNT + 3] = {ID_REST, scope, peer};
+    for (unsigned i = 0; i < IDENTITY_COUNT; i++)
+        parts[3 + i] = hash_bytes(values[i]);
+    return hash_bytes(slice_of(parts, sizeof parts)) | 1;
+}
+
+/* Whether the pid says which process of a host it is. Process 1 is the first one of a container. */
+static bool is_pid_of_host(struct slice value)
+{
+    struct any_value pid = any_value_read(value);
+    return pid.kind == ANY_VALUE_INT && pid.integer > 1;
+}
+
+uint16_t request_instance(const struct request_sender *sender, struct slice resource,
+                          const struct span_source *source)
+{
+    struct slice values[IDENTITY_COUNT] = {{0}}, none = {0};
+    struct instance_ids ids = {.owner = source->owner};
+    uint64_t scope = source->scope;
+    read_identity(resource, values);
+    if (values[SERVICE_INSTANCE].size > 0)
+        ids.ids[ids.count++] = id_of_instance(values, scope);
+    if (values[PROCESS_PID].size > 0 && values[CONTAINER_ID].size > 0)
+        ids.ids[ids.count++] =
+            id_of(ID_CONTAINER, scope, values[CONTAINER_ID], values[PROCESS_PID], none);
+    else if (values[HOST_ID].size > 0 && is_pid_of_host(values[PROCESS_PID]))
+        ids.ids[ids.count++] = id_of(ID_HOST, scope, values[HOST_ID], values[PROCESS_PID], none);
+    if (ids.count == 0)
+        ids.ids[ids.count++] = id_of_all(values, scope, sender->batch->peer);
+    if (values[SERVICE_NAME].size > 0)
+        ids.service =
+            id_of(ID_SERVICE, scope, values[SERVICE_NAME], values[SERVICE_NAMESPACE], none);
+    return instances_find(span_index_instances(sender->index), &ids, sender->now_ns);
+}
+
+struct instance_clock request_clock(const struct request_sender *sender)
+{
+    return (struct instance_clock){.now_ns = sender->now_ns,
+                                   .window_ns = span_index_window(sender->index),
+                                   .wait_ns = (uint64_t)sender->settings->spans.wait};
+}

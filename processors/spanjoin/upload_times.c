@@ -1,0 +1,120 @@
+#include "processors/spanjoin/upload_times.h"
+
+#include "core/base/clock.h"
+#include "core/base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+
+static unsigned slot_count(const struct sample_plan *plan)
+{
+    return plan->settings->type_count + 1;
+}
+
+static uint64_t end_of(const struct profile_header *profile, uint64_t now_ns)
+{
+    uint64_t end_ns = profile->time_ns + profile->duration_ns;
+    if (profile->time_ns == 0 || end_ns < profile->time_ns)
+        end_ns = UINT64_MAX;
+    else if (end_ns % SECOND_NS == 0)
+        end_ns -= SECOND_NS;
+    return end_ns < now_ns ? end_ns : now_ns;
+}
+
+void upload_times_begin(struct sample_plan *plan, uint16_t uploader)
+{
+    plan->uploads = arena_grow(&plan->arena, plan->uploads, plan->upload_count,
+                               &plan->upload_capacity, sizeof *plan->uploads);
+    plan->uploads[plan->upload_count++] = (struct resource_upload){
+        .uploader = uploader,
+        .first_sample = plan->sample_count,
+        .until_ns = arena_array(&plan->arena, slot_count(plan), sizeof(uint64_t))};
+}
+
+void upload_times_note(struct sample_plan *plan, const struct profile_header *profile)
+{
+    assert(plan->upload_count > 0);
+    uint64_t *until_ns = plan->uploads[plan->upload_count - 1].until_ns;
+    unsigned slot = profile_header_slot(plan->settings, profile);
+    uint64_t end_ns = end_of(profile, clock_wall_ns());
+    if (end_ns > until_ns[slot])
+        until_ns[slot] = end_ns;
+}
+
+void upload_times_note_empty(struct sample_plan *plan, struct slice scope_profiles)
+{
+    struct message_iter it = message_iter_bytes(scope_profiles);
+    struct message_field field;
+    while (message_next_bytes(&it, SCOPE_PROFILES_PROFILES, &field)) {
+        if (profile_has_samples(field.wire.bytes))
+            continue;
+        struct profile_header profile;
+        profile_header_read(plan, &profile, field.wire.bytes);
+        upload_times_note(plan, &profile);
+    }
+}
+
+void upload_times_end(struct sample_plan *plan)
+{
+    struct resource_upload *upload = &plan->uploads[plan->upload_count - 1];
+    upload->sample_count = plan->sample_count - upload->first_sample;
+}
+
+/* ---- telling ---- */
+
+/* The instances of the spans that samples were joined to. */
+struct joined_instances {
+    uint16_t *numbers;
+    size_t count;
+    size_t capacity;
+    uint64_t *seen; /* a bit for each number; NULL: none seen yet */
+};
+
+static void add_joined(struct joined_instances *joined, uint16_t number)
+{
+    enum { BITS = 64 };
+    if (joined->count > 0 && joined->numbers[joined->count - 1] == number)
+        return;
+    if (!joined->seen)
+        joined->seen = memory_zalloc(INSTANCES_MAX / BITS * sizeof *joined->seen);
+    uint64_t bit = UINT64_C(1) << number % BITS;
+    if (joined->seen[number / BITS] & bit)
+        return;
+    joined->seen[number / BITS] |= bit;
+    if (joined->count == joined->capacity) {
+        joined->capacity = joined->capacity ? joined->capacity * 2 : 8;
+        joined->numbers = memory_grow(joined->numbers, joined->capacity, sizeof(uint16_t));
+    }
+    joined->numbers[joined->count++] = number;
+}
+
+static void find_joined(const struct sample_plan *plan, const struct resource_upload *upload,
+                        struct joined_instances *joined)
+{
+    const uint32_t *sample = plan->samples + upload->first_sample;
+    for (uint32_t i = 0; i < upload->sample_count; i++) {
+        uint32_t key = sample[i] & SAMPLE_KEY;
+        const struct span_match *match = key ? plan->keys[key - 1].match : NULL;
+        if (match && match->instance != 0)
+            add_joined(joined, match->instance);
+    }
+}
+
+void upload_times_tell(const struct sample_plan *plan, struct instances *instances,
+                       const struct instance_clock *clock, struct span_wakeups *wakeups)
+{
+    for (uint32_t i = 0; i < plan->upload_count; i++) {
+        const struct resource_upload *upload = &plan->uploads[i];
+        struct joined_instances joined = {0};
+        find_joined(plan, upload, &joined);
+        struct instance_upload told = {.uploader = upload->uploader,
+                                       .joined = joined.numbers,
+                                       .joined_count = joined.count};
+        memcpy(told.until_ns, upload->until_ns, slot_count(plan) * sizeof *upload->until_ns);
+        instances_add_upload(instances, &told, clock, wakeups);
+        free(joined.numbers);
+        free(joined.seen);
+    }
+}

@@ -1,0 +1,42 @@
+/*
+ * upload_times: reads up to which time the profiles of a resource contain the samples of its
+ * process, and tells instances.h.
+ *
+ * An upload ends at the time and duration of its profile, not at the `until` that an SDK sends with
+ * it, which is often rounded. An end that is a whole second may be rounded too, so it counts as a
+ * second earlier; one in the future counts as now, because some clients send the end as the time.
+ * Without a time, the upload ends now.
+ *
+ * Owner: arrays live in the arena of the plan.
+ *
+ * Thread: that of the plan. upload_times_tell: any.
+ */
+#ifndef PROFCOL_SPANJOIN_UPLOAD_TIMES_H
+#define PROFCOL_SPANJOIN_UPLOAD_TIMES_H
+
+#include "core/data/instances.h"
+#include "processors/spanjoin/sample_totals.h"
+
+/* What a resource of the request says of its process. */
+struct resource_upload {
+    uint16_t uploader; /* the instance that it names */
+    uint32_t first_sample;
+    uint32_t sample_count;
+    uint64_t *until_ns; /* by slot: sample types of the settings, then all others */
+};
+
+/* Adds a resource, before its profiles are read. */
+void upload_times_begin(struct sample_plan *plan, uint16_t uploader);
+/* Notes a profile of the resource, with or without samples. */
+void upload_times_note(struct sample_plan *plan, const struct profile_header *profile);
+/* Notes the profiles without samples of an encoded ScopeProfiles. */
+void upload_times_note_empty(struct sample_plan *plan, struct slice scope_profiles);
+/* Ends the resource, after its profiles were read. */
+void upload_times_end(struct sample_plan *plan);
+
+/* Tells instances.h of the uploads, and of the instances whose spans their samples were joined to.
+ * Appends the requests that waited for these uploads to `wakeups`. */
+void upload_times_tell(const struct sample_plan *plan, struct instances *instances,
+                       const struct instance_clock *clock, struct span_wakeups *wakeups);
+
+#endif
