@@ -14,7 +14,7 @@ struct upload_slot {
 
 struct instance {
     uint64_t ids[INSTANCE_IDS_MAX];
-    uint64_t first_ns;  /* monotonic, like the others; 0: the number is free */
+    uint64_t first_ns; /* monotonic, like the others; 0: the number is free */
     uint64_t used_ns;
     uint64_t profiled_ns; /* its last upload, or that of an instance of this service; 0: none */
     uint64_t showed_ns;   /* its samples showed `shows` last */
@@ -37,7 +37,7 @@ struct instances {
     uint32_t used;        /* numbers that were given out, including 0 */
     uint32_t likely_free; /* the first number that may be free */
     uint32_t owned[SPAN_SOURCES_MAX];
-    uint64_t first_span_ns;          /* when instances_wait was first asked; 0: never */
+    uint64_t first_span_ns;       /* when instances_wait was first asked; 0: never */
     struct span_wakeups *wakeups; /* of the upload being added */
 };
 

@@ -12,8 +12,8 @@
  * earliest end of its slots.
  *
  * Instances have a number, which is free again when nothing was heard of them for a window and a
- * quarter. Number 0 is no instance: nothing is known of it. One owner (a tenant or peer) has at most
- * half of the numbers.
+ * quarter. Number 0 is no instance: nothing is known of it. One owner (a tenant or peer) has at
+ * most half of the numbers.
  *
  * Owner: a span_index. Waiters belong to those who wait.
  *
@@ -48,8 +48,8 @@ struct instance_clock {
     uint64_t wait_ns; /* for how long an instance may be waited for; 0: it is not */
 };
 
-/* Creates an empty table. slot_count: at most INSTANCE_SLOTS_MAX. most: numbers, including 0; at most
- * INSTANCES_MAX. */
+/* Creates an empty table. slot_count: at most INSTANCE_SLOTS_MAX. most: numbers, including 0; at
+ * most INSTANCES_MAX. */
 struct instances *instances_new(unsigned slot_count, uint32_t most);
 /* Frees the table. Nobody may wait. */
 void instances_free(struct instances *instances);
@@ -62,9 +62,9 @@ uint16_t instances_find(struct instances *instances, const struct instance_ids *
 
 /* What one upload says of an instance. */
 struct instance_upload {
-    uint16_t uploader;                   /* the instance that it names itself */
-    const uint16_t *joined;              /* instances of the spans that its samples name */
-    size_t joined_count;                 /* without duplicates */
+    uint16_t uploader;                     /* the instance that it names itself */
+    const uint16_t *joined;                /* instances of the spans that its samples name */
+    size_t joined_count;                   /* without duplicates */
     uint64_t until_ns[INSTANCE_SLOTS_MAX]; /* its end, since 1970; 0: no profile of this slot */
 };
 /* Records an upload, for the instance that it names and for those that its samples showed: those in

@@ -4,7 +4,8 @@
 #include "core/base/job.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
-#include "processors/spanjoin/join_steps.h"
+#include "core/data/instances.h"
+#include "core/data/span_index.h"
 #include "processors/spanjoin/keep_samples.h"
 
 #include <assert.h>
@@ -77,7 +78,7 @@ static void end(struct hold *hold)
     budget_release(&node->join->leaving, hold->charged);
     gauge_add(node->join->metrics.held_requests, -1);
     waiting_keys_deinit(&hold->keys);
-    join_stop_waiting(node->join, hold->waiters);
+    instances_stop_waiting(span_index_instances(node->join->index), hold->waiters);
     free(hold);
 }
 

@@ -220,11 +220,6 @@ struct request_spans join_collect_spans(struct spanjoin *join, struct batch *bat
     return request_spans_read(batch, &sender, &collecting.reader);
 }
 
-void join_stop_waiting(struct spanjoin *join, struct instance_waiter *waiters)
-{
-    instances_stop_waiting(span_index_instances(join->index), waiters);
-}
-
 /* ---- profiles ---- */
 
 struct sample_plan *join_plan_samples(struct spanjoin *join, struct batch *batch, uint64_t now_ns,

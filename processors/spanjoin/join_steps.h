@@ -33,7 +33,8 @@ struct learned_spans {
     uint32_t lag_capacity;
 };
 /* Adds the spans of a request to the index. waiter: waits until profiles cover them; NULL: nobody
- * waits. Call join_tell_learned, request_spans_deinit and join_stop_waiting afterwards. */
+ * waits. Call join_tell_learned, request_spans_deinit and instances_stop_waiting
+ * afterwards. */
 void join_learn_spans(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
                       const struct span_waiter *waiter, struct learned_spans *learned_out);
 /* Wakes the requests that wait for these spans, and updates the metrics. */
@@ -41,8 +42,6 @@ void join_tell_learned(struct spanjoin_node *node, struct learned_spans *learned
 /* After join_learn_spans: reads the totals again. */
 struct request_spans join_collect_spans(struct spanjoin *join, struct batch *batch,
                                         uint64_t now_ns);
-/* Ends the wait for profiles. NULL is allowed. */
-void join_stop_waiting(struct spanjoin *join, struct instance_waiter *waiters);
 
 /* ---- profiles ---- */
 

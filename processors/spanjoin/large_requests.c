@@ -3,6 +3,7 @@
 #include "core/base/container_of.h"
 #include "core/base/job.h"
 #include "core/base/memory.h"
+#include "core/data/instances.h"
 #include "core/pipeline/reservation.h"
 #include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/hold.h"
@@ -168,7 +169,8 @@ static void collect(struct large_request *request)
 
 static void after_collect(struct large_request *request)
 {
-    join_stop_waiting(request->node->join, request->learned.waiters);
+    instances_stop_waiting(span_index_instances(request->node->join->index),
+                           request->learned.waiters);
     holds_return_id(request->node, request->waiter.hold);
     finish(request);
 }
@@ -306,7 +308,8 @@ static void free_steps(struct large_request *request)
     if (request->node->node.signal == SIGNAL_TRACES) {
         join_tell_learned(request->node, &request->learned);
         request_spans_deinit(&request->learned.spans);
-        join_stop_waiting(request->node->join, request->learned.waiters);
+        instances_stop_waiting(span_index_instances(request->node->join->index),
+                               request->learned.waiters);
     }
     if (request->plan)
         sample_plan_free(request->plan);

@@ -45,7 +45,14 @@ static void read_identity(struct slice resource, struct slice values[IDENTITY_CO
     }
 }
 
-enum id_kind { ID_SERVICE = 1, ID_INSTANCE, ID_INSTANCE_OF_SERVICE, ID_CONTAINER, ID_HOST, ID_REST };
+enum id_kind {
+    ID_SERVICE = 1,
+    ID_INSTANCE,
+    ID_INSTANCE_OF_SERVICE,
+    ID_CONTAINER,
+    ID_HOST,
+    ID_REST
+};
 
 static uint64_t id_of(enum id_kind kind, uint64_t scope, struct slice a, struct slice b,
                       struct slice c)

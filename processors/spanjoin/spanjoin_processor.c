@@ -12,6 +12,7 @@
  */
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/data/instances.h"
 #include "core/data/span_index.h"
 #include "core/pipeline/component_as.h"
 #include "processors/spanjoin/enrich_samples.h"
@@ -218,7 +219,7 @@ static void hold_traces(struct spanjoin_node *node, struct batch *batch,
     if (room == HOLD_ROOM)
         return;
     struct request_spans spans = join_collect_spans(node->join, batch, now_of(node));
-    join_stop_waiting(node->join, learned->waiters);
+    instances_stop_waiting(span_index_instances(node->join->index), learned->waiters);
     holds_return_id(node, waiter->hold);
     if (spanjoin_must_go_on(batch, room)) {
         pass_traces(node, batch, &spans);

@@ -18,8 +18,8 @@ static const struct field samples_fields[] = {
 
 static const struct field spans_fields[] = {
     FIELD_DURATION(spanjoin_side, wait,
-                   "Longest time that a traces request waits for samples of its spans; 0: it "
-                   "passes at once, with the totals seen so far.",
+                   "Longest time that a traces request waits until profiles cover its spans; "
+                   "0: it passes at once, with the totals seen so far.",
                    .fallback = "0s", .min = "0s"),
     FIELD_NODE(spanjoin_side, attributes,
                "Attributes that a span with samples gains, as a list of {key, from}.",

@@ -109,9 +109,8 @@ void upload_times_tell(const struct sample_plan *plan, struct instances *instanc
         const struct resource_upload *upload = &plan->uploads[i];
         struct joined_instances joined = {0};
         find_joined(plan, upload, &joined);
-        struct instance_upload told = {.uploader = upload->uploader,
-                                       .joined = joined.numbers,
-                                       .joined_count = joined.count};
+        struct instance_upload told = {
+            .uploader = upload->uploader, .joined = joined.numbers, .joined_count = joined.count};
         memcpy(told.until_ns, upload->until_ns, slot_count(plan) * sizeof *upload->until_ns);
         instances_add_upload(instances, &told, clock, wakeups);
         free(joined.numbers);

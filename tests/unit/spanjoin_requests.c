@@ -399,6 +399,8 @@ static const char *value_text(const AnyValue *value)
         return "";
     if (value->value_case == OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_STRING_VALUE)
         return value->string_value;
+    if (value->value_case == OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_BOOL_VALUE)
+        return value->bool_value ? "true" : "false";
     assert_int_equal(value->value_case,
                      OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_INT_VALUE);
     snprintf(text, sizeof text, "%" PRId64, value->int_value);

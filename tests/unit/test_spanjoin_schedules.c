@@ -74,7 +74,7 @@ struct model_request {
     uint64_t at_ns;
     struct model_sample samples[SAMPLES_MAX];
     struct {
-        uint64_t trace, span;
+        uint64_t trace, span, end_ns;
     } spans[SAMPLES_MAX];
     unsigned count;
     struct probe probe;
@@ -92,6 +92,7 @@ struct model_world {
     struct model_totals totals[PEERS][TRACES + 1]
                               [SPANS + 1]; /* trace 0: without one, no span yet */
     uint64_t profile_seen_ns[PEERS][PROFILE_IDS + 1];
+    uint64_t uploaded_ns[PEERS]; /* the last profile */
 };
 
 struct schedule {
@@ -471,6 +472,7 @@ static void say_what_was_admitted(struct schedule *s)
     if (!is_answered && model->offers == 0)
         return;
     s->saying = NULL;
+    s->worlds[model->tenant].uploaded_ns[model->peer] = now_of(s);
     if (s->saying_counts)
         say_samples(s, model, s->saying_meant);
 }
@@ -596,6 +598,7 @@ static void send_spans(struct schedule *s)
         span_string(&request, message, "request", number);
         model->spans[i].trace = trace;
         model->spans[i].span = span;
+        model->spans[i].end_ns = message->end_time_unix_nano;
         say_span(s, trace, span, message);
     }
     hand_over(s, &request, model);
@@ -685,6 +688,20 @@ static bool still_waits(const struct schedule *s, const struct model_request *re
     return sample->span != 0;
 }
 
+/* Profiles end after WALL + 10 s, which counts as rounded. */
+#define COVERED_UNTIL (WALL + 9 * SECOND)
+
+/* Whether profiles that cover its spans have not arrived. */
+static bool is_uncovered(const struct schedule *s, const struct model_request *request)
+{
+    uint64_t uploaded_ns = s->world->uploaded_ns[request->peer];
+    bool is_profiled = uploaded_ns != 0 && uploaded_ns + WINDOW >= request->at_ns;
+    for (unsigned i = 0; i < request->count; i++)
+        if (request->spans[i].end_ns > COVERED_UNTIL)
+            return true;
+    return !is_profiled;
+}
+
 /* Checks that a waiting request has a reason to wait. */
 static void judge_waiting(struct schedule *s, const struct model_request *request)
 {
@@ -692,8 +709,7 @@ static void judge_waiting(struct schedule *s, const struct model_request *reques
     s->world = &s->worlds[request->tenant];
     for (unsigned i = 0; i < request->count; i++)
         has_reason |= request->signal == SIGNAL_TRACES
-                          ? live_totals(s, request->peer, request->spans[i].trace,
-                                        request->spans[i].span) == 0
+                          ? is_uncovered(s, request)
                           : still_waits(s, request, &request->samples[i]);
     assert_true(has_reason);
 }

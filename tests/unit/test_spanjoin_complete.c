@@ -1,0 +1,268 @@
+/* Spans wait until profiles cover them (docs/spanjoin.md, "When a span's costs are complete"). */
+#include "processors/spanjoin/spanjoin.h"
+#include "tests/unit/pipeline_fixture.h"
+#include "tests/unit/spanjoin_requests.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+extern const struct component_type spanjoin_processor_type;
+
+enum { TRACE = 7, SPAN = 42, OTHER = 43, NOTHING = 0 };
+#define HALF (SECOND / 2)
+
+struct join {
+    struct fixture fixture;
+    struct fixture_place *traces;
+    struct fixture_place *profiles;
+};
+
+static void setup(struct join *join, const char *settings)
+{
+    char yaml[1024];
+    snprintf(yaml, sizeof yaml, "processors: {spanjoin: {%s}}", settings);
+    fixture_init(&join->fixture, 1);
+    join->traces = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
+                                 "traces", SIGNAL_TRACES);
+    join->profiles = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
+                                   "profiles", SIGNAL_PROFILES);
+}
+
+static void send_request(struct join *join, struct request *request)
+{
+    struct fixture_place *place = request->traces ? join->traces : join->profiles;
+    struct probe probe;
+    fixture_consume(&join->fixture, place->nodes[0], request_encode(request), request->items,
+                    &probe);
+    fixture_advance(&join->fixture, 0);
+    assert_int_equal(probe.settled, 1);
+    request_free(request);
+}
+
+/* A span from WALL that lasts this long. */
+static void send_span(struct join *join, const char *service, uint64_t span, uint64_t duration_ns)
+{
+    struct request request;
+    traces_begin(&request, service);
+    traces_span(&request, TRACE, span, WALL, WALL + duration_ns, "work");
+    send_request(join, &request);
+}
+
+/* An upload that ends so long after WALL. span NOTHING: it has no samples. */
+static void send_upload(struct join *join, const char *service, const char *type, uint64_t span,
+                        uint64_t end_ns)
+{
+    struct request request;
+    profiles_begin(&request);
+    profiles_resource_string(&request, "service.name", service);
+    ProfileMessage *profile = profiles_profile(&request, type, "nanoseconds");
+    profile->time_unix_nano = WALL + end_ns - 10 * SECOND;
+    if (span != NOTHING) {
+        SampleMessage *sample = profiles_sample(&request, 1);
+        sample_link(&request, sample, TRACE, span);
+        sample_value(&request, sample, 30);
+    }
+    send_request(join, &request);
+}
+
+/* Returns how many traces requests have left. */
+static unsigned left(struct join *join)
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < join->fixture.recorder.count; i++)
+        count += join->fixture.recorder.items[i].signal == SIGNAL_TRACES;
+    return count;
+}
+
+/* Checks attributes of the span in the n-th traces request. NULL: it is absent. */
+static void expect_span(struct join *join, unsigned n, const char *cpu, const char *complete)
+{
+    struct request out;
+    size_t i = 0;
+    while (join->fixture.recorder.items[i].signal != SIGNAL_TRACES || n-- > 0)
+        assert_true(++i < join->fixture.recorder.count);
+    const struct recorded *recorded = &join->fixture.recorder.items[i];
+    request_read_traces(&out, slice_of(recorded->bytes, recorded->size));
+    const char *wanted[] = {cpu, complete}, *keys[] = {"profile.cpu_ns", "profile.complete"};
+    for (int k = 0; k < 2; k++) {
+        const char *got = span_attribute(request_span(&out, 0), keys[k]);
+        assert_string_equal(got ? got : "absent", wanted[k] ? wanted[k] : "absent");
+    }
+    request_free(&out);
+}
+
+/* A span of 14 s, whose samples arrive in three uploads. */
+static void waits_for_all_uploads(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "spans: {wait: 20s}");
+    send_upload(&join, "shop", "cpu", SPAN, 5 * SECOND + HALF);
+    send_upload(&join, "shop", "cpu", SPAN, 10 * SECOND + HALF);
+    send_span(&join, "shop", SPAN, 14 * SECOND);
+    assert_int_equal(left(&join), 0);
+    send_upload(&join, "shop", "cpu", SPAN, 15 * SECOND + HALF);
+    assert_int_equal(left(&join), 1);
+    expect_span(&join, 0, "90", NULL);
+    fixture_deinit(&join.fixture);
+}
+
+static void does_not_wait_when_covered(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "spans: {wait: 20s}");
+    send_upload(&join, "shop", "cpu", SPAN, 15 * SECOND + HALF);
+    send_span(&join, "shop", SPAN, 14 * SECOND);
+    assert_int_equal(left(&join), 1);
+    expect_span(&join, 0, "30", NULL);
+    fixture_deinit(&join.fixture);
+}
+
+static void upload_without_samples_covers(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "spans: {wait: 20s}");
+    send_span(&join, "shop", SPAN, 14 * SECOND);
+    send_upload(&join, "shop", "cpu", NOTHING, 13 * SECOND + HALF);
+    assert_int_equal(left(&join), 0);
+    send_upload(&join, "shop", "cpu", NOTHING, 14 * SECOND + HALF);
+    assert_int_equal(left(&join), 1);
+    expect_span(&join, 0, NULL, NULL);
+    fixture_deinit(&join.fixture);
+}
+
+/* A whole second may be rounded. */
+static void rounded_end_covers_a_second_less(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "spans: {wait: 20s}");
+    send_span(&join, "shop", SPAN, 14 * SECOND);
+    send_upload(&join, "shop", "cpu", NOTHING, 14 * SECOND);
+    assert_int_equal(left(&join), 0);
+    send_upload(&join, "shop", "cpu", NOTHING, 15 * SECOND);
+    assert_int_equal(left(&join), 1);
+    fixture_deinit(&join.fixture);
+}
+
+static void each_sample_type_has_to_cover(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "spans: {wait: 20s}");
+    send_upload(&join, "shop", "cpu", NOTHING, HALF);
+    send_upload(&join, "shop", "wall", NOTHING, HALF);
+    send_span(&join, "shop", SPAN, SECOND);
+    send_upload(&join, "shop", "cpu", SPAN, 10 * SECOND + HALF);
+    assert_int_equal(left(&join), 0);
+    send_upload(&join, "shop", "wall", NOTHING, 10 * SECOND + HALF);
+    assert_int_equal(left(&join), 1);
+    fixture_deinit(&join.fixture);
+}
+
+static void wait_ends(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "spans: {wait: 20s}");
+    send_upload(&join, "shop", "cpu", SPAN, 10 * SECOND + HALF);
+    send_span(&join, "shop", SPAN, 14 * SECOND);
+    fixture_advance(&join.fixture, 19 * SECOND);
+    assert_int_equal(left(&join), 0);
+    fixture_advance(&join.fixture, SECOND);
+    assert_int_equal(left(&join), 1);
+    expect_span(&join, 0, "30", "false");
+    fixture_deinit(&join.fixture);
+}
+
+static void span_that_passes_may_be_incomplete(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "");
+    send_upload(&join, "shop", "cpu", SPAN, 10 * SECOND + HALF);
+    send_span(&join, "shop", SPAN, 14 * SECOND);
+    expect_span(&join, 0, "30", "false");
+    send_span(&join, "shop", OTHER, 14 * SECOND); /* without attributes, it says nothing */
+    expect_span(&join, 1, NULL, NULL);
+    fixture_deinit(&join.fixture);
+}
+
+/* What nobody profiles is waited for only as long as that cannot be known. */
+static void unprofiled_service_is_not_delayed(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "spans: {wait: 5s}");
+    send_span(&join, "plain", SPAN, SECOND);
+    assert_int_equal(left(&join), 0);
+    fixture_advance(&join.fixture, 6 * SECOND);
+    assert_int_equal(left(&join), 1);
+    send_upload(&join, "shop", "cpu", OTHER, HALF);
+    send_span(&join, "plain", SPAN, SECOND);
+    assert_int_equal(left(&join), 2);
+    send_span(&join, "new", SPAN, SECOND);
+    assert_int_equal(left(&join), 3);
+    send_span(&join, "shop", OTHER, SECOND);
+    assert_int_equal(left(&join), 3);
+    fixture_deinit(&join.fixture);
+}
+
+/* Profiles of an application whose name is not that of its spans. */
+static void samples_show_the_instance(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "spans: {wait: 20s}");
+    send_upload(&join, "app", "cpu", SPAN, 5 * SECOND + HALF); /* waits for the span */
+    send_span(&join, "shop", SPAN, 4 * SECOND);
+    assert_int_equal(left(&join), 1); /* the upload was joined and covers it */
+    send_span(&join, "shop", OTHER, 14 * SECOND);
+    assert_int_equal(left(&join), 1);
+    send_upload(&join, "app", "cpu", NOTHING, 15 * SECOND + HALF); /* and is idle */
+    assert_int_equal(left(&join), 2);
+    fixture_deinit(&join.fixture);
+}
+
+/* Uploads of several processes that name themselves alike: each covers the spans it names. */
+static void shared_name_covers_what_it_names(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "spans: {wait: 20s}");
+    send_span(&join, "one", SPAN, SECOND);
+    send_span(&join, "two", OTHER, SECOND);
+    send_upload(&join, "app", "cpu", SPAN, 5 * SECOND + HALF);
+    assert_int_equal(left(&join), 1);
+    send_upload(&join, "app", "cpu", OTHER, 5 * SECOND + HALF);
+    assert_int_equal(left(&join), 2);
+    send_span(&join, "one", SPAN + 10, 14 * SECOND);
+    send_span(&join, "two", OTHER + 10, 14 * SECOND);
+    send_upload(&join, "app", "cpu", NOTHING, 15 * SECOND + HALF); /* of which process? */
+    assert_int_equal(left(&join), 2);
+    send_upload(&join, "app", "cpu", OTHER + 10, 15 * SECOND + HALF);
+    assert_int_equal(left(&join), 3);
+    fixture_deinit(&join.fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(waits_for_all_uploads),
+        cmocka_unit_test(does_not_wait_when_covered),
+        cmocka_unit_test(upload_without_samples_covers),
+        cmocka_unit_test(rounded_end_covers_a_second_less),
+        cmocka_unit_test(each_sample_type_has_to_cover),
+        cmocka_unit_test(wait_ends),
+        cmocka_unit_test(span_that_passes_may_be_incomplete),
+        cmocka_unit_test(unprofiled_service_is_not_delayed),
+        cmocka_unit_test(samples_show_the_instance),
+        cmocka_unit_test(shared_name_covers_what_it_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
