@@ -226,13 +226,38 @@ class ReplayTest(unittest.TestCase):
     def check_spans_of_arrival(self, have, captures):
         """Check that spans which arrive after their samples get the samples' totals, and that nothing else changes."""
         index = join.SpanIndex(form for capture, form in captures if capture.signal == "traces")
-        want, before = [], []
+        want, before, covered, complete = [], [], set(), set()
         for capture, form in captures:
             if capture.signal == "profiles":
                 before.append(form)
+                covered.update(spans_covered(form, index))
             elif capture.signal == "traces":
                 want.append(enriched(form, *span_totals(before, index)))
+                complete |= covered & {span["span_id"] for span in spans_of(form)}
+        for form in have:
+            for span in spans_of(form):
+                self.check_complete(span, complete)
         self.check_same(have, want, "spans in the order of arrival")
+
+    def check_complete(self, span, complete):
+        """Check and remove the attribute that says that more samples may follow."""
+        stated = [value for name, value in span["attributes"] if name == "profile.complete"]
+        if not stated:
+            return
+        self.assertEqual(stated, [{"bool_value": False}])
+        self.assertIn("profile.samples", [name for name, _ in span["attributes"]])
+        self.assertNotIn(span["span_id"], complete)
+        span["attributes"] = [row for row in span["attributes"] if row[0] != "profile.complete"]
+
+
+def spans_of(form):
+    return (span for group in form["traces"] for scope in group["scopes"] for span in scope["spans"])
+
+
+def spans_covered(form, index):
+    """Return the ids of the spans that a sample names whose profile ends a second after the span or later."""
+    return {found.span_id for _, _, profile, _, found in join.verdicts(form, index) if found.joined and
+            profile["time_unix_nano"] + profile["duration_nano"] >= found.match[2]["end_time_unix_nano"] + 10**9}
 
 
 def enriched(form, counts, cpu):
