@@ -1,0 +1,186 @@
+#include "core/data/instances.h"
+
+#include "core/base/hash.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define SECOND UINT64_C(1000000000)
+#define WINDOW (60 * SECOND)
+
+enum { SLOTS = 2, MOST = 64 };
+
+static const struct span_waiter request = {.hold = 7, .worker = 1};
+
+static struct instance_clock clock_at(uint64_t now_ns)
+{
+    return (struct instance_clock){.now_ns = now_ns, .window_ns = WINDOW, .wait_ns = 20 * SECOND};
+}
+
+static uint16_t find(struct instances *instances, uint64_t id, uint64_t now_ns)
+{
+    struct instance_ids ids = {.ids = {id}, .count = 1};
+    return instances_find(instances, &ids, now_ns);
+}
+
+/* Adds an upload of one sample type, and returns how many requests it woke. */
+static size_t upload(struct instances *instances, uint16_t uploader, uint16_t joined,
+                     uint64_t until_ns, uint64_t now_ns)
+{
+    struct instance_clock clock = clock_at(now_ns);
+    struct span_wakeups wakeups = {0};
+    struct instance_upload upload = {.uploader = uploader,
+                                     .joined = &joined,
+                                     .joined_count = joined ? 1 : 0,
+                                     .until_ns = {until_ns}};
+    instances_add_upload(instances, &upload, &clock, &wakeups);
+    size_t count = wakeups.count;
+    span_wakeups_deinit(&wakeups);
+    return count;
+}
+
+static uint64_t covered(struct instances *instances, uint16_t number, uint64_t now_ns)
+{
+    struct instance_clock clock = clock_at(now_ns);
+    return instances_covered(instances, number, &clock);
+}
+
+static void test_each_id_finds_the_instance(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    struct instance_ids both = {.ids = {11, 13}, .count = 2};
+    uint16_t number = find(instances, 13, 1);
+    assert_int_not_equal(number, 0);
+    assert_int_equal(instances_find(instances, &both, 1), number);
+    assert_int_equal(find(instances, 11, 1), number);
+    assert_int_not_equal(find(instances, 17, 1), number);
+    instances_free(instances);
+}
+
+static void test_an_owner_has_half_of_the_numbers(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    for (uint64_t i = 1; i <= MOST / 2; i++)
+        assert_int_not_equal(find(instances, i, 1), 0);
+    assert_int_equal(find(instances, MOST, 1), 0);
+    struct instance_ids other = {.ids = {MOST}, .count = 1, .owner = 1};
+    assert_int_not_equal(instances_find(instances, &other, 1), 0);
+    instances_free(instances);
+}
+
+static void test_unused_numbers_are_given_out_again(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    uint64_t later = 2 * WINDOW;
+    for (uint64_t i = 1; i <= MOST / 2; i++)
+        find(instances, i, 1);
+    uint16_t used = find(instances, 3, later);
+    upload(instances, find(instances, 5, 1), 0, 9 * SECOND, later - WINDOW);
+    struct instance_clock clock = clock_at(later);
+    instances_sweep(instances, &clock);
+    assert_int_equal(find(instances, 3, later), used);
+    assert_int_equal(covered(instances, find(instances, 5, later), later), 9 * SECOND);
+    for (uint64_t i = 1; i <= MOST / 2 - 2; i++)
+        assert_int_not_equal(find(instances, 100 + i, later), 0);
+    assert_int_equal(find(instances, 1000, later), 0);
+    instances_free(instances);
+}
+
+static void test_a_number_that_is_waited_for_is_not_free(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    uint16_t number = find(instances, 1, 1);
+    struct instance_clock clock = clock_at(1);
+    struct instance_waiter *waiter =
+        instances_wait(instances, number, SECOND, &request, &clock);
+    assert_non_null(waiter);
+    clock = clock_at(9 * WINDOW);
+    instances_sweep(instances, &clock);
+    assert_int_equal(upload(instances, number, 0, SECOND, 9 * WINDOW), 1);
+    instances_stop_waiting(instances, waiter);
+    instances_free(instances);
+}
+
+/* The number of waiters is the senders' choice. */
+static void test_an_upload_wakes_those_that_it_covers(void **state)
+{
+    (void)state;
+    enum { WAITERS = 30000 };
+    struct instances *instances = instances_new(SLOTS, MOST);
+    uint16_t number = find(instances, 1, 1);
+    struct instance_clock clock = clock_at(1);
+    struct instance_waiter *first = NULL;
+    for (uint64_t i = 1; i <= WAITERS; i++) {
+        struct instance_waiter *waiter =
+            instances_wait(instances, number, i * SECOND, &request, &clock);
+        assert_non_null(waiter);
+        waiter->next = first;
+        first = waiter;
+    }
+    assert_int_equal(upload(instances, number, 0, 100 * SECOND, 2), 100);
+    assert_int_equal(upload(instances, number, 0, 100 * SECOND, 3), 0);
+    assert_int_equal(upload(instances, number, 0, WAITERS * SECOND, 4), WAITERS - 100);
+    assert_null(instances_wait(instances, number, WAITERS * SECOND, &request, &clock));
+    instances_stop_waiting(instances, first);
+    instances_free(instances);
+}
+
+static void test_the_slowest_sample_type_decides(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    uint16_t number = find(instances, 1, 1);
+    struct instance_clock clock = clock_at(2);
+    struct span_wakeups wakeups = {0};
+    struct instance_upload both = {.uploader = number, .until_ns = {8 * SECOND, 5 * SECOND}};
+    instances_add_upload(instances, &both, &clock, &wakeups);
+    assert_int_equal(covered(instances, number, 2), 5 * SECOND);
+    upload(instances, number, 0, 20 * SECOND, 10 * SECOND);
+    assert_int_equal(covered(instances, number, 10 * SECOND), 5 * SECOND);
+    /* A type that no longer arrives does not count. */
+    assert_int_equal(covered(instances, number, WINDOW + 3), 20 * SECOND);
+    assert_int_equal(wakeups.count, 0);
+    instances_free(instances);
+}
+
+/* Profiles and spans of one process are named differently; then the samples show which it is. */
+static void test_joined_samples_show_the_process(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    uint16_t process = find(instances, 1, 1), uploader = find(instances, 2, 1);
+    upload(instances, uploader, 0, 5 * SECOND, 1);
+    assert_int_equal(covered(instances, process, 1), 0);
+    upload(instances, uploader, process, 10 * SECOND, 2);
+    assert_int_equal(covered(instances, process, 2), 10 * SECOND);
+    upload(instances, uploader, 0, 15 * SECOND, 3);
+    assert_int_equal(covered(instances, process, 3), 15 * SECOND);
+    uint16_t other = find(instances, 3, 1);
+    upload(instances, uploader, other, 20 * SECOND, 4);
+    upload(instances, uploader, 0, 25 * SECOND, 5);
+    assert_int_equal(covered(instances, process, 5), 15 * SECOND);
+    assert_int_equal(covered(instances, other, 5), 20 * SECOND);
+    instances_free(instances);
+}
+
+int main(void)
+{
+    hash_init();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_id_finds_the_instance),
+        cmocka_unit_test(test_an_owner_has_half_of_the_numbers),
+        cmocka_unit_test(test_unused_numbers_are_given_out_again),
+        cmocka_unit_test(test_a_number_that_is_waited_for_is_not_free),
+        cmocka_unit_test(test_an_upload_wakes_those_that_it_covers),
+        cmocka_unit_test(test_the_slowest_sample_type_decides),
+        cmocka_unit_test(test_joined_samples_show_the_process),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
