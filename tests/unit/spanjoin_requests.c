@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): INIT is a list of members in braces. */
 #define NEW(arena, NAME, INIT) memcpy(arena_alloc(arena, sizeof(NAME)), &(NAME)INIT, sizeof(NAME))
 
 typedef Opentelemetry__Proto__Trace__V1__ResourceSpans ResourceSpans;

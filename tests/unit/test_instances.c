@@ -98,8 +98,7 @@ static void test_a_number_that_is_waited_for_is_not_free(void **state)
     struct instances *instances = instances_new(SLOTS, MOST);
     uint16_t number = find(instances, 1, 1);
     struct instance_clock clock = clock_at(1);
-    struct instance_waiter *waiter =
-        instances_wait(instances, number, SECOND, &request, &clock);
+    struct instance_waiter *waiter = instances_wait(instances, number, SECOND, &request, &clock);
     assert_non_null(waiter);
     clock = clock_at(9 * WINDOW);
     instances_sweep(instances, &clock);
