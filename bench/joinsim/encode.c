@@ -14,6 +14,7 @@ enum {
     STRING_CPU = 1,
     STRING_NANOSECONDS,
     STRING_THREAD_NAME,
+    STRING_THREAD_ID,
     STRING_SPAN_ID,
     STRING_TRACE_ID,
     STRING_SPAN_NAME,
@@ -51,13 +52,21 @@ static void put_service(struct encoder *e, const struct sim_request *request)
     put_attribute(&e->item, RESOURCE_ATTRIBUTES, "service.name", name, 0);
     put_attribute(&e->item, RESOURCE_ATTRIBUTES, "service.instance.id", host, 0);
     put_attribute(&e->item, RESOURCE_ATTRIBUTES, "process.pid", NULL, 100 + request->service);
+    if (!request->is_profile)
+        put_attribute(&e->item, RESOURCE_ATTRIBUTES, "telemetry.sdk.language", "java", 0);
     put_attribute(&e->item, RESOURCE_ATTRIBUTES, REQUEST_NUMBER_KEY, NULL, request->number + 1);
     put_message(&e->group, GROUP_RESOURCE, &e->item);
 }
 
 /* ---- traces ---- */
 
-static void put_span(struct encoder *e, const struct sim_span *span)
+static const char *thread_name(uint32_t thread, char name_out[32])
+{
+    snprintf(name_out, 32, "worker-%u", thread);
+    return name_out;
+}
+
+static void put_span(struct encoder *e, const struct sim_span *span, bool by_thread)
 {
     char name[32];
     encode_route(span->route, name);
@@ -70,6 +79,9 @@ static void put_span(struct encoder *e, const struct sim_span *span)
     put_attribute(&e->item, SPAN_ATTRIBUTES, "http.route", name + 4, 0);
     put_attribute(&e->item, SPAN_ATTRIBUTES, "http.response.status_code", NULL, 200);
     put_attribute(&e->item, SPAN_ATTRIBUTES, "thread.id", NULL, span->java_thread);
+    if (by_thread)
+        put_attribute(&e->item, SPAN_ATTRIBUTES, "thread.name",
+                      thread_name(span->java_thread, name), 0);
     put_message(&e->scope, SCOPE_SPANS_SPANS, &e->item);
 }
 
@@ -121,8 +133,8 @@ static void put_stacks(struct encoder *e)
 
 static void begin_dictionary(struct encoder *e)
 {
-    static const char *const first[] = {"",        "cpu",      "nanoseconds", "thread.name",
-                                        "span_id", "trace_id", "span_name"};
+    static const char *const first[] = {"",          "cpu",     "nanoseconds", "thread.name",
+                                        "thread.id", "span_id", "trace_id",    "span_name"};
     e->string_count = e->attribute_count = 0;
     e->link_count = 1;
     for (size_t i = 0; i < STRING_FIRST_FUNCTION; i++)
@@ -172,16 +184,28 @@ static void append_varint(struct text *out, uint64_t value)
     text_append_slice(out, slice_of(bytes, (size_t)(end - bytes)));
 }
 
-static uint32_t number_thread(struct encoder *e, uint32_t thread)
+static void add_number(struct encoder *e, uint32_t key, uint64_t value)
 {
+    put_varint(&e->part, ANY_VALUE_INT, value);
+    put_varint(&e->item, KEY_VALUE_AND_UNIT_KEY_STRINDEX, key);
+    put_message(&e->item, KEY_VALUE_AND_UNIT_VALUE, &e->part);
+    put_message(&e->attributes, DICTIONARY_ATTRIBUTE_TABLE, &e->item);
+    e->attribute_count++;
+}
+
+/* Returns the attribute with the name of a sample's thread; the next one is its id. */
+static uint32_t number_thread(struct encoder *e, const struct sim_sample *sample)
+{
+    uint32_t thread = sample->java_thread;
     for (uint32_t i = 0; i < e->thread_count; i++)
         if (e->threads[i].thread == thread)
             return e->threads[i].attribute;
     char name[32];
-    snprintf(name, sizeof name, "worker-%u", thread);
     e->threads = memory_grow(e->threads, e->thread_count + 1, sizeof *e->threads);
     e->threads[e->thread_count].thread = thread;
-    e->threads[e->thread_count].attribute = add_attribute(e, STRING_THREAD_NAME, name);
+    e->threads[e->thread_count].attribute =
+        add_attribute(e, STRING_THREAD_NAME, thread_name(thread, name));
+    add_number(e, STRING_THREAD_ID, sample->os_thread);
     return e->threads[e->thread_count++].attribute;
 }
 
@@ -191,6 +215,8 @@ static void put_sample(struct encoder *e, const struct sim_sample *sample, uint3
     bool is_labelled = schedule->is_labelled;
     if (thread > 0)
         append_varint(&e->packed, thread);
+    if (schedule->by_thread)
+        append_varint(&e->packed, thread + 1);
     for (uint32_t i = 0; span > 0 && is_labelled && i < ATTRIBUTES_OF_SPAN; i++)
         append_varint(&e->packed, span + i);
     put_varint(&e->item, SAMPLE_STACK_INDEX, sample->stack);
@@ -222,7 +248,7 @@ static void put_profile(struct encoder *e, const struct traffic *traffic,
     e->thread_count = 0;
     for (uint32_t i = 0; i < request->count; i++) {
         const struct sim_sample *sample = &traffic->samples[request->first + i];
-        uint32_t thread = schedule->is_timeless ? 0 : number_thread(e, sample->java_thread);
+        uint32_t thread = schedule->is_timeless ? 0 : number_thread(e, sample);
         uint32_t span = sample->is_linked ? number_span(e, traffic, request, sample->span) : 0;
         put_sample(e, sample, thread, span, schedule);
     }
@@ -248,7 +274,7 @@ struct slice encoder_encode(struct encoder *e, const struct traffic *traffic,
         end_dictionary(e);
     } else {
         for (uint32_t i = 0; i < request->count; i++)
-            put_span(e, &traffic->spans[request->first + i]);
+            put_span(e, &traffic->spans[request->first + i], traffic->schedule->by_thread);
     }
     put_message(&e->group, GROUP_SCOPES, &e->scope);
     put_message(&e->out, REQUEST_GROUPS, &e->group);

@@ -11,6 +11,9 @@
 /* Many short requests. */
 #define WEB USUAL, .services = 4, .requests = 50000, .durations = {900, 97, 3, 0}, .samples = 50
 
+/* A profiler that knows no spans. */
+#define THREADS USUAL, .upload_interval = 5000, .linked = 0, .by_thread = true
+
 /* A schedule says in what it differs from the usual one. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverride-init"
@@ -39,6 +42,14 @@ const struct schedule schedules[] = {
      .restarts = 200, .reused_ids = 20, .inherited = 50, .hops = 200, .skew = 500, .linked = 700},
     {USUAL, .name = "keep 1 s", .keep_above = 1000},
     {USUAL, .name = "keep 1 s, ebpf", .keep_above = 1000, .is_labelled = false},
+    {THREADS, .name = "threads"},
+    {THREADS, .name = "threads, skew 50 ms", .skew = 50},
+    {THREADS, .name = "threads, hops", .hops = 200},
+    {THREADS, .name = "threads, long spans", .requests = 1000, .durations = {100, 200, 400, 300}},
+    {THREADS, .name = "threads, new threads", .threads = 0},
+    {THREADS, .name = "threads, 1,000 services", .services = 1000, .requests = 200},
+    {THREADS, .name = "threads, all at once", .skew = 50, .hops = 200, .disorder = 4000,
+     .duplicates = 50, .restarts = 200, .inherited = 50},
     {WEB, .name = "web"},
     {WEB, .name = "web, keep 1 s", .keep_above = 1000},
     {WEB, .name = "web, no times", .is_timeless = true},

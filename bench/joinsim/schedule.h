@@ -37,8 +37,9 @@ struct schedule {
     uint16_t hops;       /* requests that change their thread */
     uint16_t threads;    /* of a process, used again by its requests; 0: one for each request */
     uint32_t keep_above; /* duration of the spans that keep their detail; 0: no `keep` */
-    bool is_labelled;    /* ids are in attributes, as SDKs send them; otherwise in Links */
-    bool is_timeless;    /* samples say neither time nor thread, as pprof; totals are judged */
+    bool by_thread; /* samples name no span, but their thread and its id in the operating system */
+    bool is_labelled; /* ids are in attributes, as SDKs send them; otherwise in Links */
+    bool is_timeless; /* samples say neither time nor thread, as pprof; totals are judged */
 };
 
 extern const struct schedule schedules[];

@@ -36,6 +36,12 @@ void score_init(struct score *score, const struct traffic *traffic)
     score->leaves = memory_zalloc(traffic->request_count + 1);
     score->seen_by = memory_zalloc((traffic->sample_count + 1) * sizeof(uint64_t));
     score->tables = memory_zalloc(sizeof *score->tables);
+    score->first_ns = memory_zalloc(traffic->schedule->services * sizeof(uint64_t));
+    for (uint32_t i = 0; i < traffic->schedule->services; i++)
+        score->first_ns[i] = NEVER;
+    for (size_t i = traffic->request_count; i-- > 0;)
+        if (!traffic->requests[i].is_profile)
+            score->first_ns[traffic->requests[i].service] = traffic->requests[i].at_ns;
 }
 
 void score_deinit(struct score *score)
@@ -46,6 +52,7 @@ void score_deinit(struct score *score)
     free(score->tables);
     free(score->delays_ms);
     free(score->leaves);
+    free(score->first_ns);
     free(score->seen_by);
     *score = (struct score){0};
 }
@@ -71,6 +78,14 @@ static int bucket_of(const struct sim_span *span)
 /* What docs/spanjoin.md promises about a sample. */
 enum promise { PROMISE_NONE, PROMISE_EXPIRED, PROMISE_JOINED };
 
+/* Whether the sample names its span, or the process is known to name threads in its spans. */
+static bool can_find_span(const struct score *score, const struct sim_sample *sample,
+                          const struct sim_request *request)
+{
+    return score->traffic->schedule->by_thread ? score->first_ns[request->service] < request->at_ns
+                                               : sample->is_linked;
+}
+
 /* It is joined if its span came less than `wait` after it, or before it and at most `window` before
  * its request leaves. */
 static enum promise promise_of(const struct score *score, const struct sim_sample *sample,
@@ -80,7 +95,7 @@ static enum promise promise_of(const struct score *score, const struct sim_sampl
     uint64_t wait_ns = score->traffic->schedule->wait * MILLISECOND_NS;
     const struct sim_span *span = &score->traffic->spans[sample->span];
     enum promise promise = PROMISE_NONE;
-    for (int i = 0; sample->is_linked && i < 2; i++) {
+    for (int i = 0; can_find_span(score, sample, request) && i < 2; i++) {
         uint64_t at_ns = span->arrivals_ns[i];
         if (at_ns == NEVER)
             continue;

@@ -33,6 +33,7 @@ struct score {
     double index_bytes;  /* of a span, when the index had the most entries */
     uint64_t *delays_ms; /* [ms]: samples that were held so long */
     uint8_t *leaves;     /* [request]: how often it left */
+    uint64_t *first_ns;  /* [service]: when its first spans arrived */
     uint64_t *seen_by;   /* [sample]: the request that it left in last */
     struct score_tables *tables;
 };

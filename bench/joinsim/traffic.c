@@ -90,6 +90,13 @@ static uint32_t take_thread(struct sim_process *process, uint64_t start_ns, uint
     return 1000 + process->threads_begun++;
 }
 
+/* The thread is free for other requests from this time. 0: none. */
+static void free_thread(struct sim_process *process, uint32_t thread, uint64_t time_ns)
+{
+    if (thread >= 20 && thread < 20 + THREADS_MAX)
+        process->free_ns[thread - 20] = time_ns;
+}
+
 static uint32_t os_thread(const struct sim_process *process, uint32_t java_thread)
 {
     return 100000 + process->service % 1000 * 4096 + java_thread;
@@ -125,6 +132,7 @@ static void add_samples(struct sim_process *process, uint32_t index, uint32_t th
     bool does_hop = happens(traffic, traffic->schedule->hops);
     uint64_t hop_ns = does_hop ? span.start_ns + below(traffic, length) : NEVER;
     uint32_t other = does_hop ? take_thread(process, hop_ns, span.end_ns) : thread;
+    free_thread(process, does_hop ? thread : 0, hop_ns);
     uint64_t time_ns = span.start_ns + gap_ns(traffic, mean_ns);
     for (int i = 0; time_ns < span.end_ns && i < SAMPLES_OF_SPAN_MAX; i++) {
         add_sample(process, index, time_ns, time_ns < hop_ns ? thread : other);

@@ -19,6 +19,7 @@ struct instance {
     uint64_t profiled_ns; /* its last upload, or that of an instance of this service; 0: none */
     uint64_t showed_ns;   /* its samples showed `shows` last */
     uint64_t shared_ns;   /* they showed another one than before; 0: never */
+    uint64_t threads_ns;  /* its last span with a thread; 0: none */
     struct timer_queue *waiting; /* by the ends of spans; NULL: none yet */
     uint16_t shows;
     uint16_t service; /* the instance that stands for its service */
@@ -335,6 +336,52 @@ void instances_stop_waiting(struct instances *instances, struct instance_waiter 
         first = next;
     }
     pthread_mutex_unlock(&instances->lock);
+}
+
+/* ---- threads ---- */
+
+void instances_note_threads(struct instances *instances, uint16_t number, uint64_t group,
+                            uint16_t owner, const struct instance_clock *clock)
+{
+    pthread_mutex_lock(&instances->lock);
+    if (is_live(instances, number)) {
+        instances->items[number].threads_ns = clock->now_ns;
+        uint16_t of_group =
+            group != 0 ? find_or_add(instances, &group, 1, owner, clock->now_ns) : 0;
+        if (of_group != 0)
+            show(&instances->items[of_group], number, clock);
+    }
+    pthread_mutex_unlock(&instances->lock);
+}
+
+static bool has_threads(const struct instances *instances, uint16_t number,
+                        const struct instance_clock *clock)
+{
+    return is_live(instances, number) &&
+           is_within(instances->items[number].threads_ns, clock->now_ns, clock->window_ns);
+}
+
+/* Returns the only instance with threads that this one shows; 0: there is none. */
+static uint16_t shown_with_threads(const struct instances *instances, uint16_t number,
+                                   const struct instance_clock *clock)
+{
+    if (!is_live(instances, number) || !shows_one(instances, &instances->items[number], clock))
+        return 0;
+    uint16_t shows = instances->items[number].shows;
+    return has_threads(instances, shows, clock) ? shows : 0;
+}
+
+uint16_t instances_with_threads(struct instances *instances, uint16_t number, uint64_t group,
+                                const struct instance_clock *clock)
+{
+    pthread_mutex_lock(&instances->lock);
+    uint16_t found = has_threads(instances, number, clock)
+                         ? number
+                         : shown_with_threads(instances, number, clock);
+    if (found == 0 && group != 0)
+        found = shown_with_threads(instances, find(instances, group), clock);
+    pthread_mutex_unlock(&instances->lock);
+    return found;
 }
 
 /* ---- unused instances ---- */

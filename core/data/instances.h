@@ -97,6 +97,17 @@ struct instance_waiter *instances_wait(struct instances *instances, uint16_t num
 /* Ends and frees all waiters of a request. */
 void instances_stop_waiting(struct instances *instances, struct instance_waiter *first);
 
+/* ---- threads ---- */
+
+/* Notes that spans of an instance name their threads (thread_spans.h). group: hash of a group of
+ * processes that may have one such instance only; 0: none. owner: of the group. */
+void instances_note_threads(struct instances *instances, uint16_t number, uint64_t group,
+                            uint16_t owner, const struct instance_clock *clock);
+/* Returns the instance whose spans ran on the threads of this one: itself, the only one that its
+ * samples showed, or the only one of its group. 0: there is none. */
+uint16_t instances_with_threads(struct instances *instances, uint16_t number, uint64_t group,
+                                const struct instance_clock *clock);
+
 /* Frees the numbers of instances that nothing was heard of. Call it regularly. */
 void instances_sweep(struct instances *instances, const struct instance_clock *clock);
 /* Returns the memory in bytes. */

@@ -4,6 +4,7 @@
 #include "core/base/memory.h"
 #include "core/data/instances.h"
 #include "core/data/span_entries.h"
+#include "core/data/thread_spans.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@ enum {
     SET_BYTES_PER_SPAN = 192, /* if each span has a set of its own, with 100 bytes of values */
     SPANS_PER_INSTANCE = 16,
     INSTANCES_MIN = 1024,
+    SPANS_PER_THREAD_SPAN = 4,
     BLOCK_KEYS = 512,
     PURGE_PER_KEY = 4, /* expired entries that an arrival removes */
     PURGE_PER_SWEEP = 2048,
@@ -43,6 +45,7 @@ struct span_index {
     struct span_sources *sources;
     struct span_sets *sets;
     struct instances *instances;
+    struct thread_spans *threads;
     struct span_index_common common;
 };
 
@@ -70,6 +73,7 @@ struct span_index *span_index_new(const struct span_index_options *options)
     instances = instances < INSTANCES_MIN ? INSTANCES_MIN : instances;
     index->instances = instances_new(
         options->type_count + 1, instances < INSTANCES_MAX ? (uint32_t)instances : INSTANCES_MAX);
+    index->threads = thread_spans_new(options->max_spans / SPANS_PER_THREAD_SPAN + 1);
     size_t totals_size = index->common.totals_count * sizeof(uint64_t);
     for (uint32_t i = 0; i < index->shard_count; i++)
         span_shard_init(&index->shards[i], index->pages, totals_size);
@@ -94,6 +98,7 @@ void span_index_unref(struct span_index *index)
     span_sources_free(index->sources);
     span_sets_free(index->sets);
     instances_free(index->instances);
+    thread_spans_free(index->threads);
     free(index->shards);
     free(index);
 }
@@ -309,6 +314,11 @@ struct instances *span_index_instances(struct span_index *index)
     return index->instances;
 }
 
+struct thread_spans *span_index_threads(struct span_index *index)
+{
+    return index->threads;
+}
+
 struct span_source span_index_source(struct span_index *index, struct slice tenant, uint64_t peer,
                                      struct slice service, uint64_t now_ns)
 {
@@ -342,6 +352,7 @@ void span_index_sweep(struct span_index *index, uint64_t now_ns)
     span_sources_forget(index->sources, entries, now_ns, idle_ns);
     struct instance_clock clock = {.now_ns = now_ns, .window_ns = window_ns};
     instances_sweep(index->instances, &clock);
+    thread_spans_sweep(index->threads, now_ns, clock.window_ns);
 }
 
 void span_index_set_window(struct span_index *index, uint64_t window_ns)
@@ -365,7 +376,8 @@ uint64_t span_index_entries(const struct span_index *index)
 size_t span_index_memory(struct span_index *index)
 {
     size_t size = sizeof *index + index->shard_count * sizeof *index->shards +
-                  span_sets_memory(index->sets) + instances_memory(index->instances);
+                  span_sets_memory(index->sets) + instances_memory(index->instances) +
+                  thread_spans_memory(index->threads);
     for (uint32_t i = 0; i < index->shard_count; i++) {
         pthread_mutex_lock(&index->shards[i].lock);
         size += span_shard_memory(&index->shards[i]);

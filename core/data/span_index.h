@@ -26,6 +26,7 @@
 
 struct instances;
 struct span_index;
+struct thread_spans;
 
 struct span_index_options {
     uint64_t max_spans; /* entries; beyond it, the oldest entry of some source is evicted */
@@ -77,6 +78,8 @@ uint64_t span_index_window(const struct span_index *index);
 
 /* The processes of spans and profiles; they live as long as the index. */
 struct instances *span_index_instances(struct span_index *index);
+/* The spans that name their threads; likewise. */
+struct thread_spans *span_index_threads(struct span_index *index);
 
 /* Returns the source of a request, as span_sources_find does. */
 struct span_source span_index_source(struct span_index *index, struct slice tenant, uint64_t peer,

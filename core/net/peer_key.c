@@ -1,8 +1,9 @@
 #include "core/net/peer_key.h"
 
 #include <arpa/inet.h>
-#include <stdbool.h>
 #include <string.h>
+
+enum { LOOPBACK_V6 = 1 };
 
 /* Returns the prefix 0:ffff:a.b.c.d::/64, which no IPv6 client can have, because ::/8 is
  * reserved. */
@@ -20,7 +21,8 @@ static uint64_t key_of_v6(const struct in6_addr *address)
     uint64_t prefix = 0;
     for (unsigned i = 0; i < 8; i++)
         prefix = prefix << 8 | address->s6_addr[i];
-    return prefix ? prefix : 1; /* for ::1: 0 means no address, and 0:0:0:1::/64 is reserved */
+    return prefix ? prefix
+                  : LOOPBACK_V6; /* for ::1: 0 means no address, and 0:0:0:1::/64 is reserved */
 }
 
 uint64_t peer_key(const struct sockaddr *address)
@@ -32,6 +34,11 @@ uint64_t peer_key(const struct sockaddr *address)
     if (address->sa_family == AF_INET6)
         return key_of_v6(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
     return 0;
+}
+
+bool peer_key_is_loopback(uint64_t key)
+{
+    return key == LOOPBACK_V6 || key >> 24 == (UINT64_C(0xffff) << 8 | IN_LOOPBACKNET);
 }
 
 void peer_print(const struct sockaddr *address, char out[INET6_ADDRSTRLEN])

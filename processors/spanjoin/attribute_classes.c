@@ -19,6 +19,10 @@ static struct attribute_class class_of_key(const struct spanjoin_settings *setti
     for (size_t i = 0; i < settings->samples.joined_count; i++)
         if (slice_equal(key, settings->samples.joined[i].key))
             class.joined = (uint8_t)i;
+    if (slice_is(key, "thread.id"))
+        class.thread = THREAD_ATTRIBUTE_ID;
+    else if (slice_is(key, "thread.name"))
+        class.thread = THREAD_ATTRIBUTE_NAME;
     class.rank = position_of(key, settings->span_ids, settings->sources.count);
     if (class.rank != UINT8_MAX) {
         class.role = ATTRIBUTE_SPAN_ID;

@@ -20,10 +20,12 @@ enum attribute_role {
     ATTRIBUTE_TRACE_ID,
     ATTRIBUTE_SPAN_NAME, /* the span's name, which some senders put next to its id */
 };
+enum thread_attribute { THREAD_ATTRIBUTE_NONE, THREAD_ATTRIBUTE_ID, THREAD_ATTRIBUTE_NAME };
 struct attribute_class {
     uint8_t role;
     uint8_t rank;   /* index in sources or trace_sources */
     uint8_t joined; /* index of the same key in samples.attributes; JOIN_ATTRIBUTES_MAX: none */
+    uint8_t thread; /* enum thread_attribute */
     bool is_plain;  /* none of the above: its samples keep it whatever they gain */
     bool has_id;    /* its value is the id of a span or a trace, by its role */
     uint8_t id[TRACE_ID_SIZE];

@@ -4,6 +4,7 @@
 #include "core/pipeline/items.h"
 #include "processors/spanjoin/keep_spans.h"
 #include "processors/spanjoin/request_instance.h"
+#include "processors/spanjoin/thread_of_span.h"
 
 #include <assert.h>
 
@@ -21,14 +22,18 @@ enum { READ_TOGETHER = 256 };
 
 struct reading {
     const struct request_sender *sender;
-    struct span_source source; /* of the resource being read */
-    uint16_t instance;         /* likewise */
+    struct span_source source;      /* of the resource being read */
+    struct request_process process; /* likewise */
+    enum thread_id_kind thread_ids; /* likewise */
+    bool has_threads;               /* likewise: spans of it name their thread */
     struct span_reader *reader;
     struct request_spans *spans;
     struct arena values;
     struct keep_judge judge;
     struct span_put puts[READ_TOGETHER];
     size_t put_count;
+    struct thread_span threads[READ_TOGETHER];
+    size_t thread_count;
 };
 
 static void keep_totals(struct request_spans *spans, const struct span_put *put, size_t number)
@@ -56,7 +61,28 @@ static void read_block(struct reading *reading)
             keep_totals(spans, &reading->puts[i], spans->count + i);
     spans->count += reading->put_count;
     reading->put_count = 0;
+    if (reading->thread_count > 0)
+        thread_spans_put(span_index_threads(reading->sender->index), reading->threads,
+                         reading->thread_count, reading->sender->now_ns);
+    reading->thread_count = 0;
     arena_deinit(&reading->values);
+}
+
+/* Notes on which thread a span ran. */
+static void read_thread(struct reading *reading, const struct span_view *span,
+                        const struct span_key *key)
+{
+    struct thread_span *thread = &reading->threads[reading->thread_count];
+    if (!reading->sender->settings->samples.by_thread || reading->process.instance == 0 ||
+        !thread_of_span(span, key, thread))
+        return;
+    thread->instance = reading->process.instance;
+    thread->owner = reading->process.owner;
+    thread->kind = reading->thread_ids;
+    reading->thread_count++;
+    if (!reading->has_threads)
+        request_process_note_threads(reading->sender, &reading->process);
+    reading->has_threads = true;
 }
 
 static void read_span(struct reading *reading, struct slice raw, const struct span_place *place)
@@ -68,7 +94,7 @@ static void read_span(struct reading *reading, struct slice raw, const struct sp
     struct span_put *put = &reading->puts[reading->put_count++];
     *put = (struct span_put){.key = key,
                              .source = reading->source,
-                             .instance = reading->instance,
+                             .instance = reading->process.instance,
                              .facts = {.start_ns = span.start_ns,
                                        .end_ns = span.end_ns,
                                        .kind = span.kind,
@@ -77,6 +103,7 @@ static void read_span(struct reading *reading, struct slice raw, const struct sp
         put->facts.values =
             values_to_keep(&reading->sender->settings->samples, &span, place, &reading->values);
         put->facts.is_kept = keep_judge_span(&reading->judge, &span);
+        read_thread(reading, &span, &key);
     }
     if (reading->put_count == READ_TOGETHER)
         read_block(reading);
@@ -100,7 +127,9 @@ static void read_resource(struct reading *reading, struct slice resource_spans)
     struct slice resource = wire_last_bytes(resource_spans, RESOURCE_SPANS_RESOURCE);
     span_place_set_resource(&place, &reading->sender->settings->samples, resource);
     reading->source = request_source(reading->sender, resource);
-    reading->instance = request_instance(reading->sender, resource, &reading->source);
+    reading->process = request_process(reading->sender, resource, &reading->source);
+    reading->thread_ids = thread_id_kind_of(resource);
+    reading->has_threads = false;
     keep_judge_resource(&reading->judge, resource_spans);
     while (message_next_bytes(&it, RESOURCE_SPANS_SCOPE_SPANS, &field))
         read_scope(reading, field.wire.bytes, &place);
@@ -117,6 +146,7 @@ struct request_spans request_spans_read(struct batch *batch, const struct reques
     reading.reader = reader;
     reading.spans = &spans;
     reading.put_count = 0;
+    reading.thread_count = 0;
     arena_init(&reading.values, batch->arena.budget);
     keep_judge_init(&reading.judge, &sender->settings->keep, sender->keep);
     for (size_t i = 0; i < batch->part_count; i++) {

@@ -17,7 +17,6 @@
 struct instance_waiter;
 struct spanjoin_node;
 
-/* The results of the join for the items of one request. */
 /* Numbers of samples: what became of them, or would with dry_run. */
 struct keep_counts {
     uint64_t kept;
@@ -27,9 +26,12 @@ struct keep_counts {
     uint64_t late; /* left without their detail before their span turned out to be worth it */
 };
 
+/* The results of the join for the items of one request. */
 struct join_counts {
     uint64_t joined;
+    uint64_t by_thread; /* of these, by thread and time */
     uint64_t no_id;
+    uint64_t ambiguous_thread;
     uint64_t not_found;
     uint64_t expired;
     uint64_t overflow;
@@ -46,6 +48,7 @@ struct hold {
     struct spanjoin_node *node;
     struct batch *kept; /* NULL once it is sent on */
     uint64_t id;
+    uint64_t request; /* number of the request, of profiles */
     size_t charged;
     uint32_t items;
     uint32_t missing;

@@ -5,6 +5,7 @@
 #include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/keep_samples.h"
 #include "processors/spanjoin/request_instance.h"
+#include "processors/spanjoin/thread_samples.h"
 #include "processors/spanjoin/upload_times.h"
 
 #include <assert.h>
@@ -226,7 +227,60 @@ struct sample_plan *join_plan_samples(struct spanjoin *join, struct batch *batch
                                       bool with_totals, uint64_t request)
 {
     struct request_sender sender = sender_of(join, batch, now_ns);
-    return sample_plan_new(batch, &sender, with_totals ? join->index : NULL, request);
+    struct plan_totals totals = {.index = with_totals ? join->index : NULL, .request = request};
+    return sample_plan_new(batch, &sender, &totals);
+}
+
+bool join_has_threads(const struct sample_plan *plan)
+{
+    return plan->with_thread > 0;
+}
+
+struct sample_plan *join_link_threads(struct spanjoin *join, struct sample_plan *plan,
+                                      uint64_t now_ns, uint64_t request)
+{
+    struct thread_links links = {.ambiguous = 0};
+    if (!join_has_threads(plan))
+        return plan;
+    struct batch *batch = plan->batch;
+    bool changed = thread_samples_link(plan, span_index_threads(join->index), &links);
+    if (changed) {
+        struct request_sender sender = sender_of(join, batch, now_ns);
+        struct plan_totals totals = {.index = join->index,
+                                     .counts = plan->index ? NULL : links.is_linked,
+                                     .request = request};
+        sample_plan_free(plan);
+        batch_flatten(batch);
+        plan = sample_plan_new(batch, &sender, &totals);
+        plan->counts = NULL;
+        join_find_spans(join, plan, now_ns);
+    }
+    plan->by_thread = links.linked;
+    plan->ambiguous_thread = links.ambiguous;
+    thread_links_deinit(&links);
+    return plan;
+}
+
+void join_stop_waiting(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,
+                       const struct span_waiter *waiter)
+{
+    struct span_find *waiting = arena_array(&plan->arena, plan->key_count, sizeof *waiting);
+    size_t count = 0;
+    for (uint32_t k = 0; k < plan->key_count; k++) {
+        struct span_find *find = &plan->finds[k];
+        if (find->place != 0 && !find->chosen)
+            waiting[count++] = *find;
+        find->place = 0;
+    }
+    for (size_t i = 0; i < count; i++)
+        waiting[i].samples_left = 0;
+    span_index_leave_many(join->index, now_ns, waiting, count, waiter);
+}
+
+void join_add_linked(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns)
+{
+    if (plan->index)
+        span_index_add_many(join->index, now_ns, plan->finds, plan->key_count, NULL);
 }
 
 void join_find_spans(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns)
@@ -258,7 +312,10 @@ uint64_t join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uin
 
 struct join_counts join_count_samples(const struct sample_plan *plan, bool overflow)
 {
-    struct join_counts counts = {.no_id = plan->without_id, .overflow = plan->beyond_keys};
+    struct join_counts counts = {.no_id = plan->without_id - plan->ambiguous_thread,
+                                 .by_thread = plan->by_thread,
+                                 .ambiguous_thread = plan->ambiguous_thread,
+                                 .overflow = plan->beyond_keys};
     for (uint32_t k = 0; k < plan->key_count; k++) {
         const struct sample_key *key = &plan->keys[k];
         if (key->match)
@@ -282,7 +339,9 @@ void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,
     span_index_add_many(node->join->index, node->node.worker->now_ns, plan->finds, plan->key_count,
                         waiter);
     count_evictions(node);
-    join_tell_uploads(node->join, plan, node->node.worker->now_ns);
+    /* What is joined by thread has no totals in the index before it is sent on. */
+    if (!waiter || !join_has_threads(plan))
+        join_tell_uploads(node->join, plan, node->node.worker->now_ns);
 }
 
 void join_tell_uploads(struct spanjoin *join, const struct sample_plan *plan, uint64_t now_ns)

@@ -49,6 +49,21 @@ struct request_spans join_collect_spans(struct spanjoin *join, struct batch *bat
  * number that no other request has. */
 struct sample_plan *join_plan_samples(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
                                       bool with_totals, uint64_t request);
+/* Whether samples of the request may be joined by thread and time. */
+bool join_has_threads(const struct sample_plan *plan);
+/* Joins samples by thread and time. If there are any, it changes the request and frees the plan.
+ * Returns the plan of the request as it is now, with its spans looked up. It has totals of all
+ * samples if the plan had totals; otherwise of those that were joined, for join_add_linked.
+ * request: the number of the request. */
+struct sample_plan *join_link_threads(struct spanjoin *join, struct sample_plan *plan,
+                                      uint64_t now_ns, uint64_t request);
+/* Removes the waiter from the spans that the plan asked for (`place` of the keys). Call it before
+ * join_link_threads, because the keys of its plan have other numbers. */
+void join_stop_waiting(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,
+                       const struct span_waiter *waiter);
+/* Adds the totals of a plan of join_link_threads to the index, when a held request is sent on. Any
+ * thread. */
+void join_add_linked(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns);
 /* Whether samples are recorded when they are sent on. */
 bool join_records_samples(const struct sample_plan *plan);
 /* Looks up the keys of the plan in the index, and decides which of them keep their detail. */

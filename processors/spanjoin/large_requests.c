@@ -20,7 +20,7 @@ struct large_request {
     struct list_link link;
     struct spanjoin_node *node;
     struct batch *batch;             /* lent to the job while one runs */
-    struct buffer *bytes;            /* the received bytes of profiles, to which the plan points */
+    struct buffer *bytes;            /* those of profiles, to which the plan points */
     struct reservation *reservation; /* the batch's reservation, kept meanwhile */
     uint64_t now_ns;                 /* when it came */
     bool may_wait;                   /* when it came */
@@ -209,9 +209,21 @@ static void after_learn(struct large_request *request)
 
 /* ---- profiles ---- */
 
+/* Keeps the bytes of the request, to which the plan points. */
+static void keep_bytes(struct large_request *request)
+{
+    struct buffer *before = request->bytes;
+    assert(request->batch->part_count == 1); /* profiles are flat here: they are all of its bytes */
+    request->bytes = buffer_ref(request->batch->parts[0].buffer);
+    buffer_unref(before);
+}
+
 static void apply(struct large_request *request)
 {
+    struct spanjoin *join = request->node->join;
     assert(request->outcome == GOES_ON);
+    request->plan = join_link_threads(join, request->plan, request->now_ns, request->number);
+    keep_bytes(request);
     sample_plan_apply(request->plan);
     keep_samples_apply(request->plan, &request->counts.keep);
     batch_flatten(request->batch); /* the next node would do it on the loop */
@@ -219,7 +231,8 @@ static void apply(struct large_request *request)
 
 static bool waits_for_spans(const struct large_request *request)
 {
-    return request->may_wait && sample_plan_missing(request->plan) > 0;
+    return request->may_wait &&
+           (sample_plan_missing(request->plan) > 0 || join_has_threads(request->plan));
 }
 
 static void plan(struct large_request *request)
@@ -291,9 +304,8 @@ void large_request_start(struct spanjoin_node *node, struct batch *batch)
     request->now_ns = node->node.worker->now_ns;
     request->may_wait = spanjoin_may_wait(node);
     if (node->node.signal == SIGNAL_PROFILES) {
-        assert(batch->part_count == 1); /* profiles are flat here, and `bytes` is all of them */
         request->number = spanjoin_next_request(node->join);
-        request->bytes = buffer_ref(batch->parts[0].buffer);
+        keep_bytes(request);
         start(request, plan, after_plan, is_wanted);
         return;
     }

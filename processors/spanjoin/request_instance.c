@@ -2,6 +2,7 @@
 
 #include "core/base/hash.h"
 #include "core/data/any_value.h"
+#include "core/net/peer_key.h"
 
 enum identity_key {
     SERVICE_NAME,
@@ -51,7 +52,9 @@ enum id_kind {
     ID_INSTANCE_OF_SERVICE,
     ID_CONTAINER,
     ID_HOST,
-    ID_REST
+    ID_LOOPBACK,
+    ID_REST,
+    ID_GROUP
 };
 
 static uint64_t id_of(enum id_kind kind, uint64_t scope, struct slice a, struct slice b,
@@ -85,26 +88,64 @@ static bool is_pid_of_host(struct slice value)
     return pid.kind == ANY_VALUE_INT && pid.integer > 1;
 }
 
-uint16_t request_instance(const struct request_sender *sender, struct slice resource,
-                          const struct span_source *source)
+/* Adds what identifies a process by its number. A sender on this host, such as a profiler that sees
+ * all processes, may know nothing else. */
+static void add_pid_ids(struct instance_ids *ids, const struct slice *values,
+                        const struct request_sender *sender, uint64_t scope)
+{
+    struct slice none = {0}, pid = values[PROCESS_PID];
+    if (pid.size > 0 && values[CONTAINER_ID].size > 0) {
+        ids->ids[ids->count++] = id_of(ID_CONTAINER, scope, values[CONTAINER_ID], pid, none);
+        return;
+    }
+    if (!is_pid_of_host(pid))
+        return;
+    if (values[HOST_ID].size > 0)
+        ids->ids[ids->count++] = id_of(ID_HOST, scope, values[HOST_ID], pid, none);
+    if (peer_key_is_loopback(sender->batch->peer))
+        ids->ids[ids->count++] = id_of(ID_LOOPBACK, scope, pid, none, none);
+}
+
+struct request_process request_process(const struct request_sender *sender, struct slice resource,
+                                       const struct span_source *source)
 {
     struct slice values[IDENTITY_COUNT] = {{0}}, none = {0};
     struct instance_ids ids = {.owner = source->owner};
-    uint64_t scope = source->scope;
+    struct request_process process = {.owner = source->owner};
+    uint64_t scope = source->scope, peer = sender->batch->peer;
     read_identity(resource, values);
     if (values[SERVICE_INSTANCE].size > 0)
         ids.ids[ids.count++] = id_of_instance(values, scope);
-    if (values[PROCESS_PID].size > 0 && values[CONTAINER_ID].size > 0)
-        ids.ids[ids.count++] =
-            id_of(ID_CONTAINER, scope, values[CONTAINER_ID], values[PROCESS_PID], none);
-    else if (values[HOST_ID].size > 0 && is_pid_of_host(values[PROCESS_PID]))
-        ids.ids[ids.count++] = id_of(ID_HOST, scope, values[HOST_ID], values[PROCESS_PID], none);
+    add_pid_ids(&ids, values, sender, scope);
+    process.is_identified = ids.count > 0;
     if (ids.count == 0)
-        ids.ids[ids.count++] = id_of_all(values, scope, sender->batch->peer);
-    if (values[SERVICE_NAME].size > 0)
-        ids.service =
-            id_of(ID_SERVICE, scope, values[SERVICE_NAME], values[SERVICE_NAMESPACE], none);
-    return instances_find(span_index_instances(sender->index), &ids, sender->now_ns);
+        ids.ids[ids.count++] = id_of_all(values, scope, peer);
+    if (values[SERVICE_NAME].size > 0) {
+        struct slice name = values[SERVICE_NAME], space = values[SERVICE_NAMESPACE];
+        ids.service = id_of(ID_SERVICE, scope, name, space, none);
+        process.group = id_of(ID_GROUP, scope, name, space, slice_of(&peer, sizeof peer));
+    }
+    process.instance = instances_find(span_index_instances(sender->index), &ids, sender->now_ns);
+    return process;
+}
+
+void request_process_note_threads(const struct request_sender *sender,
+                                  const struct request_process *process)
+{
+    struct instance_clock clock = request_clock(sender);
+    if (process->instance != 0)
+        instances_note_threads(span_index_instances(sender->index), process->instance,
+                               process->group, process->owner, &clock);
+}
+
+uint16_t request_process_with_threads(const struct request_sender *sender,
+                                      const struct request_process *process)
+{
+    struct instance_clock clock = request_clock(sender);
+    if (!sender->settings->samples.by_thread || process->instance == 0)
+        return 0;
+    return instances_with_threads(span_index_instances(sender->index), process->instance,
+                                  process->is_identified ? 0 : process->group, &clock);
 }
 
 struct instance_clock request_clock(const struct request_sender *sender)

@@ -14,10 +14,23 @@
 #include "core/data/instances.h"
 #include "processors/spanjoin/request_source.h"
 
-/* Returns the number of the process of a resource, which is encoded and may be empty. source: its
- * source. 0: there is no room for another process. */
-uint16_t request_instance(const struct request_sender *sender, struct slice resource,
-                          const struct span_source *source);
+/* The process of a resource. */
+struct request_process {
+    uint16_t instance;  /* its number; 0: not known */
+    uint16_t owner;     /* number of its source's owner */
+    bool is_identified; /* its resource says which process it is, not only of which service */
+    uint64_t group;     /* hash of its service and peer, which may have one process only; 0: none */
+};
+/* Returns the process of a resource, which is encoded and may be empty. source: its source. */
+struct request_process request_process(const struct request_sender *sender, struct slice resource,
+                                       const struct span_source *source);
+/* Notes that spans of the process name their threads. */
+void request_process_note_threads(const struct request_sender *sender,
+                                  const struct request_process *process);
+/* Returns the instance whose spans ran on the threads of this process; 0: not known, or spans do
+ * not name their threads. */
+uint16_t request_process_with_threads(const struct request_sender *sender,
+                                      const struct request_process *process);
 /* The times of a request, for instances.h. */
 struct instance_clock request_clock(const struct request_sender *sender);
 

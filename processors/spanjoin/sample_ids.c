@@ -218,6 +218,17 @@ static void add_totals(struct sample_plan *plan, uint32_t key, const struct prof
     profile_header_add(plan->settings, header, view, (uint64_t *)find->totals);
 }
 
+/* Whether it can be joined by thread and time. */
+static bool has_thread(struct sample_plan *plan, const struct sample_view *view)
+{
+    if (plan->process == 0 || view->timestamps == 0)
+        return false;
+    for (uint32_t i = 0; i < view->attribute_count; i++)
+        if (sample_plan_class(plan, view->attributes[i])->thread != THREAD_ATTRIBUTE_NONE)
+            return true;
+    return false;
+}
+
 static void plan_sample(struct sample_plan *plan, struct surroundings *around, struct slice raw,
                         bool with_totals)
 {
@@ -232,6 +243,10 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
     uint32_t *named = &plan->samples[plan->sample_count++];
     plan->without_id += key == NO_KEY;
     plan->beyond_keys += key == BEYOND_KEYS;
+    if (key == NO_KEY && has_thread(plan, &view)) {
+        *named = SAMPLE_HAS_THREAD;
+        plan->with_thread++;
+    }
     if (key == NO_KEY || key == BEYOND_KEYS)
         return;
     assert(key < plan->key_count);
@@ -239,7 +254,7 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
              (is_plain(plan, &view) ? SAMPLE_IS_PLAIN : 0);
     plan->keys[key].samples++;
     plan->keys[key].promoted |= promoted;
-    if (with_totals)
+    if (with_totals && (!plan->counts || plan->counts[plan->sample_count - 1]))
         add_totals(plan, key, around->header, &view);
 }
 
@@ -267,7 +282,8 @@ static void plan_profile(struct sample_plan *plan, struct surroundings *around)
     around->profile = &plan->profiles[plan->profile_count++];
     *around->profile = (struct profile_plan){.first_sample = plan->sample_count,
                                              .profile_id = header->profile_id,
-                                             .source = plan->source};
+                                             .source = plan->source,
+                                             .process = plan->process};
     around->profile_ids = ids_of_profile(plan, header);
     bool with_totals =
         plan->index && !(header->profile_id &&
@@ -294,10 +310,10 @@ static void plan_scope(struct sample_plan *plan, struct surroundings *around,
 /* Even an upload without samples says up to which time there are none. */
 static void plan_upload(struct sample_plan *plan, struct slice resource_profiles)
 {
-    upload_times_begin(
-        plan, request_instance(plan->sender,
-                               wire_last_bytes(resource_profiles, RESOURCE_PROFILES_RESOURCE),
-                               &plan->source));
+    struct slice resource = wire_last_bytes(resource_profiles, RESOURCE_PROFILES_RESOURCE);
+    struct request_process process = request_process(plan->sender, resource, &plan->source);
+    plan->process = request_process_with_threads(plan->sender, &process);
+    upload_times_begin(plan, process.instance);
     struct message_iter it = message_iter_bytes(resource_profiles);
     struct message_field field;
     while (message_next_bytes(&it, RESOURCE_PROFILES_SCOPE_PROFILES, &field))
@@ -328,7 +344,7 @@ static void plan_resource(struct sample_plan *plan, struct slice resource_profil
 }
 
 struct sample_plan *sample_plan_new(struct batch *batch, const struct request_sender *sender,
-                                    struct span_index *index, uint64_t request)
+                                    const struct plan_totals *totals)
 {
     assert(batch->part_count == 1 && !batch_is_changed(batch));
     struct sample_plan *plan = memory_zalloc(sizeof *plan);
@@ -337,9 +353,10 @@ struct sample_plan *sample_plan_new(struct batch *batch, const struct request_se
     plan->dictionary = batch_dictionary(batch);
     plan->sender = sender;
     plan->settings = sender->settings;
-    plan->index = index;
+    plan->index = totals->index;
+    plan->counts = totals->counts;
     plan->now_ns = sender->now_ns;
-    plan->request = request;
+    plan->request = totals->request;
     plan->sample_capacity = batch->items + 1;
     plan->samples = arena_array(&plan->arena, plan->sample_capacity, sizeof *plan->samples);
     struct message_iter it = message_iter_bytes(batch->parts[0].root.raw);

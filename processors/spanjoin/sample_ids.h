@@ -16,11 +16,16 @@
 
 #include "processors/spanjoin/sample_plan.h"
 
-/* Builds the plan of a batch, which must be unchanged. index: NULL: compute no totals; otherwise
- * used to leave out profiles whose id arrived in another request. request: a number that no other
- * request has. sender: of this batch. */
+/* Which samples totals are computed of. */
+struct plan_totals {
+    struct span_index *index; /* NULL: of none; otherwise used to leave out profiles whose id
+                                 arrived in another request */
+    const uint8_t *counts;    /* for each sample of the request, whether of it; NULL: of all */
+    uint64_t request;         /* a number that no other request has */
+};
+/* Builds the plan of a batch, which must be unchanged. sender: of this batch. */
 struct sample_plan *sample_plan_new(struct batch *batch, const struct request_sender *sender,
-                                    struct span_index *index, uint64_t request);
+                                    const struct plan_totals *totals);
 /* Frees the plan. */
 void sample_plan_free(struct sample_plan *plan);
 /* Call it after span_index_find_many on plan->finds: chooses the span of each key. Keys without a

@@ -46,8 +46,9 @@ struct sample_key {
 
 /* Flags in sample_plan.samples; the other bits are the index of a key + 1, or 0. */
 #define SAMPLE_PROMOTED (1u << 31)
-#define SAMPLE_IS_PLAIN (1u << 30) /* all of its attributes are plain */
-#define SAMPLE_KEY (SAMPLE_IS_PLAIN - 1)
+#define SAMPLE_IS_PLAIN (1u << 30)   /* all of its attributes are plain */
+#define SAMPLE_HAS_THREAD (1u << 29) /* it names no span, but a thread of a process, and times */
+#define SAMPLE_KEY (SAMPLE_HAS_THREAD - 1)
 
 /* Keys of one request. The limit keeps a plan small in comparison to its request. */
 enum { SAMPLE_KEYS_MAX = 65536 };
@@ -58,7 +59,8 @@ struct profile_plan {
     uint32_t sample_count;
     const uint8_t *profile_id; /* NULL: none */
     struct span_source source; /* of its sender */
-    bool span_taken;           /* its attributes named the span of a sample, and are removed */
+    uint16_t process; /* number of the instance whose spans' threads are known; 0: of none */
+    bool span_taken;  /* its attributes named the span of a sample, and are removed */
     bool trace_taken;
 };
 
@@ -81,8 +83,11 @@ struct sample_plan {
     uint32_t *samples; /* in wire order */
     uint32_t sample_count;
     uint32_t without_id;
-    uint32_t beyond_keys; /* samples that name a span beyond SAMPLE_KEYS_MAX; they are sent on
-                             unchanged */
+    uint32_t with_thread;      /* those of them with SAMPLE_HAS_THREAD */
+    uint64_t by_thread;        /* samples that thread_samples.h gave a Link */
+    uint64_t ambiguous_thread; /* samples without an id whose span it does not know for sure */
+    uint32_t beyond_keys;      /* samples that name a span beyond SAMPLE_KEYS_MAX; they are sent on
+                                  unchanged */
     struct profile_plan *profiles;
     uint32_t profile_count;
     struct resource_plan *resources;
@@ -111,8 +116,10 @@ struct sample_plan {
     size_t scratch_capacity;
     size_t room; /* bytes left for values that samples gain; values that do not fit are left out */
     struct span_index *index; /* NULL: no totals */
+    const uint8_t *counts;    /* for each sample: whether totals contain it; NULL: all of them */
     const struct request_sender *sender;
     struct span_source source; /* of the resource being read */
+    uint16_t process;          /* likewise, as in profile_plan */
     uint64_t now_ns;
     uint64_t request;
 };

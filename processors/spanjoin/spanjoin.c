@@ -59,9 +59,13 @@ static void make_counters(struct component *component, struct spanjoin_metrics *
 {
     static const char *const results[KEEP_RESULTS] = {"kept", "folded", "combined", "dropped",
                                                       "late"};
-    static const char *const reasons[] = {"no_id", "not_found", "span_open", "expired", "overflow"};
+    static const char *const reasons[] = {"no_id",     "ambiguous_thread", "not_found",
+                                          "span_open", "expired",          "overflow"};
     metrics->joined = counter_with(component, "profcol_spanjoin_samples_joined",
                                    "Samples that left with their span.", NULL, NULL);
+    metrics->by_thread = counter_with(
+        component, "profcol_spanjoin_samples_joined_by_thread",
+        "Samples that named no span and were joined by their thread and time.", NULL, NULL);
     for (int i = 0; i < UNJOINED_COUNT; i++)
         metrics->unjoined[i] = counter_with(
             component, "profcol_spanjoin_samples_unjoined",

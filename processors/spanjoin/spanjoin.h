@@ -26,6 +26,7 @@ struct spanjoin_node;
 
 enum unjoined {
     UNJOINED_NO_ID,
+    UNJOINED_AMBIGUOUS_THREAD,
     UNJOINED_NOT_FOUND,
     UNJOINED_SPAN_OPEN,
     UNJOINED_EXPIRED,
@@ -45,6 +46,7 @@ enum keep_result {
 
 struct spanjoin_metrics {
     struct counter *joined;
+    struct counter *by_thread;
     struct counter *unjoined[UNJOINED_COUNT];
     struct counter *ambiguous;
     struct counter *spans_enriched;

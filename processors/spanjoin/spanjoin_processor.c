@@ -98,21 +98,24 @@ static enum hold_room clone_to_hold(struct spanjoin_node *node, struct batch *ba
 enum hold_room spanjoin_hold_profiles(struct spanjoin_node *node, struct batch *batch,
                                       struct sample_plan *plan, uint32_t missing)
 {
-    assert(node->node.signal == SIGNAL_PROFILES && missing > 0 && missing <= plan->key_count);
+    assert(node->node.signal == SIGNAL_PROFILES && missing <= plan->key_count);
+    bool has_threads = join_has_threads(plan);
     struct batch *kept;
     size_t charged;
     enum hold_room room = clone_to_hold(node, batch, missing, &kept, &charged);
     if (room != HOLD_ROOM)
         return room;
     struct hold *hold = hold_new(node, holds_take_id(node), kept, charged);
+    hold->request = plan->request;
     struct span_waiter waiter = {hold->id, node->node.worker->index};
     join_add_samples(node, plan, &waiter);
     for (uint32_t k = 0; k < plan->key_count; k++)
         if (plan->finds[k].waits)
             waiting_keys_add(&hold->keys, k, plan->finds[k].place);
     sample_plan_free(plan);
-    if (hold->keys.count > 0)
-        hold_wait(hold, hold->keys.count, node->join->settings->samples.wait);
+    /* Nothing tells that all spans of a thread have arrived, so that nobody wakes this one. */
+    if (hold->keys.count > 0 || has_threads)
+        hold_wait(hold, hold->keys.count + has_threads, node->join->settings->samples.wait);
     else
         hold_leave(hold);
     /* Must be the last call: it may deliver the next request, which may need this one to be sent
@@ -149,6 +152,7 @@ static void pass_profiles(struct spanjoin_node *node, struct batch *batch, struc
                           bool overflow)
 {
     struct join_counts counts = {0};
+    plan = join_link_threads(node->join, plan, now_of(node), plan->request);
     spanjoin_tell_samples(node, plan, overflow);
     sample_plan_apply(plan);
     keep_samples_apply(plan, &counts.keep);
@@ -167,7 +171,7 @@ static void consume_profiles(struct spanjoin_node *node, struct batch *batch)
         join_record_lags(node, plan, now_of(node));
     }
     uint32_t missing = asks ? sample_plan_missing(plan) : 0;
-    if (missing == 0 || !spanjoin_may_wait(node)) {
+    if ((missing == 0 && !join_has_threads(plan)) || !spanjoin_may_wait(node)) {
         pass_profiles(node, batch, plan, false);
         return;
     }
@@ -283,9 +287,14 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
     struct span_waiter waiter = {hold->id, node->node.worker->index};
     struct sample_plan *plan = join_plan_samples(join, batch, now_ns, false, 0);
     join_find_spans(join, plan, now_ns);
-    join_tell_uploads(join, plan, now_ns);
     for (uint32_t k = 0; k < plan->key_count; k++)
         plan->finds[k].place = waiting_keys_place(&hold->keys, k);
+    if (join_has_threads(plan)) {
+        join_stop_waiting(join, plan, now_ns, &waiter);
+        plan = join_link_threads(join, plan, now_ns, hold->request);
+        join_add_linked(join, plan, now_ns);
+    }
+    join_tell_uploads(join, plan, now_ns);
     hold->counts = join_count_samples(plan, hold->overflow);
     uint64_t late = 0;
     if (join_records_samples(plan))
@@ -301,7 +310,9 @@ void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts
     const struct spanjoin_metrics *metrics = &node->join->metrics;
     unsigned worker = node->node.worker->index;
     counter_add(metrics->joined, worker, counts->joined);
+    counter_add(metrics->by_thread, worker, counts->by_thread);
     counter_add(metrics->unjoined[UNJOINED_NO_ID], worker, counts->no_id);
+    counter_add(metrics->unjoined[UNJOINED_AMBIGUOUS_THREAD], worker, counts->ambiguous_thread);
     counter_add(metrics->unjoined[UNJOINED_NOT_FOUND], worker, counts->not_found);
     counter_add(metrics->unjoined[UNJOINED_EXPIRED], worker, counts->expired);
     counter_add(metrics->unjoined[UNJOINED_OVERFLOW], worker, counts->overflow);

@@ -13,6 +13,10 @@ static const struct field samples_fields[] = {
                .fallback = "[{key: span_name, from: span.name}, {key: span_kind, from: span.kind}, "
                            "{key: span_status, from: span.status.code}, "
                            "{key: http.route, from: 'span.attributes[\"http.route\"]'}]"),
+    FIELD_BOOL(spanjoin_side, by_thread,
+               "Join samples that name no span to the span that was running on their thread at "
+               "their time, where both name their thread.",
+               .fallback = "true"),
     FIELD_END,
 };
 

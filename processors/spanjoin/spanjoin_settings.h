@@ -73,6 +73,7 @@ struct spanjoin_side {
     int64_t wait;
     const struct config_node *attributes;
     struct config_strings profile_types; /* of spans */
+    bool by_thread;                      /* of samples */
     /* derived */
     struct joined_attribute *joined;
     size_t joined_count;

@@ -139,6 +139,14 @@ void span_string(struct request *request, SpanMessage *span, const char *key, co
                  key_value(&request->arena, key, value));
 }
 
+void span_int(struct request *request, SpanMessage *span, const char *key, int64_t value)
+{
+    KeyValueMessage *attribute = key_value(&request->arena, key, "");
+    attribute->value->value_case = OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_INT_VALUE;
+    attribute->value->int_value = value;
+    push_pointer(&request->arena, &span->attributes, &span->n_attributes, attribute);
+}
+
 /* ---- profiles ---- */
 
 static DictionaryMessage *dictionary(const struct request *request)

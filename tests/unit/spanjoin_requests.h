@@ -39,6 +39,7 @@ void traces_begin(struct request *request, const char *service);
 SpanMessage *traces_span(struct request *request, uint64_t trace, uint64_t span, uint64_t start_ns,
                          uint64_t end_ns, const char *name);
 void span_string(struct request *request, SpanMessage *span, const char *key, const char *value);
+void span_int(struct request *request, SpanMessage *span, const char *key, int64_t value);
 
 /* Begins a request with one resource. profiles_resource adds another, to which later profiles
  * belong. */

@@ -1,0 +1,93 @@
+/*
+ * thread_spans: which span ran on a thread at a time.
+ *
+ * For samples that name no span but a thread and times (docs/spanjoin.md, "By thread and time").
+ * The span of a sample is the innermost one that covers its time on its thread. A span names the
+ * thread on which it began. It may go on elsewhere; then it overlaps with spans of other traces, or
+ * with siblings, and no sample is given to it.
+ *
+ * Processes are numbers of instances (instances.h). Thread ids are compared within one kind: those
+ * of the operating system, and those of the runtime, such as Java's. A thread that a sample names
+ * by the other kind is found if both ids were seen together (thread_spans_pair), else by its name,
+ * if no other thread of the process has that name.
+ *
+ * If the samples of a process have another clock than its spans, their times are moved by an
+ * estimate (clock_offset.h).
+ *
+ * Spans stay for the window after their arrival. At the limit, the owner with the most spans loses
+ * those of the thread that has been without new ones for the longest time.
+ *
+ * Owner: a span_index.
+ *
+ * Thread: any (it locks); called once for many spans or samples.
+ */
+#ifndef PROFCOL_CORE_DATA_THREAD_SPANS_H
+#define PROFCOL_CORE_DATA_THREAD_SPANS_H
+
+#include "core/data/span_records.h"
+
+/* Linux keeps so many bytes of a thread's name, so that only these are compared. */
+enum { THREAD_NAME_COMPARED = 15 };
+
+struct thread_spans;
+
+/* Creates an empty table for so many spans. */
+struct thread_spans *thread_spans_new(uint64_t max_spans);
+void thread_spans_free(struct thread_spans *threads); /* NULL is allowed */
+
+enum thread_id_kind { THREAD_ID_OS, THREAD_ID_RUNTIME };
+
+/* A span and the thread on which it began. */
+struct thread_span {
+    struct span_key key;
+    uint8_t parent_id[SPAN_ID_SIZE]; /* all zero: none */
+    uint64_t start_ns;               /* since 1970 */
+    uint64_t end_ns;
+    uint16_t instance; /* not 0 */
+    uint16_t owner;    /* number of its source's owner */
+    enum thread_id_kind kind;
+    int64_t id;
+    struct slice name; /* empty: none */
+};
+/* Adds spans. now_ns: monotonic. */
+void thread_spans_put(struct thread_spans *threads, const struct thread_span *spans, size_t count,
+                      uint64_t now_ns);
+
+/* The thread of a sample. */
+struct sample_thread {
+    bool has_id[THREAD_ID_RUNTIME + 1]; /* by kind */
+    int64_t id[THREAD_ID_RUNTIME + 1];
+    struct slice name; /* empty: none */
+    uint16_t instance;
+};
+
+enum thread_answer {
+    THREAD_NO_SPAN,
+    THREAD_SPAN,
+    THREAD_AMBIGUOUS, /* only spans that went on elsewhere; or the name is that of several threads
+                       */
+};
+
+/* A question: which span ran on this thread at this time? Consecutive questions with the same
+ * `thread` are cheap. */
+struct thread_ask {
+    const struct sample_thread *thread;
+    uint64_t time_ns;          /* since 1970 */
+    enum thread_answer answer; /* result */
+    struct span_key key;       /* result, with THREAD_SPAN */
+};
+/* Answers the questions. */
+void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, size_t count);
+
+/* Notes that both ids are those of one thread, if spans of it are known by one of them. */
+void thread_spans_pair(struct thread_spans *threads, uint16_t instance, int64_t os_id,
+                       int64_t runtime_id);
+
+/* Frees spans that arrived more than window_ns ago. Call it regularly. */
+void thread_spans_sweep(struct thread_spans *threads, uint64_t now_ns, uint64_t window_ns);
+/* Returns the number of spans. */
+uint64_t thread_spans_count(struct thread_spans *threads);
+/* Returns the memory in bytes. */
+size_t thread_spans_memory(struct thread_spans *threads);
+
+#endif

@@ -1,0 +1,382 @@
+#include "core/data/thread_timeline.h"
+
+#include "core/base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define OVERLAP_MIN_NS UINT64_C(1000000)
+
+enum {
+    BLOCK_SPANS_FIRST = 4,
+    LOOK_OUTWARD_MAX = 64, /* covering spans that are looked at */
+    LOOK_INSIDE_MAX = 256, /* contained spans that are looked at */
+};
+
+/* A span of a timeline. */
+struct place {
+    uint32_t block;
+    uint32_t span;
+};
+
+static struct timeline_span *at(const struct thread_timeline *timeline, struct place place)
+{
+    assert(place.block < timeline->count && place.span < timeline->blocks[place.block].count);
+    return &timeline->blocks[place.block].spans[place.span];
+}
+
+/* ---- searching ---- */
+
+/* Finds the last block that starts at this time or before. Returns false if there is none. */
+static bool find_block(const struct thread_timeline *timeline, uint64_t time_ns,
+                       uint32_t *block_out)
+{
+    uint32_t low = 0, high = timeline->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (timeline->blocks[middle].start_ns <= time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *block_out = low - 1;
+    return low > 0;
+}
+
+/* Returns how many spans of the block start at this time or before. */
+static uint32_t count_started(const struct timeline_block *block, uint64_t time_ns)
+{
+    uint32_t low = 0, high = block->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (block->spans[middle].start_ns <= time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Looks for spans that cover a time, innermost first. */
+struct outward {
+    uint64_t time_ns;
+    struct place next; /* the spans before this one were not looked at */
+    unsigned looked;
+};
+
+static struct outward look_outward(const struct thread_timeline *timeline, uint64_t time_ns)
+{
+    struct outward outward = {.time_ns = time_ns};
+    if (find_block(timeline, time_ns, &outward.next.block))
+        outward.next.span = count_started(&timeline->blocks[outward.next.block], time_ns);
+    else
+        outward.next = (struct place){0, 0};
+    return outward;
+}
+
+static struct timeline_span *next_outward(const struct thread_timeline *timeline,
+                                          struct outward *outward)
+{
+    if (timeline->count == 0 || outward->looked++ == LOOK_OUTWARD_MAX)
+        return NULL;
+    for (;;) {
+        const struct timeline_block *block = &timeline->blocks[outward->next.block];
+        while (outward->next.span > 0 && block->end_ns >= outward->time_ns) {
+            outward->next.span--;
+            struct timeline_span *span = at(timeline, outward->next);
+            if (span->end_ns >= outward->time_ns)
+                return span;
+        }
+        if (outward->next.block == 0)
+            return NULL;
+        outward->next.block--;
+        outward->next.span = timeline->blocks[outward->next.block].count;
+    }
+}
+
+const struct timeline_span *timeline_find(const struct thread_timeline *timeline, uint64_t time_ns,
+                                          bool *hops_out)
+{
+    struct outward outward = look_outward(timeline, time_ns);
+    *hops_out = false;
+    for (const struct timeline_span *span; (span = next_outward(timeline, &outward));) {
+        if (!span->hops) {
+            *hops_out = false;
+            return span;
+        }
+        *hops_out = true;
+    }
+    return NULL;
+}
+
+/* Returns where the first span is that starts after this time. */
+static struct place first_after(const struct thread_timeline *timeline, uint64_t time_ns)
+{
+    struct place place = {0, 0};
+    if (find_block(timeline, time_ns, &place.block))
+        place.span = count_started(&timeline->blocks[place.block], time_ns);
+    else
+        place.block = 0;
+    return place;
+}
+
+/* Returns the span at *place, and moves it to the next one; NULL at the end. */
+static const struct timeline_span *next_started(const struct thread_timeline *timeline,
+                                                struct place *place)
+{
+    while (place->block < timeline->count && place->span == timeline->blocks[place->block].count)
+        *place = (struct place){place->block + 1, 0};
+    if (place->block == timeline->count)
+        return NULL;
+    const struct timeline_span *span = at(timeline, *place);
+    place->span++;
+    return span;
+}
+
+/* Adds a range, which begins no earlier than those that are there. */
+static void add_range(struct time_range *ranges, uint32_t *count, uint64_t start_ns,
+                      uint64_t end_ns)
+{
+    struct time_range *last = *count > 0 ? &ranges[*count - 1] : NULL;
+    if (!last || start_ns > last->end_ns)
+        ranges[(*count)++] = (struct time_range){start_ns, end_ns};
+    else if (end_ns > last->end_ns)
+        last->end_ns = end_ns;
+}
+
+bool timeline_covered(const struct thread_timeline *timeline, uint64_t from_ns, uint64_t to_ns,
+                      struct time_range *ranges_out, uint32_t max, uint32_t *count_out)
+{
+    *count_out = 0;
+    if (timeline->count == 0 || timeline->blocks[0].start_ns > from_ns ||
+        timeline->blocks[timeline->count - 1].end_ns < to_ns)
+        return false;
+    struct outward outward = look_outward(timeline, from_ns);
+    for (const struct timeline_span *span; (span = next_outward(timeline, &outward));)
+        if (!span->hops)
+            add_range(ranges_out, count_out, from_ns, span->end_ns < to_ns ? span->end_ns : to_ns);
+    struct place place = first_after(timeline, from_ns);
+    for (uint32_t looked = *count_out;; looked++) {
+        const struct timeline_span *span = next_started(timeline, &place);
+        if (!span || span->start_ns > to_ns)
+            return true;
+        if (looked == max)
+            return false;
+        if (!span->hops)
+            add_range(ranges_out, count_out, span->start_ns,
+                      span->end_ns < to_ns ? span->end_ns : to_ns);
+    }
+}
+
+/* ---- spans that go on elsewhere ---- */
+
+static bool is_same_trace(const struct timeline_span *a, const struct timeline_span *b)
+{
+    return memcmp(a->key.trace_id, b->key.trace_id, TRACE_ID_SIZE) == 0;
+}
+
+static bool is_parent(const struct timeline_span *parent, const struct timeline_span *span)
+{
+    return memcmp(parent->key.span_id, span->parent_id, SPAN_ID_SIZE) == 0;
+}
+
+static bool is_sibling(const struct timeline_span *a, const struct timeline_span *b)
+{
+    static const uint8_t none[SPAN_ID_SIZE];
+    return memcmp(a->parent_id, b->parent_id, SPAN_ID_SIZE) == 0 &&
+           memcmp(a->parent_id, none, SPAN_ID_SIZE) != 0;
+}
+
+/* The time of a span without the margins in which an overlap does not count. */
+struct core {
+    uint64_t from_ns;
+    uint64_t to_ns;
+};
+
+static struct core core_of(const struct timeline_span *span)
+{
+    uint64_t duration_ns = span->end_ns - span->start_ns;
+    uint64_t margin_ns = duration_ns / 2 < OVERLAP_MIN_NS ? duration_ns / 2 : OVERLAP_MIN_NS;
+    return (struct core){span->start_ns + margin_ns, span->end_ns - margin_ns};
+}
+
+/* Marks the spans that were running when this one began. Those that contain it are its ancestors,
+ * or went on elsewhere. */
+static void mark_around(struct thread_timeline *timeline, const struct timeline_span *span)
+{
+    struct core core = core_of(span);
+    struct outward outward = look_outward(timeline, core.from_ns);
+    struct timeline_span *between[LOOK_OUTWARD_MAX]; /* this span and its parent */
+    unsigned between_count = 0;
+    for (struct timeline_span *other; (other = next_outward(timeline, &outward));) {
+        bool is_inside = other->start_ns >= span->start_ns && other->end_ns <= span->end_ns;
+        if (other->hops || is_inside)
+            continue;
+        if (other->end_ns < core.to_ns || !is_same_trace(other, span) || is_sibling(other, span)) {
+            other->hops = true;
+        } else if (is_parent(other, span)) {
+            for (unsigned i = 0; i < between_count; i++)
+                between[i]->hops = true;
+            return;
+        } else {
+            between[between_count++] = other;
+        }
+    }
+}
+
+/* Whether another span began on the thread while this one was running, and ended after it. */
+static bool ends_inside_another(const struct thread_timeline *timeline,
+                                const struct timeline_span *span)
+{
+    struct core core = core_of(span);
+    struct outward outward = look_outward(timeline, core.to_ns);
+    for (const struct timeline_span *other; (other = next_outward(timeline, &outward));) {
+        if (other->start_ns <= core.from_ns)
+            return false;
+        if (other->end_ns > span->end_ns)
+            return true;
+    }
+    return false;
+}
+
+/* Whether a span began on the thread while this one was running that is not its descendant. */
+static bool contains_another(const struct thread_timeline *timeline,
+                             const struct timeline_span *span)
+{
+    struct core core = core_of(span);
+    struct place place = first_after(timeline, core.from_ns);
+    for (unsigned looked = 0; looked < LOOK_INSIDE_MAX; looked++) {
+        const struct timeline_span *other = next_started(timeline, &place);
+        if (!other || other->start_ns >= core.to_ns)
+            return false;
+        if (!is_same_trace(other, span) || is_sibling(other, span))
+            return true;
+    }
+    return false;
+}
+
+/* ---- adding ---- */
+
+static void insert_block(struct thread_timeline *timeline, uint32_t position)
+{
+    assert(timeline->count < TIMELINE_BLOCKS_MAX && position <= timeline->count);
+    if (timeline->count == timeline->capacity) {
+        timeline->capacity = timeline->capacity ? timeline->capacity * 2 : 1;
+        timeline->blocks =
+            memory_grow(timeline->blocks, timeline->capacity, sizeof *timeline->blocks);
+    }
+    memmove(&timeline->blocks[position + 1], &timeline->blocks[position],
+            (timeline->count - position) * sizeof *timeline->blocks);
+    timeline->blocks[position] = (struct timeline_block){.count = 0};
+    timeline->count++;
+}
+
+static void set_times(struct timeline_block *block)
+{
+    block->start_ns = block->spans[0].start_ns;
+    block->end_ns = 0;
+    for (uint32_t i = 0; i < block->count; i++)
+        if (block->spans[i].end_ns > block->end_ns)
+            block->end_ns = block->spans[i].end_ns;
+}
+
+/* Moves the second half of a full block to a new one behind it. */
+static void split_block(struct thread_timeline *timeline, uint32_t position)
+{
+    insert_block(timeline, position + 1);
+    struct timeline_block *full = &timeline->blocks[position], *second = full + 1;
+    uint32_t half = full->count / 2;
+    second->capacity = TIMELINE_BLOCK_SPANS;
+    second->spans = memory_grow(NULL, second->capacity, sizeof *second->spans);
+    second->count = full->count - half;
+    second->arrived_ns = full->arrived_ns;
+    memcpy(second->spans, full->spans + half, second->count * sizeof *second->spans);
+    full->count = half;
+    set_times(full);
+    set_times(second);
+}
+
+/* Returns where a span with this start is inserted: behind those that start with it or before. */
+static struct place place_for(struct thread_timeline *timeline, uint64_t start_ns)
+{
+    struct place place = {0, 0};
+    if (timeline->count == 0)
+        insert_block(timeline, 0);
+    else if (find_block(timeline, start_ns, &place.block))
+        place.span = count_started(&timeline->blocks[place.block], start_ns);
+    else
+        place.block = 0;
+    const struct timeline_block *block = &timeline->blocks[place.block];
+    if (block->count < TIMELINE_BLOCK_SPANS)
+        return place;
+    if (place.block + 1 == timeline->count && place.span == block->count) {
+        insert_block(timeline, place.block + 1); /* the usual case: later than all others */
+        return (struct place){place.block + 1, 0};
+    }
+    split_block(timeline, place.block);
+    return place_for(timeline, start_ns);
+}
+
+static void insert(struct thread_timeline *timeline, const struct timeline_span *span,
+                   uint64_t now_ns)
+{
+    struct place place = place_for(timeline, span->start_ns);
+    struct timeline_block *block = &timeline->blocks[place.block];
+    if (block->count == block->capacity) {
+        block->capacity = block->capacity ? block->capacity * 4 : BLOCK_SPANS_FIRST;
+        block->spans = memory_grow(block->spans, block->capacity, sizeof *block->spans);
+    }
+    memmove(&block->spans[place.span + 1], &block->spans[place.span],
+            (block->count - place.span) * sizeof *block->spans);
+    block->spans[place.span] = *span;
+    block->count++;
+    block->arrived_ns = now_ns;
+    block->start_ns = block->spans[0].start_ns;
+    if (span->end_ns > block->end_ns)
+        block->end_ns = span->end_ns;
+}
+
+static bool is_known(const struct thread_timeline *timeline, const struct timeline_span *span)
+{
+    struct outward outward = look_outward(timeline, span->start_ns);
+    for (const struct timeline_span *other; (other = next_outward(timeline, &outward));)
+        if (other->start_ns < span->start_ns ||
+            memcmp(&other->key, &span->key, sizeof span->key) == 0)
+            return other->start_ns == span->start_ns;
+    return false;
+}
+
+bool timeline_add(struct thread_timeline *timeline, const struct timeline_span *span,
+                  uint64_t now_ns)
+{
+    assert(span->start_ns <= span->end_ns);
+    if (is_known(timeline, span))
+        return false;
+    struct timeline_span added = *span;
+    mark_around(timeline, span);
+    added.hops = ends_inside_another(timeline, span) || contains_another(timeline, span);
+    insert(timeline, &added, now_ns);
+    return true;
+}
+
+uint32_t timeline_drop_first(struct thread_timeline *timeline)
+{
+    assert(timeline->count > 0);
+    uint32_t count = timeline->blocks[0].count;
+    free(timeline->blocks[0].spans);
+    timeline->count--;
+    memmove(&timeline->blocks[0], &timeline->blocks[1], timeline->count * sizeof *timeline->blocks);
+    if (timeline->count == 0) {
+        free(timeline->blocks);
+        *timeline = (struct thread_timeline){.count = 0};
+    }
+    return count;
+}
+
+size_t timeline_memory(const struct thread_timeline *timeline)
+{
+    size_t size = timeline->capacity * sizeof *timeline->blocks;
+    for (uint32_t i = 0; i < timeline->count; i++)
+        size += timeline->blocks[i].capacity * sizeof(struct timeline_span);
+    return size;
+}

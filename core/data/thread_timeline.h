@@ -1,0 +1,73 @@
+/*
+ * thread_timeline: the spans of one thread, by time.
+ *
+ * Spans are sorted by their start, in blocks, so that a new one moves few others. A block knows its
+ * first start and its latest end; a search skips blocks that end too early.
+ *
+ * Code on one thread nests: a span that begins later ends earlier, or begins after the other's end.
+ * A span that breaks this went on elsewhere (`hops`): it overlaps with the end of another, it
+ * contains a span of another trace, or it contains a sibling. Overlaps of less than a millisecond
+ * do not count, because the clocks of two traces can differ that much.
+ *
+ * Owner: thread_spans.
+ *
+ * Thread: whoever holds its lock.
+ */
+#ifndef PROFCOL_CORE_DATA_THREAD_TIMELINE_H
+#define PROFCOL_CORE_DATA_THREAD_TIMELINE_H
+
+#include "core/data/span_records.h"
+
+struct timeline_span {
+    struct span_key key;
+    uint8_t parent_id[SPAN_ID_SIZE];
+    uint64_t start_ns;
+    uint64_t end_ns;
+    bool hops; /* it went on elsewhere */
+};
+
+enum { TIMELINE_BLOCK_SPANS = 64, TIMELINE_BLOCKS_MAX = 1024 };
+
+struct timeline_block {
+    uint64_t start_ns;   /* of its first span */
+    uint64_t end_ns;     /* the latest one */
+    uint64_t arrived_ns; /* its newest span; monotonic */
+    struct timeline_span *spans;
+    uint32_t count;
+    uint32_t capacity;
+};
+
+/* All-zero is empty. */
+struct thread_timeline {
+    struct timeline_block *blocks;
+    uint32_t count;
+    uint32_t capacity;
+};
+
+/* Adds a span; `hops` is computed. Returns false if it is there already. It must have room:
+ * fewer than TIMELINE_BLOCKS_MAX blocks. */
+bool timeline_add(struct thread_timeline *timeline, const struct timeline_span *span,
+                  uint64_t now_ns);
+/* Removes the block with the earliest spans, and returns their number. */
+uint32_t timeline_drop_first(struct thread_timeline *timeline);
+
+/* Returns the innermost span that covers the time and did not go on elsewhere; NULL if there is
+ * none. Sets *hops_out if only spans that went on elsewhere cover it. */
+const struct timeline_span *timeline_find(const struct thread_timeline *timeline, uint64_t time_ns,
+                                          bool *hops_out);
+
+/* A part of the time; both ends belong to it. */
+struct time_range {
+    uint64_t start_ns;
+    uint64_t end_ns;
+};
+/* Finds when, between two times, spans ran that did not go on elsewhere: ranges in their order,
+ * which do not overlap. Returns false if this is not known: if no span began before the first time
+ * or none ended after the second, or if more than `max` of them would have to be looked at. */
+bool timeline_covered(const struct thread_timeline *timeline, uint64_t from_ns, uint64_t to_ns,
+                      struct time_range *ranges_out, uint32_t max, uint32_t *count_out);
+
+/* Returns the memory in bytes, without the struct itself. */
+size_t timeline_memory(const struct thread_timeline *timeline);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * thread_of_span: reads the thread on which a span began.
+ *
+ * Owner: names point into the span.
+ *
+ * Thread: any.
+ */
+#ifndef PROFCOL_SPANJOIN_THREAD_OF_SPAN_H
+#define PROFCOL_SPANJOIN_THREAD_OF_SPAN_H
+
+#include "core/data/thread_spans.h"
+#include "processors/spanjoin/joined_values.h"
+
+/* Returns what the attribute thread.id of spans of a resource means. Runtimes with threads of their
+ * own, such as Java, send their ids; others those of the operating system. */
+enum thread_id_kind thread_id_kind_of(struct slice resource);
+
+/* Reads `thread.id` and `thread.name`, the ids and the times of a span. Returns false if it has no
+ * thread. The instance and the owner are the caller's. */
+bool thread_of_span(const struct span_view *span, const struct span_key *key,
+                    struct thread_span *out);
+
+#endif

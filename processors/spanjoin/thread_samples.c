@@ -1,0 +1,475 @@
+#include "processors/spanjoin/thread_samples.h"
+
+#include "core/base/memory.h"
+#include "core/data/any_value.h"
+#include "core/data/thread_spans.h"
+#include "core/pipeline/items.h"
+#include "processors/spanjoin/attribute_classes.h"
+#include "processors/spanjoin/sample_view.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum { PIECE_OVERHEAD = 40 }; /* bytes of a sample besides what it had: headers and the Link */
+
+/* A sample with a thread and times. */
+struct threaded {
+    struct slice raw;
+    uint32_t sample;    /* its number in the request */
+    uint32_t ask_count; /* of its timestamps, in their order */
+    size_t first_ask;
+    uint32_t pieces; /* it is split into so many at most; 0: it stays as it is */
+    bool is_paired;  /* it has a value for each timestamp, or none */
+    struct sample_thread thread;
+};
+
+struct linking {
+    struct sample_plan *plan;
+    struct threaded *samples;
+    uint32_t sample_count;
+    struct thread_ask *asks;
+    size_t ask_count;
+    size_t ask_capacity;
+    size_t room;   /* bytes by which the request may still grow */
+    uint32_t more; /* samples that the request gains at most */
+    /* while it is written */
+    const struct threaded *next;
+    uint8_t *is_linked;
+    uint32_t written; /* samples */
+    uint64_t linked;  /* of these */
+    uint64_t ambiguous;
+};
+
+/* ---- reading ---- */
+
+static void read_thread(struct sample_plan *plan, const struct sample_view *view,
+                        struct sample_thread *thread)
+{
+    for (uint32_t i = 0; i < view->attribute_count; i++) {
+        enum thread_attribute which = sample_plan_class(plan, view->attributes[i])->thread;
+        if (which == THREAD_ATTRIBUTE_NONE)
+            continue;
+        struct any_value value =
+            any_value_read(dictionary_attribute(plan->dictionary, view->attributes[i]).value);
+        if (which == THREAD_ATTRIBUTE_ID && value.kind == ANY_VALUE_INT) {
+            thread->has_id[THREAD_ID_OS] = true;
+            thread->id[THREAD_ID_OS] = value.integer;
+        } else if (which == THREAD_ATTRIBUTE_NAME && value.kind == ANY_VALUE_STRING) {
+            thread->name = value.bytes;
+        }
+    }
+}
+
+static void add_ask(struct linking *linking, uint64_t time_ns)
+{
+    assert(linking->ask_count < linking->ask_capacity);
+    linking->asks[linking->ask_count++] = (struct thread_ask){.time_ns = time_ns};
+}
+
+static void add_asks(struct linking *linking, struct slice raw)
+{
+    struct wire_cursor cursor = wire_cursor(raw);
+    struct wire_field field;
+    uint64_t time_ns;
+    while (wire_next(&cursor, &field)) {
+        if (field.number != SAMPLE_TIMESTAMPS_UNIX_NANO)
+            continue;
+        struct wire_cursor packed =
+            wire_cursor(field.type == WIRE_BYTES ? field.bytes : (struct slice){0});
+        while (wire_packed_fixed64(&packed, &time_ns))
+            add_ask(linking, time_ns);
+        if (field.type != WIRE_BYTES)
+            add_ask(linking, field.value);
+    }
+}
+
+static void reserve_asks(struct linking *linking, uint64_t more)
+{
+    if (linking->ask_count + more <= linking->ask_capacity)
+        return;
+    size_t capacity = (linking->ask_count + more) * 2;
+    struct thread_ask *asks = arena_array(&linking->plan->arena, capacity, sizeof *asks);
+    if (linking->ask_count > 0)
+        memcpy(asks, linking->asks, linking->ask_count * sizeof *asks);
+    linking->asks = asks;
+    linking->ask_capacity = capacity;
+}
+
+static void read_sample(struct linking *linking, uint32_t sample, uint16_t process,
+                        struct slice raw)
+{
+    struct sample_plan *plan = linking->plan;
+    struct sample_view view = sample_view_read(plan, raw);
+    assert(linking->sample_count < plan->with_thread);
+    struct threaded *threaded = &linking->samples[linking->sample_count++];
+    *threaded = (struct threaded){.raw = raw,
+                                  .sample = sample,
+                                  .first_ask = linking->ask_count,
+                                  .is_paired = view.values == 0 || view.values == view.timestamps,
+                                  .thread.instance = process};
+    read_thread(plan, &view, &threaded->thread);
+    reserve_asks(linking, view.timestamps);
+    add_asks(linking, raw);
+    threaded->ask_count = (uint32_t)(linking->ask_count - threaded->first_ask);
+}
+
+static void read_profile(struct linking *linking, const struct profile_plan *profile,
+                         struct slice raw)
+{
+    uint32_t sample = profile->first_sample;
+    struct message_iter it = message_iter_bytes(raw);
+    struct message_field field;
+    while (message_next_bytes(&it, PROFILE_SAMPLES, &field)) {
+        if (linking->plan->samples[sample] & SAMPLE_HAS_THREAD)
+            read_sample(linking, sample, profile->process, field.wire.bytes);
+        sample++;
+    }
+}
+
+static void read_request(struct linking *linking)
+{
+    const struct profile_plan *profile = linking->plan->profiles;
+    struct wire_cursor resources = wire_cursor(linking->plan->batch->parts[0].root.raw);
+    struct wire_field resource, scope, field;
+    while (wire_next_bytes(&resources, PROFILES_RESOURCE_PROFILES, &resource)) {
+        struct wire_cursor scopes = wire_cursor(resource.bytes);
+        while (wire_next_bytes(&scopes, RESOURCE_PROFILES_SCOPE_PROFILES, &scope)) {
+            struct wire_cursor profiles = wire_cursor(scope.bytes);
+            while (wire_next_bytes(&profiles, SCOPE_PROFILES_PROFILES, &field))
+                if (profile_has_samples(field.bytes))
+                    read_profile(linking, profile++, field.bytes);
+        }
+    }
+    assert(profile == linking->plan->profiles + linking->plan->profile_count);
+}
+
+/* ---- deciding ---- */
+
+struct sorted_ask {
+    const struct thread_ask *ask;
+};
+
+static int compare_asks(const void *left, const void *right)
+{
+    const struct thread_ask *a = ((const struct sorted_ask *)left)->ask;
+    const struct thread_ask *b = ((const struct sorted_ask *)right)->ask;
+    int order = (a->answer == THREAD_SPAN) - (b->answer == THREAD_SPAN);
+    if (!order && a->answer == THREAD_SPAN)
+        order = memcmp(&a->key, &b->key, sizeof a->key);
+    return order ? order : (a > b) - (a < b);
+}
+
+static bool is_same_span(const struct thread_ask *a, const struct thread_ask *b)
+{
+    bool both = a->answer == THREAD_SPAN && b->answer == THREAD_SPAN;
+    return both ? memcmp(&a->key, &b->key, sizeof a->key) == 0
+                : a->answer != THREAD_SPAN && b->answer != THREAD_SPAN;
+}
+
+/* Returns the asks of a sample in the order of their spans; those without a span are first. */
+static const struct sorted_ask *sort_asks(struct linking *linking, const struct threaded *threaded)
+{
+    struct sorted_ask *sorted =
+        arena_array(&linking->plan->arena, threaded->ask_count, sizeof *sorted);
+    for (uint32_t i = 0; i < threaded->ask_count; i++)
+        sorted[i].ask = &linking->asks[threaded->first_ask + i];
+    qsort(sorted, threaded->ask_count, sizeof *sorted, compare_asks);
+    return sorted;
+}
+
+static bool has_answer(const struct linking *linking, const struct threaded *threaded,
+                       enum thread_answer answer)
+{
+    for (uint32_t i = 0; i < threaded->ask_count; i++)
+        if (linking->asks[threaded->first_ask + i].answer == answer)
+            return true;
+    return false;
+}
+
+/* Returns into how many samples it is split at most; fewer if a span comes again. */
+static uint32_t count_pieces(const struct linking *linking, const struct threaded *threaded)
+{
+    const struct thread_ask *asks = &linking->asks[threaded->first_ask];
+    uint32_t pieces = 1;
+    for (uint32_t i = 1; i < threaded->ask_count; i++)
+        pieces += !is_same_span(&asks[i - 1], &asks[i]);
+    return pieces;
+}
+
+/* Decides whether the sample is linked. A split repeats its attributes, so that there is a limit on
+ * what all splits of a request may add. */
+static void decide(struct linking *linking, struct threaded *threaded)
+{
+    if (!has_answer(linking, threaded, THREAD_SPAN)) {
+        linking->ambiguous += has_answer(linking, threaded, THREAD_AMBIGUOUS);
+        return;
+    }
+    uint32_t pieces = count_pieces(linking, threaded);
+    size_t growth = (pieces - 1) * threaded->raw.size + (size_t)pieces * PIECE_OVERHEAD;
+    if ((pieces > 1 && !threaded->is_paired) || growth > linking->room)
+        return;
+    linking->room -= growth;
+    linking->more += pieces - 1;
+    threaded->pieces = pieces;
+}
+
+/* ---- writing ---- */
+
+static uint32_t link_of(struct linking *linking, const struct thread_ask *ask)
+{
+    return ask->answer == THREAD_SPAN
+               ? dictionary_add_link(linking->plan->dictionary,
+                                     slice_of(ask->key.trace_id, TRACE_ID_SIZE),
+                                     slice_of(ask->key.span_id, SPAN_ID_SIZE))
+               : 0;
+}
+
+static uint8_t *copy(uint8_t *to, struct slice bytes)
+{
+    if (bytes.size > 0)
+        memcpy(to, bytes.data, bytes.size);
+    return to + bytes.size;
+}
+
+static uint8_t *write_link(uint8_t *to, uint32_t link)
+{
+    return wire_write_varint(wire_write_tag(to, SAMPLE_LINK_INDEX, WIRE_VARINT), link);
+}
+
+static void note_written(struct linking *linking, bool is_linked)
+{
+    linking->is_linked[linking->written++] = is_linked;
+    linking->linked += is_linked;
+}
+
+/* Writes a sample of one span. The Link follows the attributes, where the join expects it. */
+static uint8_t *write_whole(struct linking *linking, const struct threaded *threaded, uint8_t *to)
+{
+    uint32_t link = link_of(linking, &linking->asks[threaded->first_ask]);
+    struct slice raw = threaded->raw;
+    const uint8_t *split = raw.data;
+    struct wire_cursor cursor = wire_cursor(raw);
+    struct wire_field field;
+    while (wire_next(&cursor, &field))
+        if (field.number == SAMPLE_STACK_INDEX || field.number == SAMPLE_ATTRIBUTE_INDICES)
+            split = field.end;
+    size_t before = (size_t)(split - raw.data);
+    to = wire_write_header(to, PROFILE_SAMPLES,
+                           raw.size + wire_size_tag(SAMPLE_LINK_INDEX) + wire_size_varint(link));
+    to = write_link(copy(to, slice_of(raw.data, before)), link);
+    note_written(linking, true);
+    return copy(to, slice_of(split, raw.size - before));
+}
+
+/* The parts of a sample that is split. */
+struct parts {
+    struct slice others; /* all other fields */
+    uint64_t *values;    /* as many as timestamps; NULL: none */
+};
+
+static struct parts parts_of(struct linking *linking, const struct threaded *threaded)
+{
+    struct arena *arena = &linking->plan->arena;
+    uint8_t *others = arena_alloc(arena, threaded->raw.size), *to = others;
+    uint64_t *values = arena_array(arena, threaded->ask_count, sizeof *values);
+    uint32_t count = 0;
+    struct wire_cursor cursor = wire_cursor(threaded->raw);
+    struct wire_field field;
+    while (wire_next(&cursor, &field)) {
+        if (field.number == SAMPLE_VALUES) {
+            struct wire_cursor packed =
+                wire_cursor(field.type == WIRE_BYTES ? field.bytes : (struct slice){0});
+            while (count < threaded->ask_count && wire_packed_varint(&packed, &values[count]))
+                count++;
+            if (field.type != WIRE_BYTES)
+                values[count++] = field.value;
+        } else if (field.number != SAMPLE_TIMESTAMPS_UNIX_NANO &&
+                   field.number != SAMPLE_LINK_INDEX) {
+            to = copy(to, slice_of(field.start, (size_t)(field.end - field.start)));
+        }
+    }
+    assert(count == 0 || count == threaded->ask_count);
+    return (struct parts){slice_of(others, (size_t)(to - others)), count > 0 ? values : NULL};
+}
+
+/* Writes the part of a sample that belongs to one span, or to none. */
+static uint8_t *write_piece(struct linking *linking, const struct threaded *threaded,
+                            const struct parts *parts, const struct sorted_ask *asks,
+                            uint32_t count, uint8_t *to)
+{
+    const struct thread_ask *first = &linking->asks[threaded->first_ask];
+    uint32_t link = link_of(linking, asks[0].ask);
+    size_t values = 0, times = count * sizeof(uint64_t);
+    for (uint32_t i = 0; parts->values && i < count; i++)
+        values += wire_size_varint(parts->values[asks[i].ask - first]);
+    size_t size = parts->others.size + wire_size_bytes(SAMPLE_TIMESTAMPS_UNIX_NANO, times);
+    size += link ? wire_size_tag(SAMPLE_LINK_INDEX) + wire_size_varint(link) : 0;
+    size += values ? wire_size_bytes(SAMPLE_VALUES, values) : 0;
+    to = wire_write_header(to, PROFILE_SAMPLES, size);
+    to = copy(to, parts->others);
+    if (link)
+        to = write_link(to, link);
+    if (values)
+        to = wire_write_header(to, SAMPLE_VALUES, values);
+    for (uint32_t i = 0; values && i < count; i++)
+        to = wire_write_varint(to, parts->values[asks[i].ask - first]);
+    to = wire_write_header(to, SAMPLE_TIMESTAMPS_UNIX_NANO, times);
+    for (uint32_t i = 0; i < count; i++)
+        to = copy(to, slice_of(&asks[i].ask->time_ns, sizeof asks[i].ask->time_ns));
+    note_written(linking, link != 0);
+    return to;
+}
+
+static uint8_t *write_pieces(struct linking *linking, const struct threaded *threaded, uint8_t *to)
+{
+    const struct sorted_ask *asks = sort_asks(linking, threaded);
+    struct parts parts = parts_of(linking, threaded);
+    for (uint32_t first = 0, count; first < threaded->ask_count; first += count) {
+        count = 1;
+        while (first + count < threaded->ask_count &&
+               is_same_span(asks[first].ask, asks[first + count].ask))
+            count++;
+        to = write_piece(linking, threaded, &parts, asks + first, count, to);
+    }
+    return to;
+}
+
+/* Whether it has a Link, which names no span, or the field of one. */
+static bool has_link(struct slice raw)
+{
+    struct wire_cursor cursor = wire_cursor(raw);
+    struct wire_field field;
+    while (wire_next(&cursor, &field))
+        if (field.number == SAMPLE_LINK_INDEX)
+            return true;
+    return false;
+}
+
+static uint8_t *write_threaded(struct linking *linking, const struct threaded *threaded,
+                               uint8_t *to)
+{
+    if (threaded->pieces == 1 && !has_link(threaded->raw))
+        return write_whole(linking, threaded, to);
+    return write_pieces(linking, threaded, to);
+}
+
+/* Returns the threaded samples of a profile, which are the next ones, and by how many bytes they
+ * grow at most. */
+static uint32_t growth_of(const struct linking *linking, const struct profile_plan *profile,
+                          size_t *growth_out)
+{
+    const struct threaded *end = linking->samples + linking->sample_count;
+    uint32_t last = profile->first_sample + profile->sample_count, linked = 0;
+    *growth_out = 0;
+    for (const struct threaded *threaded = linking->next; threaded < end && threaded->sample < last;
+         threaded++) {
+        linked += threaded->pieces > 0;
+        if (threaded->pieces > 0)
+            *growth_out +=
+                (threaded->pieces - 1) * threaded->raw.size + (size_t)threaded->pieces * PIECE_OVERHEAD;
+    }
+    return linked;
+}
+
+static struct slice rewrite_profile(struct linking *linking, const struct profile_plan *profile,
+                                    struct slice raw, size_t growth)
+{
+    uint8_t *data = arena_alloc(&linking->plan->batch->arena, raw.size + growth), *to = data;
+    const struct threaded *end = linking->samples + linking->sample_count;
+    const uint8_t *unchanged = raw.data; /* start of the bytes that are not written yet */
+    uint32_t sample = profile->first_sample;
+    struct wire_cursor cursor = wire_cursor(raw);
+    struct wire_field field;
+    while (wire_next(&cursor, &field)) {
+        if (field.number != PROFILE_SAMPLES || field.type != WIRE_BYTES)
+            continue;
+        bool is_threaded = linking->next < end && linking->next->sample == sample++;
+        const struct threaded *threaded = is_threaded ? linking->next++ : NULL;
+        if (!threaded || threaded->pieces == 0) {
+            note_written(linking, false);
+            continue;
+        }
+        to = copy(to, slice_of(unchanged, (size_t)(field.start - unchanged)));
+        to = write_threaded(linking, threaded, to);
+        unchanged = field.end;
+    }
+    to = copy(to, slice_of(unchanged, (size_t)(raw.data + raw.size - unchanged)));
+    assert(sample == profile->first_sample + profile->sample_count);
+    assert((size_t)(to - data) <= raw.size + growth);
+    return slice_of(data, (size_t)(to - data));
+}
+
+static void skip_profile(struct linking *linking, const struct profile_plan *profile)
+{
+    const struct threaded *end = linking->samples + linking->sample_count;
+    uint32_t last = profile->first_sample + profile->sample_count;
+    while (linking->next < end && linking->next->sample < last)
+        linking->next++;
+    for (uint32_t i = 0; i < profile->sample_count; i++)
+        note_written(linking, false);
+}
+
+static void change_scope(struct linking *linking, struct message *scope_profiles,
+                         const struct profile_plan **profile)
+{
+    struct message_iter it = message_iter(scope_profiles, &linking->plan->batch->arena);
+    struct message_field field;
+    while (message_next_bytes(&it, SCOPE_PROFILES_PROFILES, &field)) {
+        size_t growth;
+        if (!profile_has_samples(field.wire.bytes))
+            continue;
+        if (growth_of(linking, *profile, &growth) > 0)
+            message_replace(&it, &field,
+                            rewrite_profile(linking, *profile, field.wire.bytes, growth));
+        else
+            skip_profile(linking, *profile);
+        (*profile)++;
+    }
+}
+
+static void change_request(struct linking *linking)
+{
+    struct arena *arena = &linking->plan->batch->arena;
+    const struct profile_plan *profile = linking->plan->profiles;
+    struct message_iter it = message_iter(&linking->plan->batch->parts[0].root, arena);
+    struct message_field field;
+    while (message_next_bytes(&it, PROFILES_RESOURCE_PROFILES, &field)) {
+        struct message_iter scopes = message_iter(message_open(&it, &field), arena);
+        while (message_next_bytes(&scopes, RESOURCE_PROFILES_SCOPE_PROFILES, &field))
+            change_scope(linking, message_open(&scopes, &field), &profile);
+    }
+    assert(profile == linking->plan->profiles + linking->plan->profile_count);
+}
+
+bool thread_samples_link(struct sample_plan *plan, struct thread_spans *threads,
+                         struct thread_links *links_out)
+{
+    struct linking linking = {.plan = plan, .room = items_values_room(plan->batch)};
+    linking.samples = arena_array(&plan->arena, plan->with_thread, sizeof *linking.samples);
+    read_request(&linking);
+    for (uint32_t i = 0; i < linking.sample_count; i++)
+        for (uint32_t k = 0; k < linking.samples[i].ask_count; k++)
+            linking.asks[linking.samples[i].first_ask + k].thread = &linking.samples[i].thread;
+    thread_spans_find(threads, linking.asks, linking.ask_count);
+    bool changes = false;
+    for (uint32_t i = 0; i < linking.sample_count; i++) {
+        decide(&linking, &linking.samples[i]);
+        changes |= linking.samples[i].pieces > 0;
+    }
+    *links_out = (struct thread_links){.ambiguous = linking.ambiguous};
+    if (!changes)
+        return false;
+    linking.next = linking.samples;
+    linking.is_linked = memory_zalloc(plan->sample_count + linking.more);
+    change_request(&linking);
+    plan->batch->items += linking.written - plan->sample_count;
+    links_out->is_linked = linking.is_linked;
+    links_out->linked = linking.linked;
+    return true;
+}
+
+void thread_links_deinit(struct thread_links *links)
+{
+    free(links->is_linked);
+    links->is_linked = NULL;
+}

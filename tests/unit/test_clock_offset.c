@@ -1,0 +1,137 @@
+/* The offset between the clock of samples and that of spans (core/data/clock_offset.h). */
+#include "core/data/clock_offset.h"
+
+#include "core/base/hash.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define MS UINT64_C(1000000)
+
+enum { SPANS = 2000, BEGIN = 10000 };
+
+static uint64_t seed;
+
+static uint64_t below(uint64_t limit)
+{
+    seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (seed >> 33) % limit;
+}
+
+/* A thread that serves one request after another, for 5 to 40 ms each, with pauses. The sample of
+ * each has a clock that is `late` milliseconds late, and some samples are in the pauses. */
+static struct clock_offset run_thread(int64_t late, uint64_t pause_max)
+{
+    struct thread_timeline timeline = {.count = 0};
+    struct clock_offset clock = {.samples = 0};
+    uint64_t samples[SPANS], time = BEGIN;
+    seed = 1;
+    for (uint64_t i = 0; i < SPANS; i++) {
+        uint64_t duration = 5 + below(36);
+        struct timeline_span span = {.start_ns = time * MS, .end_ns = (time + duration) * MS};
+        memcpy(span.key.trace_id, &i, sizeof i);
+        memcpy(span.key.span_id, &i, sizeof i);
+        assert_true(timeline_add(&timeline, &span, 1));
+        uint64_t pause = 1 + below(pause_max);
+        samples[i] = time + below(duration + (i % 10 == 0 ? pause : 0)) + (uint64_t)late;
+        time += duration + pause;
+    }
+    for (uint64_t i = 0; i < SPANS; i++)
+        clock_offset_vote(&clock, &timeline, samples[i] * MS + MS / 2);
+    while (timeline.count > 0)
+        timeline_drop_first(&timeline);
+    return clock;
+}
+
+static void test_clocks_that_agree(void **state)
+{
+    (void)state;
+    for (uint64_t pause = 1; pause < 100; pause *= 3) {
+        struct clock_offset clock = run_thread(0, pause);
+        assert_int_equal(clock_offset_ns(&clock), 0);
+        assert_true(clock.samples > SPANS * 9 / 10);
+    }
+}
+
+static void test_a_clock_that_is_wrong(void **state)
+{
+    (void)state;
+    static const int64_t lates[] = {-240, -50, -8, 8, 50, 240};
+    for (size_t i = 0; i < sizeof lates / sizeof *lates; i++) {
+        struct clock_offset clock = run_thread(lates[i], 20);
+        int64_t wrong_ns = clock_offset_ns(&clock) + lates[i] * (int64_t)MS;
+        assert_in_range(wrong_ns + (int64_t)MS, 0, 2 * MS);
+    }
+}
+
+/* They look like code that runs directly before a span. */
+static void test_small_offsets_are_not_used(void **state)
+{
+    (void)state;
+    struct clock_offset clock = run_thread(3, 20);
+    assert_int_equal(clock_offset_ns(&clock), 0);
+}
+
+/* One of a second and one of a day are none that it looks for: no offset is better than another. */
+static void test_large_offsets_are_not_found(void **state)
+{
+    (void)state;
+    struct clock_offset clock = run_thread(-1000, 20);
+    assert_int_equal(clock_offset_ns(&clock), 0);
+    clock = run_thread(86400000, 20);
+    assert_int_equal(clock_offset_ns(&clock), 0);
+    assert_int_equal(clock.samples, 0);
+}
+
+/* The clock is set while the process runs. */
+static void test_the_estimate_follows(void **state)
+{
+    (void)state;
+    struct clock_offset clock = run_thread(50, 20), later = run_thread(0, 20);
+    assert_in_range(-clock_offset_ns(&clock), 49 * MS, 51 * MS);
+    for (unsigned rounds = 0; clock.offset_ns != 0; rounds++) {
+        assert_true(rounds < 30);
+        for (uint32_t i = 0; i <= CLOCK_OFFSETS; i++)
+            clock.votes[i] += later.votes[i];
+        clock.samples += later.samples;
+        clock.newer += later.samples;
+        clock_offset_ns(&clock);
+    }
+}
+
+/* The ends of a thread's known spans say nothing: others may be missing there. */
+static void test_only_between_known_spans(void **state)
+{
+    (void)state;
+    struct thread_timeline timeline = {.count = 0};
+    struct clock_offset clock = {.samples = 0};
+    struct timeline_span span = {.start_ns = BEGIN * MS, .end_ns = (BEGIN + 1000) * MS};
+    clock_offset_vote(&clock, &timeline, BEGIN * MS);
+    assert_true(timeline_add(&timeline, &span, 1));
+    static const uint64_t unknown[] = {0, 1, BEGIN, BEGIN + 249, BEGIN + 751, BEGIN + 2000};
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+        clock_offset_vote(&clock, &timeline, unknown[i] * MS);
+    clock_offset_vote(&clock, &timeline, UINT64_MAX);
+    assert_int_equal(clock.samples, 0);
+    clock_offset_vote(&clock, &timeline, (BEGIN + 250) * MS);
+    clock_offset_vote(&clock, &timeline, (BEGIN + 750) * MS);
+    assert_int_equal(clock.samples, 2);
+    assert_int_equal(clock_offset_ns(&clock), 0);
+    timeline_drop_first(&timeline);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_clocks_that_agree),
+        cmocka_unit_test(test_a_clock_that_is_wrong),
+        cmocka_unit_test(test_small_offsets_are_not_used),
+        cmocka_unit_test(test_large_offsets_are_not_found),
+        cmocka_unit_test(test_the_estimate_follows),
+        cmocka_unit_test(test_only_between_known_spans),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

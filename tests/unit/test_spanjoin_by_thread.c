@@ -1,0 +1,324 @@
+/* Samples that name no span are joined by their thread and time (docs/spanjoin.md, "By thread and
+ * time"). */
+#include "processors/spanjoin/spanjoin.h"
+#include "tests/unit/pipeline_fixture.h"
+#include "tests/unit/spanjoin_requests.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+extern const struct component_type spanjoin_processor_type;
+
+enum { TRACE = 7, FIRST = 42, SECOND_SPAN = 43, CHILD = 44, THREAD = 31 };
+#define MS UINT64_C(1000000)
+
+struct join {
+    struct fixture fixture;
+    struct fixture_place *traces;
+    struct fixture_place *profiles;
+};
+
+static void setup(struct join *join, const char *settings)
+{
+    char yaml[1024];
+    snprintf(yaml, sizeof yaml, "processors: {spanjoin: {%s}}", settings);
+    fixture_init(&join->fixture, 1);
+    join->traces = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
+                                 "traces", SIGNAL_TRACES);
+    join->profiles = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
+                                   "profiles", SIGNAL_PROFILES);
+}
+
+static void send_request(struct join *join, struct request *request)
+{
+    struct fixture_place *place = request->traces ? join->traces : join->profiles;
+    struct probe probe;
+    fixture_consume(&join->fixture, place->nodes[0], request_encode(request), request->items,
+                    &probe);
+    fixture_advance(&join->fixture, 0);
+    assert_int_equal(probe.settled, 1);
+    request_free(request);
+}
+
+/* A span of "shop". Times are in milliseconds after WALL. */
+static void add_span(struct request *request, uint64_t trace, uint64_t span, uint64_t start,
+                     uint64_t end)
+{
+    SpanMessage *message =
+        traces_span(request, trace, span, WALL + start * MS, WALL + end * MS, "work");
+    span_int(request, message, "thread.id", THREAD);
+    span_string(request, message, "thread.name", "worker");
+}
+
+static void send_span(struct join *join, uint64_t trace, uint64_t span, uint64_t start,
+                      uint64_t end)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    add_span(&request, trace, span, start, end);
+    send_request(join, &request);
+}
+
+static void begin_upload(struct request *request, const char *service)
+{
+    profiles_begin(request);
+    profiles_resource_string(request, "service.name", service);
+    ProfileMessage *profile = profiles_profile(request, "cpu", "nanoseconds");
+    profile->time_unix_nano = WALL;
+    profile->duration_nano = 10 * SECOND + 1;
+}
+
+/* Adds a sample of the thread with these times, each of which has the value that follows it. */
+static SampleMessage *add_sample(struct request *request, const uint64_t *times_and_values,
+                                 size_t count)
+{
+    SampleMessage *sample = profiles_sample(request, 1);
+    sample_int(request, sample, "thread.id", THREAD);
+    sample_string(request, sample, "thread.name", "worker");
+    for (size_t i = 0; i < count; i++) {
+        sample_time(request, sample, WALL + times_and_values[2 * i] * MS);
+        if (times_and_values[2 * i + 1] > 0)
+            sample_value(request, sample, (int64_t)times_and_values[2 * i + 1]);
+    }
+    return sample;
+}
+
+static void send_sample(struct join *join, const char *service, uint64_t time, uint64_t value)
+{
+    struct request request;
+    begin_upload(&request, service);
+    add_sample(&request, (const uint64_t[]){time, value}, 1);
+    send_request(join, &request);
+}
+
+/* Returns how many requests of a signal have left. */
+static unsigned left(struct join *join, enum signal signal)
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < join->fixture.recorder.count; i++)
+        count += join->fixture.recorder.items[i].signal == signal;
+    return count;
+}
+
+static void read_last(struct join *join, enum signal signal, struct request *out)
+{
+    size_t i = join->fixture.recorder.count;
+    while (i-- > 0 && join->fixture.recorder.items[i].signal != signal)
+        assert_true(i > 0);
+    struct slice bytes =
+        slice_of(join->fixture.recorder.items[i].bytes, join->fixture.recorder.items[i].size);
+    if (signal == SIGNAL_TRACES)
+        request_read_traces(out, bytes);
+    else
+        request_read_profiles(out, bytes);
+}
+
+/* Checks the span, the name of the span, and the values of a sample of the last upload. span 0: it
+ * has none. */
+static void expect_sample(const struct request *out, size_t i, uint64_t span, const int64_t *values,
+                          size_t count)
+{
+    SampleMessage *sample = request_sample(out, 0, i);
+    uint64_t trace_id, span_id = 0;
+    sample_read_link(out, sample, &trace_id, &span_id);
+    assert_int_equal(span_id, span);
+    const char *name = sample_attribute(out, sample, "span_name");
+    assert_string_equal(name ? name : "none", span ? "work" : "none");
+    assert_string_equal(sample_attribute(out, sample, "thread.name"), "worker");
+    assert_int_equal(sample->n_values, count);
+    assert_int_equal(sample->n_timestamps_unix_nano, count ? count : 1);
+    for (size_t k = 0; k < count; k++)
+        assert_int_equal(sample->values[k], values[k]);
+}
+
+static void joins_at_once_without_wait(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "samples: {wait: 0s}");
+    send_span(&join, TRACE, CHILD, 200, 300);
+    send_span(&join, TRACE, FIRST, 100, 400);
+    send_sample(&join, "shop", 150, 30);
+    read_last(&join, SIGNAL_PROFILES, &out);
+    expect_sample(&out, 0, FIRST, (const int64_t[]){30}, 1);
+    request_free(&out);
+    send_sample(&join, "shop", 250, 30);
+    read_last(&join, SIGNAL_PROFILES, &out);
+    expect_sample(&out, 0, CHILD, (const int64_t[]){30}, 1);
+    request_free(&out);
+    send_sample(&join, "shop", 450, 30);
+    read_last(&join, SIGNAL_PROFILES, &out);
+    expect_sample(&out, 0, 0, (const int64_t[]){30}, 1);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+/* The spans of a process whose spans name their threads may arrive later than its samples. */
+static void waits_for_the_spans_of_its_process(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "samples: {wait: 10s}");
+    send_span(&join, TRACE, FIRST, 100, 200);
+    send_sample(&join, "shop", 350, 30);
+    assert_int_equal(left(&join, SIGNAL_PROFILES), 0);
+    send_sample(&join, "other", 350, 30); /* its process sends no spans */
+    assert_int_equal(left(&join, SIGNAL_PROFILES), 1);
+    fixture_advance(&join.fixture, 8 * SECOND);
+    send_span(&join, TRACE + 1, SECOND_SPAN, 300, 400);
+    fixture_advance(&join.fixture, 2 * SECOND);
+    assert_int_equal(left(&join, SIGNAL_PROFILES), 2);
+    read_last(&join, SIGNAL_PROFILES, &out);
+    expect_sample(&out, 0, SECOND_SPAN, (const int64_t[]){30}, 1);
+    request_free(&out);
+    /* The span that arrives again gets what it cost. */
+    send_span(&join, TRACE + 1, SECOND_SPAN, 300, 400);
+    read_last(&join, SIGNAL_TRACES, &out);
+    assert_string_equal(span_attribute(request_span(&out, 0), "profile.cpu_ns"), "30");
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void splits_a_sample_by_its_times(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join, "samples: {wait: 0s}");
+    send_span(&join, TRACE, FIRST, 100, 200);
+    send_span(&join, TRACE + 1, SECOND_SPAN, 300, 400);
+    begin_upload(&request, "shop");
+    profiles_sample(&request, 2);
+    add_sample(&request, (const uint64_t[]){350, 1, 110, 2, 250, 3, 120, 4, 360, 5}, 5);
+    add_sample(&request, (const uint64_t[]){390, 0}, 1);
+    send_request(&join, &request);
+    read_last(&join, SIGNAL_PROFILES, &out);
+    assert_int_equal(request_profile(&out, 0)->n_samples, 5);
+    assert_int_equal(join.fixture.recorder.items[join.fixture.recorder.count - 1].items, 5);
+    expect_sample(&out, 1, 0, (const int64_t[]){3}, 1);
+    expect_sample(&out, 2, FIRST, (const int64_t[]){2, 4}, 2);
+    expect_sample(&out, 3, SECOND_SPAN, (const int64_t[]){1, 5}, 2);
+    expect_sample(&out, 4, SECOND_SPAN, NULL, 0);
+    request_free(&out);
+    send_span(&join, TRACE + 1, SECOND_SPAN, 300, 400);
+    read_last(&join, SIGNAL_TRACES, &out);
+    assert_string_equal(span_attribute(request_span(&out, 0), "profile.cpu_ns"), "7");
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void a_named_span_goes_first(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join, "samples: {wait: 10s}");
+    send_span(&join, TRACE, FIRST, 100, 200);
+    begin_upload(&request, "shop");
+    SampleMessage *named = add_sample(&request, (const uint64_t[]){150, 7}, 1);
+    sample_link(&request, named, TRACE + 1, SECOND_SPAN);
+    add_sample(&request, (const uint64_t[]){150, 8}, 1);
+    send_request(&join, &request);
+    fixture_advance(&join.fixture, 9 * SECOND);
+    send_span(&join, TRACE + 1, SECOND_SPAN, 800, 900);
+    assert_int_equal(left(&join, SIGNAL_PROFILES), 0);
+    fixture_advance(&join.fixture, 1 * SECOND);
+    read_last(&join, SIGNAL_PROFILES, &out);
+    expect_sample(&out, 0, SECOND_SPAN, (const int64_t[]){7}, 1);
+    expect_sample(&out, 1, FIRST, (const int64_t[]){8}, 1);
+    request_free(&out);
+    /* Both count once. */
+    send_span(&join, TRACE + 1, SECOND_SPAN, 800, 900);
+    read_last(&join, SIGNAL_TRACES, &out);
+    assert_string_equal(span_attribute(request_span(&out, 0), "profile.cpu_ns"), "7");
+    request_free(&out);
+    send_span(&join, TRACE, FIRST, 100, 200);
+    read_last(&join, SIGNAL_TRACES, &out);
+    assert_string_equal(span_attribute(request_span(&out, 0), "profile.cpu_ns"), "8");
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+/* Spans that wait for their profiles wait for those that are held because of threads, too. */
+static void spans_get_what_is_joined_later(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "samples: {wait: 5s}, spans: {wait: 20s}");
+    send_span(&join, TRACE, FIRST, 100, 200);
+    send_sample(&join, "shop", 150, 30);
+    assert_int_equal(left(&join, SIGNAL_TRACES), 0);
+    fixture_advance(&join.fixture, 5 * SECOND);
+    assert_int_equal(left(&join, SIGNAL_PROFILES), 1);
+    assert_int_equal(left(&join, SIGNAL_TRACES), 1);
+    read_last(&join, SIGNAL_TRACES, &out);
+    assert_string_equal(span_attribute(request_span(&out, 0), "profile.cpu_ns"), "30");
+    assert_null(span_attribute(request_span(&out, 0), "profile.complete"));
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void can_be_turned_off(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "samples: {by_thread: false}");
+    send_span(&join, TRACE, FIRST, 100, 200);
+    send_sample(&join, "shop", 150, 30);
+    read_last(&join, SIGNAL_PROFILES, &out);
+    expect_sample(&out, 0, 0, (const int64_t[]){30}, 1);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+/* Each time of a sample may be of another span; what the splits repeat is limited. */
+static void a_split_is_limited(void **state)
+{
+    (void)state;
+    enum { SPANS = 3000, ATTRIBUTES = 1000 };
+    struct join join;
+    struct request request, out;
+    setup(&join, "samples: {wait: 0s}");
+    traces_begin(&request, "shop");
+    for (uint64_t i = 0; i < SPANS; i++)
+        add_span(&request, TRACE + i, FIRST + i, i * 10, i * 10 + 5);
+    send_request(&join, &request);
+    begin_upload(&request, "shop");
+    uint64_t *times = calloc(SPANS, 2 * sizeof *times);
+    for (uint64_t i = 0; i < SPANS; i++)
+        times[2 * i] = i * 10 + 2;
+    SampleMessage *sample = add_sample(&request, times, SPANS);
+    for (unsigned i = 0; i < ATTRIBUTES; i++) {
+        char key[32];
+        snprintf(key, sizeof key, "key%u", i);
+        sample_string(&request, sample, key, "value");
+    }
+    free(times);
+    send_request(&join, &request);
+    read_last(&join, SIGNAL_PROFILES, &out);
+    assert_int_equal(request_profile(&out, 0)->n_samples, 1);
+    assert_int_equal(request_sample(&out, 0, 0)->n_timestamps_unix_nano, SPANS);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(joins_at_once_without_wait),
+        cmocka_unit_test(waits_for_the_spans_of_its_process),
+        cmocka_unit_test(splits_a_sample_by_its_times),
+        cmocka_unit_test(a_named_span_goes_first),
+        cmocka_unit_test(spans_get_what_is_joined_later),
+        cmocka_unit_test(can_be_turned_off),
+        cmocka_unit_test(a_split_is_limited),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,311 @@
+#include "core/data/thread_spans.h"
+
+#include "core/base/hash.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define MS UINT64_C(1000000)
+#define WINDOW (60000 * MS)
+
+enum { PROCESS = 3, THREAD = 31, MOST = 100000 };
+
+/* A span with numbers as ids. Times are in milliseconds. */
+static struct thread_span span_of(uint64_t trace, uint64_t id, uint64_t parent, uint64_t start,
+                                  uint64_t end)
+{
+    struct thread_span span = {.start_ns = start * MS,
+                               .end_ns = end * MS,
+                               .instance = PROCESS,
+                               .kind = THREAD_ID_RUNTIME,
+                               .id = THREAD};
+    memcpy(span.key.trace_id, &trace, sizeof trace);
+    memcpy(span.key.span_id, &id, sizeof id);
+    memcpy(span.parent_id, &parent, sizeof parent);
+    return span;
+}
+
+static void put(struct thread_spans *threads, uint64_t trace, uint64_t id, uint64_t parent,
+                uint64_t start, uint64_t end)
+{
+    struct thread_span span = span_of(trace, id, parent, start, end);
+    thread_spans_put(threads, &span, 1, 1);
+}
+
+enum { NONE = 0, AMBIGUOUS = -1 };
+
+/* Returns the id of the span that ran on the thread. */
+static int64_t span_at(struct thread_spans *threads, const struct sample_thread *thread,
+                       uint64_t time)
+{
+    struct thread_ask ask = {.thread = thread, .time_ns = time * MS};
+    thread_spans_find(threads, &ask, 1);
+    int64_t id = ask.answer == THREAD_AMBIGUOUS ? AMBIGUOUS : NONE;
+    if (ask.answer == THREAD_SPAN)
+        memcpy(&id, ask.key.span_id, sizeof id);
+    return id;
+}
+
+static const struct sample_thread by_id = {.has_id = {[THREAD_ID_RUNTIME] = true},
+                                           .id = {[THREAD_ID_RUNTIME] = THREAD},
+                                           .instance = PROCESS};
+
+static void test_the_innermost_span_runs(void **state)
+{
+    (void)state;
+    struct thread_spans *threads = thread_spans_new(MOST);
+    put(threads, 1, 3, 2, 30, 40); /* spans arrive when they end */
+    put(threads, 1, 4, 2, 50, 60);
+    put(threads, 1, 2, 1, 20, 80);
+    put(threads, 1, 1, 0, 10, 90);
+    put(threads, 5, 6, 0, 90, 95);
+    const int64_t want[] = {NONE, 1, 2, 3, 2, 4, 2, 2, 1, 6, NONE};
+    for (uint64_t i = 0; i < sizeof want / sizeof *want; i++)
+        assert_int_equal(span_at(threads, &by_id, i * 10 + 5 - (i == 9 ? 2 : 0)), want[i]);
+    struct sample_thread other = by_id;
+    other.id[THREAD_ID_RUNTIME]++;
+    assert_int_equal(span_at(threads, &other, 35), NONE);
+    other = by_id;
+    other.instance++;
+    assert_int_equal(span_at(threads, &other, 35), NONE);
+    thread_spans_free(threads);
+}
+
+/* A request waits for something, and its thread serves another one meanwhile. */
+static void test_a_span_that_hops_is_left_alone(void **state)
+{
+    (void)state;
+    const struct {
+        struct thread_span first, second;
+        int64_t at_15, at_25, at_35;
+    } cases[] = {
+        {span_of(1, 1, 0, 10, 40), span_of(2, 2, 0, 20, 30), AMBIGUOUS, 2, AMBIGUOUS},
+        {span_of(1, 1, 0, 10, 30), span_of(2, 2, 0, 20, 40), AMBIGUOUS, 2, 2},
+        {span_of(1, 1, 9, 10, 40), span_of(1, 2, 9, 20, 30), AMBIGUOUS, 2, AMBIGUOUS},
+        {span_of(1, 1, 9, 10, 30), span_of(1, 2, 9, 20, 40), AMBIGUOUS, 2, 2},
+        /* Not these: a child; one after the other, with clocks that differ. */
+        {span_of(1, 1, 9, 10, 40), span_of(1, 2, 1, 20, 30), 1, 2, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int order = 0; order < 2; order++) {
+            struct thread_spans *threads = thread_spans_new(MOST);
+            thread_spans_put(threads, order ? &cases[i].second : &cases[i].first, 1, 1);
+            thread_spans_put(threads, order ? &cases[i].first : &cases[i].second, 1, 1);
+            assert_int_equal(span_at(threads, &by_id, 15), cases[i].at_15);
+            assert_int_equal(span_at(threads, &by_id, 25), cases[i].at_25);
+            assert_int_equal(span_at(threads, &by_id, 35), cases[i].at_35);
+            thread_spans_free(threads);
+        }
+    }
+    struct thread_spans *threads = thread_spans_new(MOST);
+    struct thread_span first = span_of(1, 1, 0, 10, 20), second = span_of(2, 2, 0, 20, 30);
+    first.end_ns += MS / 2;
+    thread_spans_put(threads, &first, 1, 1);
+    thread_spans_put(threads, &second, 1, 1);
+    assert_int_equal(span_at(threads, &by_id, 15), 1);
+    assert_int_equal(span_at(threads, &by_id, 25), 2);
+    thread_spans_free(threads);
+}
+
+static void test_an_async_sibling_is_recognised_under_its_parent(void **state)
+{
+    (void)state;
+    struct thread_spans *threads = thread_spans_new(MOST);
+    put(threads, 1, 3, 1, 30, 40); /* while the call 2 is in flight */
+    put(threads, 1, 2, 1, 20, 50);
+    put(threads, 1, 1, 0, 10, 60);
+    assert_int_equal(span_at(threads, &by_id, 25), 1);
+    assert_int_equal(span_at(threads, &by_id, 35), 3);
+    assert_int_equal(span_at(threads, &by_id, 45), 1);
+    thread_spans_free(threads);
+}
+
+static struct sample_thread of_os(int64_t id, const char *name)
+{
+    return (struct sample_thread){.has_id = {[THREAD_ID_OS] = true},
+                                  .id = {[THREAD_ID_OS] = id},
+                                  .name = slice_of_string(name),
+                                  .instance = PROCESS};
+}
+
+static void put_named(struct thread_spans *threads, int64_t thread, const char *name, uint64_t id)
+{
+    struct thread_span span = span_of(id, id, 0, 10, 20);
+    span.id = thread;
+    span.name = slice_of_string(name);
+    thread_spans_put(threads, &span, 1, 1);
+}
+
+static void test_a_name_that_one_thread_has(void **state)
+{
+    (void)state;
+    struct thread_spans *threads = thread_spans_new(MOST);
+    put_named(threads, 1, "http-nio-8080-exec-1", 1); /* equal in the first 15 bytes */
+    put_named(threads, 2, "http-nio-8080-exec-2", 2);
+    put_named(threads, 3, "a longer name than Linux keeps", 3);
+    put_named(threads, 4, "main", 4);
+    struct sample_thread shared = of_os(901, "http-nio-8080-e"),
+                         cut = of_os(902, "a longer name t"), one = of_os(903, "main"),
+                         another = of_os(904, "main");
+    assert_int_equal(span_at(threads, &shared, 15), AMBIGUOUS);
+    assert_int_equal(span_at(threads, &cut, 15), 3);
+    assert_int_equal(span_at(threads, &one, 15), 4);
+    /* Two threads of the operating system have this name: it is not known which one it is. */
+    assert_int_equal(span_at(threads, &another, 15), AMBIGUOUS);
+    assert_int_equal(span_at(threads, &one, 15), AMBIGUOUS);
+    /* The thread has another name now. */
+    put_named(threads, 2, "renamed", 5);
+    assert_int_equal(span_at(threads, &shared, 15), 1);
+    thread_spans_free(threads);
+}
+
+static void test_ids_that_were_seen_together(void **state)
+{
+    (void)state;
+    struct thread_spans *threads = thread_spans_new(MOST);
+    struct sample_thread os = of_os(901, "");
+    put_named(threads, 1, "pool-1", 1);
+    put_named(threads, 2, "pool-1", 2);
+    assert_int_equal(span_at(threads, &os, 15), NONE);
+    thread_spans_pair(threads, PROCESS, 901, 1);
+    assert_int_equal(span_at(threads, &os, 15), 1);
+    thread_spans_pair(threads, PROCESS, 901, 1);
+    thread_spans_pair(threads, PROCESS, 901, 2);
+    assert_int_equal(span_at(threads, &os, 15), 2);
+    thread_spans_pair(threads, PROCESS, 902, 2);
+    assert_int_equal(span_at(threads, &os, 15), NONE);
+    thread_spans_pair(threads, PROCESS, 903, 77); /* no spans of it are known */
+    thread_spans_sweep(threads, 2 * WINDOW, WINDOW);
+    assert_int_equal(thread_spans_count(threads), 0);
+    thread_spans_free(threads);
+}
+
+static void test_the_owner_of_most_spans_loses_some(void **state)
+{
+    (void)state;
+    struct thread_spans *threads = thread_spans_new(1000);
+    for (uint64_t i = 1; i <= 5000; i++) {
+        struct thread_span span = span_of(i, i, 0, i * 10, i * 10 + 5);
+        span.owner = i <= 100 ? 1 : 2;
+        span.instance = i <= 100 ? PROCESS : PROCESS + 1;
+        span.id = i <= 100 ? THREAD : (int64_t)(i % 50);
+        thread_spans_put(threads, &span, 1, i);
+        assert_true(thread_spans_count(threads) <= 1000);
+    }
+    for (uint64_t i = 1; i <= 100; i++)
+        assert_int_equal(span_at(threads, &by_id, i * 10 + 2), i);
+    thread_spans_sweep(threads, 5000 + 10, 100);
+    assert_true(thread_spans_count(threads) >= 100 && thread_spans_count(threads) < 1000);
+    thread_spans_free(threads);
+}
+
+/* ---- against a simple implementation ---- */
+
+enum { CALLS_MAX = 4000 };
+
+struct call {
+    uint64_t trace, id, parent, start, end;
+};
+
+struct calls {
+    struct call items[CALLS_MAX];
+    size_t count;
+    uint64_t now;
+    unsigned seed;
+};
+
+/* A call and those that it makes. */
+static void make_call(struct calls *calls, uint64_t trace, uint64_t parent, unsigned depth)
+{
+    uint64_t id = calls->count + 1, start = calls->now;
+    if (calls->count == CALLS_MAX)
+        return;
+    struct call *call = &calls->items[calls->count++];
+    *call = (struct call){trace ? trace : id, id, parent, start, 0};
+    calls->now += 3 + (uint64_t)rand_r(&calls->seed) % 5;
+    for (unsigned i = (unsigned)rand_r(&calls->seed) % 4; depth < 6 && i > 0; i--) {
+        make_call(calls, call->trace, id, depth + 1);
+        calls->now += 3 + (uint64_t)rand_r(&calls->seed) % 5;
+    }
+    call->end = calls->now;
+}
+
+static int64_t expected_at(const struct calls *calls, uint64_t time)
+{
+    const struct call *innermost = NULL;
+    for (size_t i = 0; i < calls->count; i++)
+        if (calls->items[i].start <= time && time <= calls->items[i].end)
+            innermost = &calls->items[i];
+    return innermost ? (int64_t)innermost->id : NONE;
+}
+
+static void test_random_calls(void **state)
+{
+    (void)state;
+    for (unsigned seed = 1; seed <= 20; seed++) {
+        struct calls *calls = calloc(1, sizeof *calls);
+        struct thread_spans *threads = thread_spans_new(MOST);
+        calls->seed = seed;
+        calls->now = 10;
+        while (calls->count < CALLS_MAX) {
+            make_call(calls, 0, 0, 0);
+            calls->now += 3 + (uint64_t)rand_r(&calls->seed) % 20;
+        }
+        /* In some order of arrival. */
+        size_t *order = calloc(CALLS_MAX, sizeof *order);
+        for (size_t i = 0; i < CALLS_MAX; i++) {
+            size_t k = (size_t)rand_r(&calls->seed) % (i + 1);
+            order[i] = order[k];
+            order[k] = i;
+        }
+        for (size_t i = 0; i < CALLS_MAX; i++) {
+            const struct call *call = &calls->items[order[i]];
+            put(threads, call->trace, call->id, call->parent, call->start, call->end);
+            put(threads, call->trace, call->id, call->parent, call->start, call->end);
+        }
+        assert_int_equal(thread_spans_count(threads), CALLS_MAX);
+        for (unsigned i = 0; i < 2000; i++) {
+            uint64_t time = (uint64_t)rand_r(&calls->seed) % calls->now;
+            assert_int_equal(span_at(threads, &by_id, time), expected_at(calls, time));
+        }
+        free(order);
+        free(calls);
+        thread_spans_free(threads);
+    }
+}
+
+/* Senders choose how many spans and samples a thread has, and how deep they nest. */
+static void test_many_on_one_thread(void **state)
+{
+    (void)state;
+    const uint64_t many = 30000;
+    struct thread_spans *threads = thread_spans_new(MOST);
+    for (uint64_t i = 1; i <= many; i++)
+        put(threads, 1, i, i - 1, i, 3 * many - i);
+    for (uint64_t i = 1; i <= many; i++)
+        assert_int_equal(span_at(threads, &by_id, i), i);
+    for (uint64_t i = 1; i <= many; i++)
+        put(threads, 1, many + i, i, 4 * many - i, 4 * many);
+    for (uint64_t i = 1; i <= many; i++)
+        span_at(threads, &by_id, 5 * many);
+    thread_spans_free(threads);
+}
+
+int main(void)
+{
+    hash_init();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_innermost_span_runs),
+        cmocka_unit_test(test_a_span_that_hops_is_left_alone),
+        cmocka_unit_test(test_an_async_sibling_is_recognised_under_its_parent),
+        cmocka_unit_test(test_a_name_that_one_thread_has),
+        cmocka_unit_test(test_ids_that_were_seen_together),
+        cmocka_unit_test(test_the_owner_of_most_spans_loses_some),
+        cmocka_unit_test(test_random_calls),
+        cmocka_unit_test(test_many_on_one_thread),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
