@@ -383,8 +383,9 @@ static struct slice rewrite_profile(struct linking *linking, const struct profil
     while (wire_next(&cursor, &field)) {
         if (field.number != PROFILE_SAMPLES || field.type != WIRE_BYTES)
             continue;
-        bool is_threaded = linking->next < end && linking->next->sample == sample++;
+        bool is_threaded = linking->next < end && linking->next->sample == sample;
         const struct threaded *threaded = is_threaded ? linking->next++ : NULL;
+        sample++;
         if (!threaded || threaded->pieces == 0) {
             note_written(linking, false);
             continue;

@@ -196,10 +196,11 @@ static void splits_a_sample_by_its_times(void **state)
     profiles_sample(&request, 2);
     add_sample(&request, (const uint64_t[]){350, 1, 110, 2, 250, 3, 120, 4, 360, 5}, 5);
     add_sample(&request, (const uint64_t[]){390, 0}, 1);
+    profiles_sample(&request, 3);
     send_request(&join, &request);
     read_last(&join, SIGNAL_PROFILES, &out);
-    assert_int_equal(request_profile(&out, 0)->n_samples, 5);
-    assert_int_equal(join.fixture.recorder.items[join.fixture.recorder.count - 1].items, 5);
+    assert_int_equal(request_profile(&out, 0)->n_samples, 6);
+    assert_int_equal(join.fixture.recorder.items[join.fixture.recorder.count - 1].items, 6);
     expect_sample(&out, 1, 0, (const int64_t[]){3}, 1);
     expect_sample(&out, 2, FIRST, (const int64_t[]){2, 4}, 2);
     expect_sample(&out, 3, SECOND_SPAN, (const int64_t[]){1, 5}, 2);
