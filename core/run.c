@@ -11,6 +11,7 @@
 #include "core/kept_memory.h"
 #include "core/memory_limit.h"
 #include "core/pipeline/graph.h"
+#include "core/pipeline/join_feed.h"
 #include "core/process_log.h"
 #include "core/process_resource.h"
 #include "core/reload.h"
@@ -181,6 +182,7 @@ static void free_process(struct server_process *self)
     if (self->telemetry)
         telemetry_free(self->telemetry);
     metrics_free(self->process.metrics);
+    join_feed_free(self->process.join_feed);
     free(self->process.workers);
     source_accounts_deinit(&self->accounts);
     process_resource_free(self->resource);
@@ -202,6 +204,7 @@ static void init_process(struct server_process *self, unsigned workers)
         .system_memory_bytes = memory,
         .memory_limit_bytes = memory,
         .version = PROFCOL_VERSION,
+        .join_feed = join_feed_new(),
     };
     log_info(LOG_PROCESS, "Starting profcol...", LOG_TEXT("Version", PROFCOL_VERSION),
              LOG_U64("NumCPU", uv_available_parallelism()), LOG_U64("workers", workers),

@@ -30,6 +30,7 @@ struct counter;
 struct histogram;
 struct delivery;
 struct graph;
+struct join_feed;
 struct metrics;
 struct node;
 struct outlet;
@@ -66,6 +67,7 @@ struct process {
     const struct config *config;
     struct graph *graph;
     struct component_status *configuration; /* an error if the last reload failed; NULL: none */
+    struct join_feed *join_feed; /* what the join saw, for who listens; NULL: none (tests) */
 };
 
 struct component {

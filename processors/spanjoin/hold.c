@@ -6,6 +6,7 @@
 #include "core/base/memory.h"
 #include "core/data/instances.h"
 #include "core/data/span_index.h"
+#include "processors/spanjoin/join_offer.h"
 #include "processors/spanjoin/keep_samples.h"
 
 #include <assert.h>
@@ -79,6 +80,7 @@ static void end(struct hold *hold)
     gauge_add(node->join->metrics.held_requests, -1);
     waiting_keys_deinit(&hold->keys);
     instances_stop_waiting(span_index_instances(node->join->index), hold->waiters);
+    free(hold->report);
     free(hold);
 }
 
@@ -165,6 +167,8 @@ static void hand_on(struct hold *hold)
         end(hold);
         return;
     }
+    join_offer_make(hold->node, batch, hold->report);
+    hold->report = NULL;
     offer_send(&hold->offer, &holds->offers, batch, true, on_offer_settled);
 }
 

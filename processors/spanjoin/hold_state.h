@@ -15,6 +15,7 @@
 #include "processors/spanjoin/waiting_keys.h"
 
 struct instance_waiter;
+struct join_report;
 struct spanjoin_node;
 
 /* Numbers of samples: what became of them, or would with dry_run. */
@@ -56,6 +57,7 @@ struct hold {
     struct instance_waiter *waiters; /* of traces: the profiles that it waits for */
     bool overflow;                   /* sent on early because memory was short */
     struct join_counts counts;       /* set when it is sent on */
+    struct join_report *report;      /* likewise, for the join feed; NULL: none */
 };
 
 struct hold_slot {

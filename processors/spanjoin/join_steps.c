@@ -236,6 +236,16 @@ bool join_has_threads(const struct sample_plan *plan)
     return plan->with_thread > 0;
 }
 
+/* Marks the keys of samples that were given their Link. */
+static void mark_linked(struct sample_plan *plan, const uint8_t *is_linked)
+{
+    for (uint32_t i = 0; i < plan->sample_count; i++) {
+        uint32_t key = plan->samples[i] & SAMPLE_KEY;
+        if (is_linked[i] && key > 0)
+            plan->keys[key - 1].by_thread = true;
+    }
+}
+
 struct sample_plan *join_link_threads(struct spanjoin *join, struct sample_plan *plan,
                                       uint64_t now_ns, uint64_t request)
 {
@@ -253,6 +263,7 @@ struct sample_plan *join_link_threads(struct spanjoin *join, struct sample_plan 
         batch_flatten(batch);
         plan = sample_plan_new(batch, &sender, &totals);
         plan->counts = NULL;
+        mark_linked(plan, links.is_linked);
         join_find_spans(join, plan, now_ns);
     }
     plan->by_thread = links.linked;

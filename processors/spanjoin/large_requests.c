@@ -7,6 +7,7 @@
 #include "core/pipeline/reservation.h"
 #include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/hold.h"
+#include "processors/spanjoin/join_offer.h"
 #include "processors/spanjoin/join_steps.h"
 #include "processors/spanjoin/keep_samples.h"
 
@@ -34,7 +35,8 @@ struct large_request {
     struct span_waiter waiter; /* set if may_wait */
     struct learned_spans learned;
     /* Profiles: */
-    struct sample_plan *plan; /* NULL: not built yet */
+    struct sample_plan *plan;   /* NULL: not built yet */
+    struct join_report *report; /* for the join feed; NULL: none */
     uint64_t number;
     bool overflow; /* no room to wait */
 };
@@ -95,6 +97,7 @@ static void start(struct large_request *request, void (*work)(struct large_reque
 static void end(struct large_request *request)
 {
     buffer_unref(request->bytes);
+    free(request->report);
     reservation_end_keep(request->reservation);
     free(request);
 }
@@ -108,7 +111,8 @@ static void finish(struct large_request *request)
         request->outcome = IS_DROPPED;
     switch (request->outcome) {
     case GOES_ON:
-        spanjoin_forward(node, batch, &request->counts);
+        spanjoin_forward(node, batch, &request->counts, request->report);
+        request->report = NULL;
         break;
     case IS_REFUSED:
         spanjoin_refuse(node, batch);
@@ -224,6 +228,7 @@ static void apply(struct large_request *request)
     assert(request->outcome == GOES_ON);
     request->plan = join_link_threads(join, request->plan, request->now_ns, request->number);
     keep_bytes(request);
+    request->report = join_report_of(join, request->plan, request->overflow);
     sample_plan_apply(request->plan);
     keep_samples_apply(request->plan, &request->counts.keep);
     batch_flatten(request->batch); /* the next node would do it on the loop */

@@ -42,6 +42,7 @@ struct sample_key {
     bool trace_given;
     bool promoted;  /* a sample named it by an attribute */
     bool ambiguous; /* several spans have the id */
+    bool by_thread; /* samples were given its Link by thread and time */
 };
 
 /* Flags in sample_plan.samples; the other bits are the index of a key + 1, or 0. */

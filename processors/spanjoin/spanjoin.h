@@ -20,6 +20,7 @@
 #include "processors/spanjoin/keep_spans.h"
 #include "processors/spanjoin/spanjoin_settings.h"
 
+struct join_report;
 struct sample_plan;
 struct span_index;
 struct spanjoin_node;
@@ -120,9 +121,10 @@ enum hold_room spanjoin_hold_traces(struct spanjoin_node *node, struct batch *ba
 /* Whether a request that finds no room to wait is sent on without waiting: if sending it again
  * would not help, or if room is reserved for it already. */
 bool spanjoin_must_go_on(const struct batch *batch, enum hold_room room);
-/* Counts, and sends a request on with its own receipt, or drops it if `keep` left nothing of it. */
+/* Counts, and sends a request on with its own receipt, or drops it if `keep` left nothing of it.
+ * Takes over the report; NULL: none. */
 void spanjoin_forward(struct spanjoin_node *node, struct batch *batch,
-                      const struct join_counts *counts);
+                      const struct join_counts *counts, struct join_report *report);
 /* Refuses a request for which there is no room. */
 void spanjoin_refuse(struct spanjoin_node *node, struct batch *batch);
 /* Updates the index and the metrics for a request that is sent on with what it has found. */

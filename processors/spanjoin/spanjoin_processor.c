@@ -18,6 +18,7 @@
 #include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/enrich_spans.h"
 #include "processors/spanjoin/hold.h"
+#include "processors/spanjoin/join_offer.h"
 #include "processors/spanjoin/join_steps.h"
 #include "processors/spanjoin/keep_samples.h"
 #include "processors/spanjoin/large_requests.h"
@@ -138,13 +139,16 @@ void spanjoin_tell_samples(struct spanjoin_node *node, struct sample_plan *plan,
 }
 
 void spanjoin_forward(struct spanjoin_node *node, struct batch *batch,
-                      const struct join_counts *counts)
+                      const struct join_counts *counts, struct join_report *report)
 {
     spanjoin_count(node, counts);
-    if (keep_left_nothing(batch, &counts->keep))
+    if (keep_left_nothing(batch, &counts->keep)) {
+        free(report);
         batch_drop(batch, &verdict_ok);
-    else
-        node_forward(&node->node, batch);
+        return;
+    }
+    join_offer_make(node, batch, report);
+    node_forward(&node->node, batch);
 }
 
 /* Sends the request on at once, with its own receipt. */
@@ -154,10 +158,11 @@ static void pass_profiles(struct spanjoin_node *node, struct batch *batch, struc
     struct join_counts counts = {0};
     plan = join_link_threads(node->join, plan, now_of(node), plan->request);
     spanjoin_tell_samples(node, plan, overflow);
+    struct join_report *report = join_report_of(node->join, plan, overflow);
     sample_plan_apply(plan);
     keep_samples_apply(plan, &counts.keep);
     sample_plan_free(plan);
-    spanjoin_forward(node, batch, &counts);
+    spanjoin_forward(node, batch, &counts, report);
 }
 
 static void consume_profiles(struct spanjoin_node *node, struct batch *batch)
@@ -210,7 +215,7 @@ static void pass_traces(struct spanjoin_node *node, struct batch *batch,
     struct join_counts counts = {.spans_enriched =
                                      request_spans_enrich(batch, node->join->settings, spans)};
     request_spans_deinit(spans);
-    spanjoin_forward(node, batch, &counts);
+    spanjoin_forward(node, batch, &counts, NULL);
 }
 
 /* Holds a request whose spans wait in the index under this id. */
@@ -296,6 +301,7 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
     }
     join_tell_uploads(join, plan, now_ns);
     hold->counts = join_count_samples(plan, hold->overflow);
+    hold->report = join_report_of(join, plan, hold->overflow);
     uint64_t late = 0;
     if (join_records_samples(plan))
         late = join_leave_samples(join, plan, now_ns, &waiter);

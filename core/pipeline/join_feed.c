@@ -1,0 +1,179 @@
+#include "core/pipeline/join_feed.h"
+
+#include "core/base/memory.h"
+#include "core/base/worker.h"
+#include "core/pipeline/batch.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <string.h>
+
+struct join_feed {
+    atomic_bool is_open;
+    pthread_mutex_t lock; /* of all below; held for some instructions only */
+    struct join_subscriber subscriber;
+    struct join_offer *first, *last;
+    struct join_feed_stats stats;
+};
+
+/* ---- offers ---- */
+
+struct join_report *join_report_new(uint32_t key_count)
+{
+    struct join_report *report =
+        memory_zalloc(sizeof *report + key_count * sizeof(struct join_key));
+    report->key_count = key_count;
+    return report;
+}
+
+void join_offer_free(struct join_offer *offer)
+{
+    for (size_t i = 0; i < offer->part_count; i++)
+        buffer_unref(offer->parts[i]);
+    free(offer->report);
+    free(offer);
+}
+
+static struct join_offer *offer_new(struct batch *batch, const char *component, uint64_t tenant,
+                                    struct join_report *report)
+{
+    size_t parts = batch->part_count;
+    assert(strlen(component) < sizeof((struct join_offer *)0)->component || parts > 0);
+    batch_flatten(batch);
+    struct join_offer *offer = memory_zalloc(sizeof *offer + parts * sizeof(struct buffer *));
+    offer->signal = batch->signal;
+    offer->items = batch->items;
+    strncpy(offer->component, component, sizeof offer->component - 1);
+    offer->tenant = tenant;
+    offer->arrived_ns = batch->arrived_ns;
+    offer->offered_ns = batch->owner->now_ns;
+    offer->report = report;
+    offer->bytes = sizeof *offer;
+    offer->bytes += report ? report->key_count * sizeof *report->keys : 0;
+    offer->part_count = parts;
+    for (size_t i = 0; i < parts; i++) {
+        offer->parts[i] = buffer_ref(batch->parts[i].buffer);
+        offer->bytes += offer->parts[i]->capacity;
+    }
+    return offer;
+}
+
+/* ---- the join's side ---- */
+
+bool join_feed_is_open(const struct join_feed *feed)
+{
+    return feed && atomic_load_explicit(&feed->is_open, memory_order_relaxed);
+}
+
+/* Whether an offer of this size fits. It is counted either way. The feed is locked. */
+static bool admit(struct join_feed *feed, size_t bytes)
+{
+    const struct join_subscriber *subscriber = &feed->subscriber;
+    bool fits = !feed->first || (feed->stats.bytes < subscriber->limit_bytes &&
+                                 bytes <= subscriber->limit_bytes - feed->stats.bytes);
+    feed->stats.offers++;
+    feed->stats.dropped += !fits;
+    return fits;
+}
+
+static void append(struct join_feed *feed, struct join_offer *offer)
+{
+    bool was_empty = !feed->first;
+    assert(was_empty == (feed->stats.bytes == 0) && !offer->next);
+    if (was_empty)
+        feed->first = offer;
+    else
+        feed->last->next = offer;
+    feed->last = offer;
+    feed->stats.bytes += offer->bytes;
+    if (was_empty)
+        feed->subscriber.wake(feed->subscriber.context);
+}
+
+/* Does not flatten a request only to drop it. */
+static bool is_full(struct join_feed *feed)
+{
+    pthread_mutex_lock(&feed->lock);
+    bool full = feed->first && feed->stats.bytes >= feed->subscriber.limit_bytes && !admit(feed, 1);
+    pthread_mutex_unlock(&feed->lock);
+    return full;
+}
+
+void join_feed_offer(struct join_feed *feed, struct batch *batch, const char *component,
+                     uint64_t tenant, struct join_report *report)
+{
+    if (!join_feed_is_open(feed) || is_full(feed)) {
+        free(report);
+        return;
+    }
+    struct join_offer *offer = offer_new(batch, component, tenant, report);
+    pthread_mutex_lock(&feed->lock);
+    bool is_wanted = join_feed_is_open(feed) && admit(feed, offer->bytes);
+    if (is_wanted)
+        append(feed, offer);
+    pthread_mutex_unlock(&feed->lock);
+    if (!is_wanted)
+        join_offer_free(offer);
+}
+
+/* ---- the subscriber's side ---- */
+
+struct join_feed *join_feed_new(void)
+{
+    struct join_feed *feed = memory_zalloc(sizeof *feed);
+    pthread_mutex_init(&feed->lock, NULL);
+    return feed;
+}
+
+void join_feed_free(struct join_feed *feed)
+{
+    if (!feed)
+        return;
+    assert(!join_feed_is_open(feed) && !feed->first);
+    pthread_mutex_destroy(&feed->lock);
+    free(feed);
+}
+
+bool join_feed_open(struct join_feed *feed, const struct join_subscriber *subscriber)
+{
+    assert(subscriber->limit_bytes > 0 && subscriber->wake);
+    pthread_mutex_lock(&feed->lock);
+    bool is_free = !join_feed_is_open(feed);
+    if (is_free)
+        feed->subscriber = *subscriber;
+    atomic_store_explicit(&feed->is_open, true, memory_order_relaxed);
+    pthread_mutex_unlock(&feed->lock);
+    return is_free;
+}
+
+struct join_offer *join_feed_take(struct join_feed *feed)
+{
+    pthread_mutex_lock(&feed->lock);
+    struct join_offer *offer = feed->first;
+    if (offer) {
+        assert(feed->stats.bytes >= offer->bytes);
+        feed->first = offer->next;
+        feed->stats.bytes -= offer->bytes;
+        offer->next = NULL;
+    }
+    pthread_mutex_unlock(&feed->lock);
+    return offer;
+}
+
+void join_feed_close(struct join_feed *feed)
+{
+    pthread_mutex_lock(&feed->lock);
+    assert(join_feed_is_open(feed));
+    atomic_store_explicit(&feed->is_open, false, memory_order_relaxed);
+    pthread_mutex_unlock(&feed->lock);
+    for (struct join_offer *offer; (offer = join_feed_take(feed));)
+        join_offer_free(offer);
+}
+
+struct join_feed_stats join_feed_stats(struct join_feed *feed)
+{
+    pthread_mutex_lock(&feed->lock);
+    struct join_feed_stats stats = feed->stats;
+    pthread_mutex_unlock(&feed->lock);
+    return stats;
+}

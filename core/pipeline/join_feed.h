@@ -1,0 +1,118 @@
+/*
+ * join_feed: what the join saw, for one subscriber inside the process.
+ *
+ * spanjoin offers each request that leaves it: the bytes, shared by reference, and for profiles
+ * what became of each span that its samples name. Offers wait in a mailbox that is bounded in
+ * bytes; when it is full they are dropped and counted, and the join goes on. While nobody listens,
+ * a request costs one comparison (join_feed_is_open).
+ *
+ * A feed lives as long as its process. A reload changes who offers and who listens, so components
+ * before and after it may use the feed side by side.
+ *
+ * Owner: the process owns the feed; whoever takes an offer owns it.
+ *
+ * Thread: join_feed_is_open and join_feed_offer: any, also jobs. The others: any, one subscriber at
+ * a time.
+ */
+#ifndef PROFCOL_CORE_PIPELINE_JOIN_FEED_H
+#define PROFCOL_CORE_PIPELINE_JOIN_FEED_H
+
+#include "core/data/otlp.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct batch;
+struct buffer;
+
+enum join_outcome {
+    JOIN_FOUND,
+    JOIN_FOUND_BY_THREAD,
+    JOIN_NOT_FOUND, /* its span has not arrived */
+    JOIN_EXPIRED,   /* its span arrived longer ago than the window */
+    JOIN_OVERFLOW,  /* memory was short, so that the request did not wait for it */
+    JOIN_OUTCOMES
+};
+
+/* A span that samples of a request name. */
+struct join_key {
+    uint8_t trace_id[TRACE_ID_SIZE]; /* all zero: not known */
+    uint8_t span_id[SPAN_ID_SIZE];
+    int64_t lag_ns;    /* of found ones: arrival of the samples minus arrival of the span */
+    uint32_t samples;  /* Sample messages */
+    uint8_t outcome;   /* enum join_outcome */
+    bool is_promoted;  /* an attribute named it, not a Link */
+    bool is_ambiguous; /* several spans have the id */
+    bool is_kept_out;  /* `keep` took the detail of its span from the samples, or dropped them */
+};
+
+/* What became of the samples of a profiles request. */
+struct join_report {
+    uint64_t window_ns, wait_ns; /* settings of the join */
+    uint64_t no_id;              /* samples that name no span */
+    uint64_t ambiguous_thread;   /* likewise, of a thread whose span is not sure */
+    uint64_t beyond_keys;        /* samples of spans beyond the limit of a request */
+    uint32_t key_count;
+    struct join_key keys[];
+};
+
+/* Returns a report with room for keys, all zero. Free it with free(). */
+struct join_report *join_report_new(uint32_t key_count);
+
+struct join_offer {
+    struct join_offer *next;
+    enum signal signal;
+    uint32_t items;
+    char component[96];         /* id of the spanjoin component */
+    uint64_t tenant;            /* keyed hash of the tenant that a header names; 0: none */
+    uint64_t arrived_ns;        /* monotonic: when the request came */
+    uint64_t offered_ns;        /* when it left the join */
+    struct join_report *report; /* of profiles; NULL: of traces */
+    size_t bytes;               /* memory that it keeps */
+    size_t part_count;
+    struct buffer *parts[]; /* encoded requests, one reference each; immutable */
+};
+void join_offer_free(struct join_offer *offer);
+
+struct join_feed_stats {
+    uint64_t offers;  /* since the start, with those that were dropped */
+    uint64_t dropped; /* because the mailbox was full */
+    size_t bytes;     /* in the mailbox now */
+};
+
+struct join_feed;
+
+struct join_feed *join_feed_new(void);
+/* Frees the feed, which must not be open. NULL is allowed. */
+void join_feed_free(struct join_feed *feed);
+
+/* ---- for the join ---- */
+
+/* Whether somebody listens. NULL is allowed: false. */
+bool join_feed_is_open(const struct join_feed *feed);
+/* Offers a request that is about to leave: flattens it and shares its bytes. component: the id of
+ * the join. report: taken over; NULL: none. Does nothing but free the report if nobody listens, or
+ * if the mailbox is full. The caller owns the batch. feed may be NULL. */
+void join_feed_offer(struct join_feed *feed, struct batch *batch, const char *component,
+                     uint64_t tenant, struct join_report *report);
+
+/* ---- for the subscriber ---- */
+
+struct join_subscriber {
+    size_t limit_bytes; /* of the mailbox; one offer alone may be larger */
+    /* An offer has arrived in an empty mailbox. Called on any thread with the feed locked: must not
+     * block, and not call the feed. */
+    void (*wake)(void *context);
+    void *context;
+};
+/* Begins to listen. Returns false if somebody else does. */
+bool join_feed_open(struct join_feed *feed, const struct join_subscriber *subscriber);
+/* Ends it, and frees what is in the mailbox. `wake` is not called any more afterwards. */
+void join_feed_close(struct join_feed *feed);
+/* Returns the oldest offer; NULL: none. */
+struct join_offer *join_feed_take(struct join_feed *feed);
+struct join_feed_stats join_feed_stats(struct join_feed *feed);
+
+#endif

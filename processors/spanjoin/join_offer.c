@@ -1,0 +1,73 @@
+#include "processors/spanjoin/join_offer.h"
+
+#include "core/base/hash.h"
+#include "core/pipeline/component.h"
+
+#include <assert.h>
+#include <string.h>
+
+static enum join_outcome outcome_of(const struct sample_plan *plan, uint32_t k, bool overflow)
+{
+    if (plan->keys[k].match)
+        return plan->keys[k].by_thread ? JOIN_FOUND_BY_THREAD : JOIN_FOUND;
+    if (plan->finds[k].presence == SPAN_EXPIRED)
+        return JOIN_EXPIRED;
+    return overflow ? JOIN_OVERFLOW : JOIN_NOT_FOUND;
+}
+
+static bool is_kept_out(const struct sample_plan *plan, uint32_t k)
+{
+    const struct keep_settings *keep = &plan->settings->keep;
+    return keep->enabled && !keep->dry_run && plan->keys[k].match && keep->otherwise != KEEP_PASS &&
+           !plan->finds[k].is_kept;
+}
+
+struct join_report *join_report_of(const struct spanjoin *join, const struct sample_plan *plan,
+                                   bool overflow)
+{
+    if (!join_feed_is_open(join->process->join_feed))
+        return NULL;
+    struct join_report *report = join_report_new(plan->key_count);
+    report->window_ns = span_index_window(join->index);
+    report->wait_ns = (uint64_t)join->settings->samples.wait;
+    report->no_id = plan->without_id - plan->ambiguous_thread;
+    report->ambiguous_thread = plan->ambiguous_thread;
+    report->beyond_keys = plan->beyond_keys;
+    for (uint32_t k = 0; k < plan->key_count; k++) {
+        const struct sample_key *key = &plan->keys[k];
+        struct join_key *out = &report->keys[k];
+        memcpy(out->trace_id, plan->finds[k].key.trace_id, sizeof out->trace_id);
+        memcpy(out->span_id, plan->finds[k].key.span_id, sizeof out->span_id);
+        out->outcome = outcome_of(plan, k, overflow);
+        out->samples = key->samples;
+        out->is_promoted = key->promoted;
+        out->is_ambiguous = key->ambiguous;
+        out->is_kept_out = is_kept_out(plan, k);
+        if (key->match)
+            out->lag_ns = (int64_t)(plan->batch->arrived_ns - key->match->arrived_ns);
+    }
+    return report;
+}
+
+/* Returns the hash of the tenant that a header names; 0: none does. */
+static uint64_t tenant_of(const struct spanjoin_settings *settings, const struct batch *batch)
+{
+    for (size_t i = 0; i < settings->tenant_count && batch->context; i++) {
+        const char *header = settings->tenants[i].header;
+        const char *text = header ? context_get(batch->context, header) : NULL;
+        if (text && text[0])
+            return hash_bytes(slice_of_string(text));
+    }
+    return 0;
+}
+
+void join_offer_make(struct spanjoin_node *node, struct batch *batch, struct join_report *report)
+{
+    struct join_feed *feed = node->join->process->join_feed;
+    assert(batch->owner == node->node.worker);
+    if (join_feed_is_open(feed))
+        join_feed_offer(feed, batch, node->node.component->id,
+                        tenant_of(node->join->settings, batch), report);
+    else
+        free(report);
+}

@@ -1,0 +1,23 @@
+/*
+ * join_offer: offers the requests that leave the join to the join feed
+ * (core/pipeline/join_feed.h).
+ *
+ * Owner: a report belongs to the request until it is offered.
+ *
+ * Thread: join_report_of: that of the batch. join_offer_make: the node's worker.
+ */
+#ifndef PROFCOL_SPANJOIN_JOIN_OFFER_H
+#define PROFCOL_SPANJOIN_JOIN_OFFER_H
+
+#include "core/pipeline/join_feed.h"
+#include "processors/spanjoin/sample_plan.h"
+#include "processors/spanjoin/spanjoin.h"
+
+/* Returns what became of the samples of a request whose spans are looked up; NULL if nobody
+ * listens. overflow: there was no room to hold the request. */
+struct join_report *join_report_of(const struct spanjoin *join, const struct sample_plan *plan,
+                                   bool overflow);
+/* Offers a request that is about to be sent on. Takes over the report, which may be NULL. */
+void join_offer_make(struct spanjoin_node *node, struct batch *batch, struct join_report *report);
+
+#endif
