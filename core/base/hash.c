@@ -38,3 +38,17 @@ uint64_t hash_u64(uint64_t value)
 {
     return XXH3_64bits_withSeed(&value, sizeof value, key);
 }
+
+void hash_xxh3(struct slice bytes, uint8_t out[8])
+{
+    XXH64_canonical_t canonical;
+    XXH64_canonicalFromHash(&canonical, XXH3_64bits(bytes.data, bytes.size));
+    memcpy(out, canonical.digest, sizeof canonical.digest);
+}
+
+void hash_xxh3_128(struct slice bytes, uint8_t out[16])
+{
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits(bytes.data, bytes.size));
+    memcpy(out, canonical.digest, sizeof canonical.digest);
+}

@@ -20,6 +20,9 @@ void hash_init_with(uint64_t key);
 /* Returns the keyed hash of the bytes, or of the number. */
 uint64_t hash_bytes(struct slice bytes);
 uint64_t hash_u64(uint64_t value);
+/* Write XXH3 without a key, the highest byte first, for users who ask for it by name. */
+void hash_xxh3(struct slice bytes, uint8_t out[8]);
+void hash_xxh3_128(struct slice bytes, uint8_t out[16]);
 /* Returns a random number from the kernel; aborts if there is none. */
 uint64_t random_u64(void);
 

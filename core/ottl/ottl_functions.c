@@ -5,9 +5,10 @@
 #include <assert.h>
 
 static const struct ottl_function *const converters[] = {
-    ottl_type_functions, ottl_text_functions,  ottl_case_functions,    ottl_format_functions,
-    ottl_hash_functions, ottl_parse_functions, ottl_network_functions, ottl_list_functions,
-    ottl_pair_functions, ottl_time_functions,  ottl_profile_functions, NULL};
+    ottl_type_functions, ottl_text_functions,     ottl_case_functions,    ottl_format_functions,
+    ottl_hash_functions, ottl_parse_functions,    ottl_network_functions, ottl_list_functions,
+    ottl_csv_functions,  ottl_encoding_functions, ottl_number_functions,  ottl_url_functions,
+    ottl_pair_functions, ottl_time_functions,     ottl_profile_functions, NULL};
 static const struct ottl_function *const editors[] = {ottl_value_editors, ottl_key_editors,
                                                       ottl_map_editors, ottl_replace_editors, NULL};
 
@@ -60,33 +61,20 @@ bool ottl_function_is_missing(struct slice name)
     static const char *const missing[] = {
         "All",
         "Any",
-        "Base64Decode",
-        "Base64Encode",
-        "CommunityID",
         "ConvertAttributesToElementsXML",
         "ConvertTextToElementsXML",
-        "Decode",
         "ExtractGrokPatterns",
         "Filter",
         "Find",
         "GetXML",
         "InsertXML",
-        "Log",
         "MapEach",
-        "Murmur3Hash",
-        "Murmur3Hash128",
-        "ParseCSV",
-        "ParseSeverity",
         "ParseSimplifiedXML",
         "ParseXML",
         "Reduce",
         "RemoveXML",
-        "URL",
-        "UUIDv7",
         "UserAgent",
         "When",
-        "XXH128",
-        "XXH3",
     };
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
         if (slice_is(name, missing[i]))

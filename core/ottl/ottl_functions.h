@@ -81,6 +81,10 @@ bool ottl_argument_int(struct ottl_evaluation *evaluation, const struct ottl_nod
 bool ottl_node_text(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                     struct slice *out, bool *is_nil_out);
 
+/* Converts a value to a float as the converter Double does; nil stays nil. */
+bool ottl_to_double(struct ottl_evaluation *evaluation, const struct ottl_value *value,
+                    struct ottl_value *out);
+
 /* The tables of the files that implement functions, ended by a row without a name. */
 extern const struct ottl_function ottl_type_functions[];
 extern const struct ottl_function ottl_text_functions[];
@@ -91,6 +95,10 @@ extern const struct ottl_function ottl_pair_functions[];
 extern const struct ottl_function ottl_profile_functions[];
 extern const struct ottl_function ottl_hash_functions[];
 extern const struct ottl_function ottl_parse_functions[];
+extern const struct ottl_function ottl_csv_functions[];
+extern const struct ottl_function ottl_encoding_functions[];
+extern const struct ottl_function ottl_number_functions[];
+extern const struct ottl_function ottl_url_functions[];
 extern const struct ottl_function ottl_list_functions[];
 extern const struct ottl_function ottl_time_functions[];
 extern const struct ottl_function ottl_value_editors[];

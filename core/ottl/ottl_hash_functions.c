@@ -1,3 +1,6 @@
+#include "core/base/clock.h"
+#include "core/base/hash.h"
+#include "core/base/murmur3.h"
 #include "core/ottl/ottl_functions.h"
 
 #include <assert.h>
@@ -62,6 +65,49 @@ FUNCTION(fnv)
     return true;
 }
 
+FUNCTION(xxh3)
+{
+    struct slice text;
+    uint8_t bytes[8];
+    if (!ottl_argument_string(evaluation, node, 0, &text))
+        return false;
+    hash_xxh3(text, bytes);
+    return give_hex(evaluation, slice_of(bytes, sizeof bytes), out);
+}
+
+FUNCTION(xxh128)
+{
+    struct slice text;
+    uint8_t bytes[16];
+    if (!ottl_argument_string(evaluation, node, 0, &text))
+        return false;
+    hash_xxh3_128(text, bytes);
+    return give_hex(evaluation, slice_of(bytes, sizeof bytes), out);
+}
+
+/* The lowest byte first. */
+FUNCTION(murmur3)
+{
+    struct slice text;
+    uint8_t bytes[4];
+    if (!ottl_argument_string(evaluation, node, 0, &text))
+        return false;
+    uint32_t hash = murmur3_32(text);
+    for (unsigned i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(hash >> (8 * i));
+    return give_hex(evaluation, slice_of(bytes, sizeof bytes), out);
+}
+
+FUNCTION(murmur3_in_128_bits)
+{
+    struct slice text;
+    uint8_t bytes[16];
+    if (!ottl_argument_string(evaluation, node, 0, &text))
+        return false;
+    murmur3_128(text, bytes);
+    return give_hex(evaluation, slice_of(bytes, sizeof bytes), out);
+}
+
 static bool give_hex_number(struct ottl_evaluation *evaluation, uint64_t number,
                             struct ottl_value *out)
 {
@@ -100,22 +146,47 @@ FUNCTION(hex)
     }
 }
 
-FUNCTION(uuid)
+static bool give_uuid(struct ottl_evaluation *evaluation, const uint8_t bytes[16],
+                      struct ottl_value *out)
 {
-    uint8_t bytes[16];
     struct text text = {0};
-    (void)node;
-    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        return error_set(ottl_evaluation_error(evaluation), "no random numbers");
-    bytes[6] = (uint8_t)((bytes[6] & 0x0f) | 0x40);
-    bytes[8] = (uint8_t)((bytes[8] & 0x3f) | 0x80);
-    for (size_t i = 0; i < sizeof bytes; i++) {
+    for (size_t i = 0; i < 16; i++) {
         if (i == 4 || i == 6 || i == 8 || i == 10)
             text_append_char(&text, '-');
         text_append_hex(&text, slice_of(&bytes[i], 1));
     }
     *out = ottl_string(ottl_evaluation_text(evaluation, &text));
     return true;
+}
+
+/* Fills in random bytes but for the version, RFC 9562. */
+static bool make_uuid(struct ottl_evaluation *evaluation, unsigned version, uint8_t bytes[16])
+{
+    if (getrandom(bytes, 16, 0) != 16)
+        return error_set(ottl_evaluation_error(evaluation), "no random numbers");
+    bytes[6] = (uint8_t)((bytes[6] & 0x0f) | version << 4);
+    bytes[8] = (uint8_t)((bytes[8] & 0x3f) | 0x80);
+    return true;
+}
+
+FUNCTION(uuid)
+{
+    uint8_t bytes[16];
+    (void)node;
+    return make_uuid(evaluation, 4, bytes) && give_uuid(evaluation, bytes, out);
+}
+
+/* Begins with the milliseconds since 1970. */
+FUNCTION(uuid_v7)
+{
+    uint8_t bytes[16];
+    (void)node;
+    if (!make_uuid(evaluation, 7, bytes))
+        return false;
+    uint64_t ms = clock_wall_ns() / 1000000;
+    for (unsigned i = 0; i < 6; i++)
+        bytes[i] = (uint8_t)(ms >> (40 - 8 * i));
+    return give_uuid(evaluation, bytes, out);
 }
 
 /* ---- ids ---- */
@@ -176,6 +247,8 @@ const struct ottl_function ottl_hash_functions[] = {
     {.name = "FNV", .parameters = OF_TEXT, .call = fnv},
     {.name = "Hex", .parameters = OF_ANY, .call = hex, .checks_literals = true},
     {.name = "MD5", .parameters = OF_TEXT, .call = md5},
+    {.name = "Murmur3Hash", .parameters = OF_TEXT, .call = murmur3},
+    {.name = "Murmur3Hash128", .parameters = OF_TEXT, .call = murmur3_in_128_bits},
     {.name = "ProfileID", .parameters = OF_ANY, .call = profile_id, .checks_literals = true},
     {.name = "SHA1", .parameters = OF_TEXT, .call = sha1},
     {.name = "SHA256", .parameters = OF_TEXT, .call = sha256},
@@ -186,5 +259,11 @@ const struct ottl_function ottl_hash_functions[] = {
      .parameters = {{NULL, OTTL_PARAMETER_NONE, false}},
      .call = uuid,
      .level = OTTL_LEVEL_LOWEST},
+    {.name = "UUIDv7",
+     .parameters = {{NULL, OTTL_PARAMETER_NONE, false}},
+     .call = uuid_v7,
+     .level = OTTL_LEVEL_LOWEST},
+    {.name = "XXH128", .parameters = OF_TEXT, .call = xxh128},
+    {.name = "XXH3", .parameters = OF_TEXT, .call = xxh3},
     {.name = NULL},
 };

@@ -1,3 +1,4 @@
+#include "core/ottl/ottl_entries.h"
 #include "core/ottl/ottl_functions.h"
 
 #include <assert.h>
@@ -18,37 +19,17 @@ static bool read_kind(struct ottl_evaluation *evaluation, const struct ottl_node
                       ottl_type_name(&wanted), ottl_type_name(out)));
 }
 
-/* Copies the entries of a map or list to scratch memory. */
-static struct ottl_entry *copy_entries(struct ottl_evaluation *evaluation,
-                                       const struct ottl_value *from, uint32_t *count_out)
-{
-    struct ottl_cursor cursor = ottl_cursor(from);
-    struct ottl_entry *entries =
-        ottl_evaluation_alloc(evaluation, ((size_t)ottl_value_count(from) + 1) * sizeof *entries);
-    *count_out = 0;
-    while (ottl_cursor_next(&cursor, &entries[*count_out]))
-        ++*count_out;
-    return entries;
-}
-
-static bool give_list(const struct ottl_entry *entries, uint32_t count, struct ottl_value *out)
-{
-    *out = (struct ottl_value){.kind = OTTL_LIST, .form = OTTL_FORM_ENTRIES};
-    out->entries = entries;
-    out->count = count;
-    return true;
-}
-
 FUNCTION(keys)
 {
     struct ottl_value map;
     uint32_t count;
     if (!read_kind(evaluation, node, OTTL_MAP, &map))
         return false;
-    struct ottl_entry *entries = copy_entries(evaluation, &map, &count);
+    struct ottl_entry *entries = ottl_entries_copy(evaluation, &map, &count);
     for (uint32_t i = 0; i < count; i++)
         entries[i].value = ottl_string(entries[i].key);
-    return give_list(entries, count, out);
+    *out = ottl_entries_value(OTTL_LIST, entries, count);
+    return true;
 }
 
 FUNCTION(values)
@@ -57,8 +38,9 @@ FUNCTION(values)
     uint32_t count;
     if (!read_kind(evaluation, node, OTTL_MAP, &map))
         return false;
-    struct ottl_entry *entries = copy_entries(evaluation, &map, &count);
-    return give_list(entries, count, out);
+    struct ottl_entry *entries = ottl_entries_copy(evaluation, &map, &count);
+    *out = ottl_entries_value(OTTL_LIST, entries, count);
+    return true;
 }
 
 /* Returns the index of an item that is equal, -1 if there is none. */
@@ -203,14 +185,15 @@ FUNCTION(sort)
     uint32_t count;
     if (!read_kind(evaluation, node, OTTL_LIST, &list))
         return false;
-    struct ottl_entry *entries = copy_entries(evaluation, &list, &count);
+    struct ottl_entry *entries = ottl_entries_copy(evaluation, &list, &count);
     bool is_descending = node->operands[1] && slice_is(node->operands[1]->constant.bytes, "desc");
     if (!find_order(entries, count, &order))
         return error_set(ottl_evaluation_error(evaluation),
                          "sort with unsupported type: the list has items that no data has");
     if (order != NOT_AT_ALL)
         sort_entries(evaluation, entries, count, order, is_descending);
-    return give_list(entries, count, out);
+    *out = ottl_entries_value(OTTL_LIST, entries, count);
+    return true;
 }
 
 #define TARGET                                                                                     \

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <openssl/evp.h>
 #include <stdlib.h>
 
 /* ---- addresses: all have 16 bytes, those of IPv4 behind ::ffff: ---- */
@@ -123,7 +124,119 @@ static bool is_in_cidr(struct ottl_evaluation *evaluation, const struct ottl_nod
     return true;
 }
 
+/* ---- CommunityID: a hash of a connection that is the same in both directions, version 1 ---- */
+
+enum { PORT_MAX = 65535, SHA1_SIZE = 20, V4_OFFSET = V4_BITS / 8 };
+
+struct endpoint {
+    uint8_t bytes[ADDRESS_SIZE + 2]; /* the address, and the port after it */
+    size_t size;                     /* of the address */
+};
+
+static const struct protocol {
+    const char *name;
+    uint8_t number;
+} protocols[] = {{"ICMP", 1}, {"TCP", 6}, {"UDP", 17}, {"RSVP", 46}, {"ICMP6", 58}, {"SCTP", 132}};
+
+static bool read_number(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                        uint32_t index, const char *what, uint8_t out[2])
+{
+    int64_t number;
+    if (!ottl_argument_int(evaluation, node, index, &number))
+        return false;
+    out[0] = (uint8_t)(number >> 8);
+    out[1] = (uint8_t)number;
+    return (number >= 0 && number <= PORT_MAX) ||
+           error_set(ottl_evaluation_error(evaluation), "%s must be between 0 and 65535", what);
+}
+
+/* The address is the argument `index`, the port the one after it. */
+static bool read_endpoint(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                          uint32_t index, struct endpoint *out)
+{
+    struct slice text;
+    struct address address;
+    uint8_t port[2];
+    if (!ottl_argument_string(evaluation, node, index, &text) ||
+        !read_number(evaluation, node, index + 1, "a port", port))
+        return false;
+    if (!read_address(text, &address))
+        return error_set(ottl_evaluation_error(evaluation), "invalid IP: %.*s",
+                         (int)text_utf8_cut(text, 100), (const char *)text.data);
+    size_t from = is_v4(&address) ? V4_OFFSET : 0;
+    out->size = ADDRESS_SIZE - from;
+    memcpy(out->bytes, address.bytes + from, out->size);
+    memcpy(out->bytes + out->size, port, sizeof port);
+    return true;
+}
+
+static bool read_protocol(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                          uint8_t *out)
+{
+    struct slice name = SLICE("TCP");
+    if (node->operands[4] && !ottl_argument_string(evaluation, node, 4, &name))
+        return false;
+    for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++)
+        if (slice_is(name, protocols[i].name)) {
+            *out = protocols[i].number;
+            return true;
+        }
+    return error_set(ottl_evaluation_error(evaluation), "unsupported protocol: %.*s",
+                     (int)text_utf8_cut(name, 100), (const char *)name.data);
+}
+
+static bool is_before(const struct endpoint *a, const struct endpoint *b)
+{
+    return a->size != b->size ? a->size < b->size : memcmp(a->bytes, b->bytes, a->size + 2) < 0;
+}
+
+/* The parts of what is hashed, in their order. */
+static size_t write_flow(const struct endpoint *first, const struct endpoint *second,
+                         uint8_t protocol, const uint8_t seed[2], uint8_t *to)
+{
+    uint8_t *at = to;
+    memcpy(at, seed, 2);
+    memcpy(at += 2, first->bytes, first->size);
+    memcpy(at += first->size, second->bytes, second->size);
+    at += second->size;
+    *at++ = protocol;
+    *at++ = 0;
+    memcpy(at, first->bytes + first->size, 2);
+    memcpy(at += 2, second->bytes + second->size, 2);
+    return (size_t)(at + 2 - to);
+}
+
+static bool community_id(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                         struct ottl_value *out)
+{
+    struct endpoint source, target;
+    uint8_t protocol, seed[2] = {0}, flow[2 * ADDRESS_SIZE + 8], hash[EVP_MAX_MD_SIZE];
+    struct text text = {0};
+    if (!read_endpoint(evaluation, node, 0, &source) ||
+        !read_endpoint(evaluation, node, 2, &target) ||
+        !read_protocol(evaluation, node, &protocol) ||
+        (node->operands[5] && !read_number(evaluation, node, 5, "a seed", seed)))
+        return false;
+    bool is_turned = is_before(&target, &source);
+    size_t size = write_flow(is_turned ? &target : &source, is_turned ? &source : &target, protocol,
+                             seed, flow);
+    if (EVP_Digest(flow, size, hash, NULL, EVP_sha1(), NULL) != 1)
+        return error_set(ottl_evaluation_error(evaluation), "the hash is not available");
+    text_append(&text, "1:");
+    ottl_print_base64(slice_of(hash, SHA1_SIZE), &text);
+    *out = ottl_string(ottl_evaluation_text(evaluation, &text));
+    return true;
+}
+
 const struct ottl_function ottl_network_functions[] = {
+    {.name = "CommunityID",
+     .parameters = {{"source_ip", OTTL_PARAMETER_STRING, false},
+                    {"source_port", OTTL_PARAMETER_INT, false},
+                    {"destination_ip", OTTL_PARAMETER_STRING, false},
+                    {"destination_port", OTTL_PARAMETER_INT, false},
+                    {"protocol", OTTL_PARAMETER_STRING, true},
+                    {"seed", OTTL_PARAMETER_INT, true}},
+     .call = community_id},
     {.name = "IsInCIDR",
      .parameters = {{"target", OTTL_PARAMETER_STRING, false},
                     {"networks", OTTL_PARAMETER_STRINGS, false}},

@@ -1,3 +1,4 @@
+#include "core/ottl/ottl_entries.h"
 #include "core/ottl/ottl_functions.h"
 
 #include <stdio.h>
@@ -6,15 +7,6 @@
 #define FUNCTION(name)                                                                             \
     static bool name(struct ottl_evaluation *evaluation, const struct ottl_node *node,             \
                      struct ottl_value *out)
-
-static struct ottl_value of_entries(enum ottl_kind kind, const struct ottl_entry *entries,
-                                    uint32_t count)
-{
-    struct ottl_value value = {.kind = kind, .form = OTTL_FORM_ENTRIES};
-    value.entries = entries;
-    value.count = count;
-    return value;
-}
 
 /* ---- texts of pairs: "a=1 b=2" ---- */
 
@@ -97,7 +89,7 @@ FUNCTION(parse_key_value)
             return error_set(ottl_evaluation_error(evaluation), "a pair has no delimiter");
         entries[count++] = (struct ottl_entry){unquote(key), ottl_string(unquote(value))};
     }
-    *out = of_entries(OTTL_MAP, entries, count);
+    *out = ottl_entries_value(OTTL_MAP, entries, count);
     return true;
 }
 
@@ -151,36 +143,6 @@ static bool make_entry(struct ottl_evaluation *evaluation, const struct ottl_nod
                      ottl_data_type_name(&key));
 }
 
-static int by_key(const void *a, const void *b)
-{
-    const struct ottl_entry *left = *(const struct ottl_entry *const *)a,
-                            *right = *(const struct ottl_entry *const *)b;
-    size_t size = left->key.size < right->key.size ? left->key.size : right->key.size;
-    int result = size > 0 ? memcmp(left->key.data, right->key.data, size) : 0;
-    if (result == 0)
-        result = (left->key.size > right->key.size) - (left->key.size < right->key.size);
-    return result != 0 ? result : (left > right) - (left < right);
-}
-
-/* Leaves the last of several entries with the same key. Returns how many are left. */
-static uint32_t remove_repeated(struct ottl_evaluation *evaluation, struct ottl_entry *entries,
-                                uint32_t count)
-{
-    struct ottl_entry **sorted =
-        ottl_evaluation_alloc(evaluation, (count + 1) * sizeof(struct ottl_entry *));
-    uint32_t left = 0;
-    for (uint32_t i = 0; i < count; i++)
-        sorted[i] = &entries[i];
-    qsort(sorted, count, sizeof(struct ottl_entry *), by_key);
-    for (uint32_t i = 0; i + 1 < count; i++)
-        if (slice_equal(sorted[i]->key, sorted[i + 1]->key))
-            sorted[i]->value.kind = OTTL_OPAQUE; /* marks it */
-    for (uint32_t i = 0; i < count; i++)
-        if (entries[i].value.kind != OTTL_OPAQUE)
-            entries[left++] = entries[i];
-    return left;
-}
-
 FUNCTION(slice_to_map)
 {
     struct ottl_value list;
@@ -197,7 +159,8 @@ FUNCTION(slice_to_map)
     for (; ottl_cursor_next(&cursor, &item); count++)
         if (!make_entry(evaluation, node, &item.value, count, &entries[count]))
             return false;
-    *out = of_entries(OTTL_MAP, entries, remove_repeated(evaluation, entries, count));
+    *out =
+        ottl_entries_value(OTTL_MAP, entries, ottl_entries_keep_last(evaluation, entries, count));
     return true;
 }
 
@@ -249,7 +212,7 @@ FUNCTION(to_key_value_string)
         count++;
     }
     if (node->operands[3] && node->operands[3]->constant.truth)
-        qsort(sorted, count, sizeof(struct ottl_entry *), by_key);
+        qsort(sorted, count, sizeof(struct ottl_entry *), ottl_entries_by_key);
     for (uint32_t i = 0; i < count; i++) {
         if (i > 0)
             text_append_slice(&text, by.separator);

@@ -1,3 +1,4 @@
+#include "core/ottl/ottl_entries.h"
 #include "core/ottl/ottl_functions.h"
 
 #include <assert.h>
@@ -16,15 +17,6 @@ static struct slice copy(struct ottl_evaluation *evaluation, const void *bytes, 
     if (size > 0)
         memcpy(to, bytes, size);
     return slice_of(to, size);
-}
-
-static struct ottl_value of_entries(enum ottl_kind kind, const struct ottl_entry *entries,
-                                    uint32_t count)
-{
-    struct ottl_value value = {.kind = kind, .form = OTTL_FORM_ENTRIES};
-    value.entries = entries;
-    value.count = count;
-    return value;
 }
 
 /* ---- JSON ---- */
@@ -46,7 +38,7 @@ static bool convert_object(struct ottl_evaluation *evaluation, json_t *json, uns
         if (!convert(evaluation, value, depth + 1, &entries[count++].value))
             return false;
     }
-    *out = of_entries(OTTL_MAP, entries, count);
+    *out = ottl_entries_value(OTTL_MAP, entries, count);
     return true;
 }
 
@@ -60,7 +52,7 @@ static bool convert_array(struct ottl_evaluation *evaluation, json_t *json, unsi
         if (!convert(evaluation, json_array_get(json, i), depth + 1, &entries[i].value))
             return false;
     }
-    *out = of_entries(OTTL_LIST, entries, (uint32_t)count);
+    *out = ottl_entries_value(OTTL_LIST, entries, (uint32_t)count);
     return true;
 }
 
@@ -138,7 +130,7 @@ FUNCTION(extract_patterns)
             groups->names[i], ottl_string(is_set ? slice_of(text.data + span[0], span[1] - span[0])
                                                  : (struct slice){0})};
     }
-    *out = of_entries(OTTL_MAP, entries, count);
+    *out = ottl_entries_value(OTTL_MAP, entries, count);
     return true;
 }
 

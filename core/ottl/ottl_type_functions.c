@@ -152,31 +152,35 @@ FUNCTION(to_int)
     }
 }
 
-FUNCTION(to_double)
+bool ottl_to_double(struct ottl_evaluation *evaluation, const struct ottl_value *value,
+                    struct ottl_value *out)
 {
-    struct ottl_value value;
     double real;
-    if (!ottl_argument(evaluation, node, 0, &value))
-        return false;
-    switch (value.kind) {
+    switch (value->kind) {
     case OTTL_NIL:
     case OTTL_FLOAT:
-        *out = value;
+        *out = *value;
         return true;
     case OTTL_INT:
-        *out = ottl_float((double)value.integer);
+        *out = ottl_float((double)value->integer);
         return true;
     case OTTL_BOOL:
-        *out = ottl_float(value.truth);
+        *out = ottl_float(value->truth);
         return true;
     case OTTL_STRING:
-        if (!go_parse_float(value.bytes, &real))
+        if (!go_parse_float(value->bytes, &real))
             return error_set(ottl_evaluation_error(evaluation), "could not convert to a float");
         *out = ottl_float(real);
         return true;
     default:
-        return refuse_type(evaluation, &value);
+        return refuse_type(evaluation, value);
     }
+}
+
+FUNCTION(to_double)
+{
+    struct ottl_value value;
+    return ottl_argument(evaluation, node, 0, &value) && ottl_to_double(evaluation, &value, out);
 }
 
 /* As Go's strconv.ParseBool. */

@@ -1,3 +1,4 @@
+#include "core/ottl/ottl_entries.h"
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_writing.h"
 
@@ -24,14 +25,6 @@ EDITOR(clear)
 }
 
 /* ---- lists ---- */
-
-static struct ottl_value list_of(struct ottl_entry *entries, uint32_t count)
-{
-    struct ottl_value list = {.kind = OTTL_LIST, .form = OTTL_FORM_ENTRIES};
-    list.entries = entries;
-    list.count = count;
-    return list;
-}
 
 /* Copies the items of a list; anything else is an item, nil none. */
 static uint32_t copy_items(const struct ottl_value *from, struct ottl_entry *to)
@@ -69,7 +62,7 @@ EDITOR(append)
         entries[count++] = (struct ottl_entry){.value = one};
     count += copy_items(&several, entries + count);
     assert(count <= size);
-    struct ottl_value list = list_of(entries, count);
+    struct ottl_value list = ottl_entries_value(OTTL_LIST, entries, count);
     return ottl_write_value(evaluation, node->operands[0], &list);
 }
 
@@ -105,7 +98,8 @@ EDITOR(delete_index)
         ottl_evaluation_alloc(evaluation, ((size_t)size + 1) * sizeof *entries);
     copy_items(&old, entries);
     memmove(entries + start, entries + end, (size_t)(size - end) * sizeof *entries);
-    struct ottl_value list = list_of(entries, (uint32_t)(size - (end - start)));
+    struct ottl_value list =
+        ottl_entries_value(OTTL_LIST, entries, (uint32_t)(size - (end - start)));
     return ottl_write_value(evaluation, node->operands[0], &list);
 }
 

@@ -1,0 +1,184 @@
+/*
+ * Converters that are called with constants: what they return, and how they fail.
+ */
+#include "core/base/hash.h"
+#include "core/ottl/ottl.h"
+#include "tests/unit/expect_text.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* wanted: "true", "false", "? MESSAGE" if it fails, "!" if it is not valid. */
+struct row {
+    const char *condition;
+    const char *wanted;
+};
+
+static void evaluate(const struct ottl_program *program, char *got, size_t size)
+{
+    struct ottl_item item;
+    struct ottl_evaluator *evaluator = ottl_evaluator_new(program);
+    ottl_item_begin(&item);
+    ottl_item_set_group(&item, message_iter_bytes((struct slice){0}));
+    ottl_item_set_scope_group(&item, message_iter_bytes((struct slice){0}));
+    ottl_item_set_span(&item, message_iter_bytes((struct slice){0}));
+    enum ottl_result result = ottl_evaluate(evaluator, &item);
+    if (result == OTTL_FAILED)
+        snprintf(got, size, "? %s", ottl_evaluator_error(evaluator));
+    else
+        snprintf(got, size, "%s", result == OTTL_MATCH ? "true" : "false");
+    ottl_evaluator_free(evaluator);
+}
+
+static void check(const struct row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char got[1000] = "!";
+        struct error err;
+        struct ottl_program *program = ottl_compile_condition(
+            OTTL_SPAN, slice_of_string(rows[i].condition), OTTL_PREFIX_OPTIONAL, &err);
+        if (program)
+            evaluate(program, got, sizeof got);
+        expect_text_of(rows[i].condition, got, rows[i].wanted);
+        ottl_program_free(program);
+    }
+}
+
+static const struct row functions[] = {
+    {"XXH3(\"hello world\") == \"d447b1ea40e6988b\" and XXH3(\"\") == \"2d06800538d394c2\"",
+     "true"},
+    {"XXH128(\"hello world\") == \"df8d09e93f874900a99b8775cc15b6c7\"", "true"},
+    {"XXH128(\"\") == \"99aa06d3014798d86001c324468d497f\"", "true"},
+    {"Murmur3Hash(\"Hello World\") == \"ce837619\" and Murmur3Hash(\"\") == \"00000000\"", "true"},
+    {"Murmur3Hash128(\"Hello World\") == \"dbc2a0c1ab26631a27b4c09fcf1fe683\"", "true"},
+    {"Murmur3Hash128(\"\") == \"00000000000000000000000000000000\"", "true"},
+    {"Len(UUIDv7()) == 36 and IsMatch(UUIDv7(), \"^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab]\")",
+     "true"},
+    {"CommunityID(\"128.232.110.120\", 34855, \"66.35.250.204\", 80) == "
+     "\"1:LQU9qZlK+B5F3KDmev6m5PMibrg=\"",
+     "true"},
+    {"CommunityID(\"66.35.250.204\", 80, \"128.232.110.120\", 34855, \"TCP\", 0) == "
+     "\"1:LQU9qZlK+B5F3KDmev6m5PMibrg=\"",
+     "true"},
+    {"CommunityID(\"1.2.3.4\", 65536, \"1.2.3.4\", 1) == \"\"",
+     "? a port must be between 0 and 65535"},
+    {"CommunityID(\"1.2.3\", 1, \"1.2.3.4\", 1) == \"\"", "? invalid IP: 1.2.3"},
+    {"CommunityID(\"1.2.3.4\", 1, \"::1\", 1, \"HTTP\") == \"\"", "? unsupported protocol: HTTP"},
+    {"Base64Encode(\"a?>b\") == \"YT8+Yg==\" and Base64Encode(\"a?>b\", \"base64-raw-url\") == "
+     "\"YT8-Yg\"",
+     "true"},
+    {"Base64Encode(\"\", \"base64-url\") == \"\" and Base64Encode(\"???\", \"base64-url\") == "
+     "\"Pz8_\"",
+     "true"},
+    {"Base64Encode(\"a\", \"hex\") == \"\"", "? unsupported base64 variant: hex"},
+    {"Base64Decode(\"YT8+\\nYg==\") == \"a?>b\" and Base64Decode(\"\") == \"\"", "true"},
+    {"Base64Decode(\"YT8+Yg\") == \"\"", "? could not decode: illegal base64"},
+    {"Base64Decode(\"YT8-Yg==\") == \"\"", "? could not decode: illegal base64"},
+    {"Base64Decode(\"YQ==YQ==\") == \"\"", "? could not decode: illegal base64"},
+    {"Base64Decode(\"====\") == \"\"", "? could not decode: illegal base64"},
+    {"Decode(\"YT8-Yg\", \"base64-raw-url\") == \"a?>b\" and Decode(0x61, \"us-ascii\") == \"a\"",
+     "true"},
+    {"Decode(0xe4, \"latin1\") == \"ä\" and Decode(0x80e4, \"Windows-1252\") == \"€ä\"", "true"},
+    {"Decode(0x61003dd800de, \"utf-16\") == \"a😀\" and Decode(0xd83dde00, \"UTF-16BE\") == \"😀\"",
+     "true"},
+    {"Decode(0x3dd86100, \"utf-16le\") == \"�a\" and Decode(0x61ff62, \"utf-8\") == \"a�b\"",
+     "true"},
+    {"Decode(0x61ff, \"utf-16be\") == \"懿\" and Decode(0x610062, \"utf-16\") == \"a�\"", "true"},
+    {"Decode(1, \"utf-8\") == \"\"", "? unsupported type provided to Decode function: int64"},
+    {"Log(1) == 0.0 and Log(2.718281828459045) == 1.0", "true"},
+    {"Log(0) == 0.0", "!"},
+    {"IsValidLuhn(\"4539 1488 0343 6467\") and IsValidLuhn(17893729974) and not "
+     "IsValidLuhn(\"17893729975\")",
+     "true"},
+    {"IsValidLuhn(\" \")", "false"},
+    {"IsValidLuhn(\"12a\")", "? invalid input: expected digits and blanks"},
+    {"ParseCSV(\"a,b,c\", \"x,y,z\") == {\"x\": \"a\", \"y\": \"b\", \"z\": \"c\"}", "true"},
+    {"ParseCSV(\"\\\"a,1\\\";\\\"b \\\"\\\" c\\\"\", \"x|y\", delimiter=\";\", "
+     "header_delimiter=\"|\") == {\"x\": \"a,1\", \"y\": \"b \\\" c\"}",
+     "true"},
+    {"ParseCSV(\"a,\\\"b\\nc\\\",d\", \"x,y,z\")[\"y\"] == \"b\\nc\"", "true"},
+    {"ParseCSV(\"aa,b\\nb,cc,d\\nd,ee\\n\", \"A,B,C,D,E\") == {\"A\": \"aa\", \"B\": \"b\\nb\", "
+     "\"C\": \"cc\", \"D\": \"d\\nd\", \"E\": \"ee\"}",
+     "true"},
+    {"ParseCSV(\"a\\\"b,c\", \"x,y\", mode=\"lazyQuotes\") == {\"x\": \"a\\\"b\", \"y\": \"c\"}",
+     "true"},
+    {"ParseCSV(\"\\\"a\\\"b\\\",c\", \"x,y\", mode=\"lazyQuotes\") == {\"x\": \"a\\\"b\", \"y\": "
+     "\"c\"}",
+     "true"},
+    {"ParseCSV(\"\\\"a,b\\\",c\", \"x,y,z\", mode=\"ignoreQuotes\") == {\"x\": \"\\\"a\", \"y\": "
+     "\"b\\\"\", \"z\": \"c\"}",
+     "true"},
+    {"ParseCSV(\"a,,\", \"x,y,x\") == {\"y\": \"\", \"x\": \"\"}", "true"},
+    {"ParseCSV(\"a,b\", \"x\") == {}", "? wrong number of fields: expected 1, found 2"},
+    {"ParseCSV(\"a\\\"b\", \"x\") == {}",
+     "? read csv line: a quote is missing, or in a field without quotes"},
+    {"ParseCSV(\"\\\"ab\", \"x\") == {}",
+     "? read csv line: a quote is missing, or in a field without quotes"},
+    {"ParseCSV(\"a,b\\\"c\", \"x\") == {\"x\": \"a\"}", "true"},
+    {"ParseCSV(\"\", \"x\") == {}", "? no csv lines found"},
+    {"ParseCSV(\"a\", \"\") == {}", "? headers must not be an empty string"},
+    {"ParseSeverity(404, {\"warn\": [{\"range\": \"4xx\"}], \"error\": [{\"range\": {\"min\": 500, "
+     "\"max\": 599}}]}) == \"warn\"",
+     "true"},
+    {"ParseSeverity(\"crit\", {\"warn\": [{\"equals\": [\"w\"]}], \"error\": [{\"equals\": "
+     "[\"err\", \"crit\"]}]}) == \"error\"",
+     "true"},
+    {"ParseSeverity(1, {\"warn\": [{\"range\": \"2xx\"}]}) == \"\"",
+     "? could not map log level: no matching log level found"},
+    {"ParseSeverity(true, {\"warn\": [{\"range\": \"2xx\"}]}) == \"\"",
+     "? could not map log level: unsupported value type: bool"},
+    {"URL(\"https://user:p%40ss@example.com:8080/a/b%20c.tar.gz?x=1&y=2#top\") == "
+     "{\"url.original\": \"https://user:p%40ss@example.com:8080/a/b%20c.tar.gz?x=1&y=2#top\", "
+     "\"url.scheme\": \"https\", \"url.domain\": \"example.com\", \"url.port\": 8080, "
+     "\"url.path\": \"/a/b c.tar.gz\", \"url.extension\": \"gz\", \"url.query\": \"x=1&y=2\", "
+     "\"url.fragment\": \"top\", \"url.user_info\": \"user:p%40ss\", \"url.username\": \"user\", "
+     "\"url.password\": \"p@ss\"}",
+     "true"},
+    {"URL(\"http://[fe80::1%25en0]:80/\") == {\"url.original\": \"http://[fe80::1%25en0]:80/\", "
+     "\"url.scheme\": \"http\", \"url.domain\": \"fe80::1%en0\", \"url.port\": 80, \"url.path\": "
+     "\"/\"}",
+     "true"},
+    {"URL(\"mailto:a@b.c\")[\"url.original\"] == \"mailto:a@b.c\" and "
+     "URL(\"//h/p\")[\"url.domain\"] == \"h\"",
+     "true"},
+    {"URL(\"/a b?\")[\"url.original\"] == \"/a%20b?\" and URL(\"FILE:/x\")[\"url.original\"] == "
+     "\"file:/x\"",
+     "true"},
+    {"URL(\"mongodb://a:1,b:2/db\")[\"url.port\"] == 2", "true"},
+    {"URL(\"*\") == {\"url.original\": \"*\", \"url.scheme\": \"\", \"url.domain\": \"\", "
+     "\"url.path\": \"*\"}",
+     "true"},
+    {"URL(\"?a=1&b=x%20y+z&a=2&&c\") == {\"query\": {\"a\": [\"1\", \"2\"], \"b\": [\"x y z\"], "
+     "\"c\": [\"\"]}}",
+     "true"},
+    {"URL(\"?\") == {}", "true"},
+    {"URL(\"\") == {}", "? url cannot be empty"},
+    {"URL(\"http://h:8x/\") == {}", "? parse URL: invalid port after host"},
+    {"URL(\"http://a:1:2/\") == {}", "? parse URL: invalid port after host"},
+    {"URL(\"http://[1.2.3.4]/\") == {}", "? parse URL: invalid IPv6 address"},
+    {"URL(\"http://h%41/\") == {}", "? parse URL: invalid URL escape"},
+    {"URL(\"/%zz\") == {}", "? parse URL: invalid URL escape"},
+    {"URL(\":x\") == {}", "? parse URL: missing protocol scheme"},
+    {"URL(\"a:b:c\")[\"url.original\"] == \"a:b:c\" and URL(\"a/b:c\")[\"url.path\"] == \"a/b:c\"",
+     "true"},
+    {"URL(\"1:b\") == {}", "? parse URL: first path segment in URL cannot contain colon"},
+    {"URL(\"http://h:99999999999999999999/\") == {}", "? the port is too large"},
+    {"URL(\"?a;b\") == {}", "? invalid semicolon separator in query"},
+};
+
+static void functions_are_called(void **state)
+{
+    (void)state;
+    check(functions, sizeof functions / sizeof *functions);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(functions_are_called),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
