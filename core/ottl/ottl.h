@@ -1,6 +1,6 @@
 /*
- * ottl: conditions and statements of the OpenTelemetry Transformation Language, compiled at start
- * and evaluated for resources, scopes, spans and their events, profiles and their samples.
+ * ottl: conditions, statements and values of the OpenTelemetry Transformation Language, compiled at
+ * start and evaluated for resources, scopes, spans and their events, profiles and their samples.
  *
  * At start, on main:
  *     program = ottl_compile_condition(OTTL_SPAN, text, OTTL_PREFIX_OPTIONAL, &err);
@@ -75,6 +75,7 @@ struct ottl_evaluator;
 struct ottl_profile_tables;
 struct ottl_program;
 struct text;
+struct wire_writer;
 
 /* ---- at start ---- */
 
@@ -89,6 +90,9 @@ struct ottl_program *ottl_compile_where(enum ottl_context context, struct slice 
 /* Compiles a statement: `set(span.name, "x") where ...`, for ottl_execute. */
 struct ottl_program *ottl_compile_statement(enum ottl_context context, struct slice text,
                                             enum ottl_prefix prefix, struct error *err);
+/* Compiles a value, such as a path or a call of a converter, for ottl_evaluate_value. */
+struct ottl_program *ottl_compile_value(enum ottl_context context, struct slice text,
+                                        enum ottl_prefix prefix, struct error *err);
 void ottl_program_free(struct ottl_program *program);
 /* Finds the context that the prefixes of the paths ask for: the lowest. Returns false with err set
  * if the text is not valid, or no path names a context. is_statement: the text is an editor with
@@ -182,6 +186,11 @@ void ottl_evaluator_free(struct ottl_evaluator *evaluator);
 enum ottl_result { OTTL_NO_MATCH, OTTL_MATCH, OTTL_FAILED };
 /* Evaluates the condition on an item of the program's context. */
 enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, const struct ottl_item *item);
+/* Computes a value, and writes it to `out`, which is empty, as the payload of an AnyValue.
+ * OTTL_NO_MATCH: there is none (nil). OTTL_FAILED also if it takes more than `limit` bytes, or has
+ * no place in an AnyValue (a time, an id). */
+enum ottl_result ottl_evaluate_value(struct ottl_evaluator *evaluator, const struct ottl_item *item,
+                                     size_t limit, struct wire_writer *out);
 /* Executes a statement: OTTL_NO_MATCH if its condition does not match, OTTL_MATCH if it was
  * executed. A failed one may have written a part of what it says, but no part of a map. */
 enum ottl_result ottl_execute(struct ottl_evaluator *evaluator, struct ottl_item *item);

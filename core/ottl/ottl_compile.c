@@ -249,7 +249,15 @@ static bool check_editor(const struct ottl_statement *statement, struct slice te
 }
 
 /* What a text is, and what its editor must be. */
-enum form { FORM_CONDITION, FORM_WHERE, FORM_STATEMENT };
+enum form { FORM_CONDITION, FORM_WHERE, FORM_STATEMENT, FORM_VALUE };
+static const char *const form_names[] = {"condition", "statement", "statement", "value"};
+
+/* What a program on resources or scopes computes may be asked for each item in them. */
+static enum ottl_level asking_level(const struct ottl_program *program)
+{
+    enum ottl_level level = ottl_compiler_level(program->context);
+    return level < OTTL_LEVEL_ITEM ? OTTL_LEVEL_ITEM : level;
+}
 
 static bool compile_parsed(struct ottl_compiler *c, const struct ottl_statement *statement,
                            enum form form)
@@ -262,9 +270,7 @@ static bool compile_parsed(struct ottl_compiler *c, const struct ottl_statement 
     if (form == FORM_STATEMENT &&
         !(program->editor = ottl_compiler_call_unfolded(c, statement->editor, true)))
         return false;
-    /* A condition on resources or scopes may be asked for each item in them. */
-    enum ottl_level level = ottl_compiler_level(program->context);
-    level = level < OTTL_LEVEL_ITEM ? OTTL_LEVEL_ITEM : level;
+    enum ottl_level level = asking_level(program);
     assign_slots(program, program->root, level);
     program->is_always = program->root->code == OTTL_CONSTANT && program->root->constant.truth;
     for (uint32_t i = 0; program->editor && i < program->editor->operand_count; i++)
@@ -273,16 +279,33 @@ static bool compile_parsed(struct ottl_compiler *c, const struct ottl_statement 
     return true;
 }
 
+static bool compile_text(struct ottl_compiler *c, enum form form, const char *editor,
+                         struct arena *parsed)
+{
+    struct ottl_statement statement;
+    bool ok = form == FORM_CONDITION
+                  ? ottl_parse_condition(c->text, parsed, &statement, c->err)
+                  : ottl_parse_statement(c->text, parsed, &statement, c->err) &&
+                        (!editor || check_editor(&statement, c->text, editor, c->err));
+    return ok && compile_parsed(c, &statement, form);
+}
+
+static bool compile_value(struct ottl_compiler *c, struct arena *parsed)
+{
+    struct ottl_ast *ast;
+    if (!ottl_parse_value(c->text, parsed, &ast, c->err) ||
+        !(c->program->root = ottl_compiler_value(c, ast)))
+        return false;
+    assign_slots(c->program, c->program->root, asking_level(c->program));
+    return true;
+}
+
 static bool compile_program(struct ottl_compiler *c, enum form form, const char *editor)
 {
     struct arena parsed;
-    struct ottl_statement statement;
     arena_init(&parsed, NULL);
-    bool ok = form == FORM_CONDITION
-                  ? ottl_parse_condition(c->text, &parsed, &statement, c->err)
-                  : ottl_parse_statement(c->text, &parsed, &statement, c->err) &&
-                        (!editor || check_editor(&statement, c->text, editor, c->err));
-    ok = ok && compile_parsed(c, &statement, form);
+    bool ok =
+        form == FORM_VALUE ? compile_value(c, &parsed) : compile_text(c, form, editor, &parsed);
     arena_deinit(&parsed);
     return ok;
 }
@@ -298,9 +321,9 @@ static struct ottl_program *new_program(enum ottl_context context, struct slice 
     if (compile_program(&c, form, editor))
         return program;
     ottl_program_free(program);
-    error_prefix(err, "unable to parse OTTL %s \"%.*s%s\"",
-                 form == FORM_CONDITION ? "condition" : "statement", (int)text_utf8_cut(text, 300),
-                 (const char *)text.data, text.size > 300 ? "..." : "");
+    error_prefix(err, "unable to parse OTTL %s \"%.*s%s\"", form_names[form],
+                 (int)text_utf8_cut(text, 300), (const char *)text.data,
+                 text.size > 300 ? "..." : "");
     return NULL;
 }
 
@@ -321,6 +344,12 @@ struct ottl_program *ottl_compile_where(enum ottl_context context, struct slice 
                                         struct error *err)
 {
     return new_program(context, text, FORM_WHERE, editor, prefix, err);
+}
+
+struct ottl_program *ottl_compile_value(enum ottl_context context, struct slice text,
+                                        enum ottl_prefix prefix, struct error *err)
+{
+    return new_program(context, text, FORM_VALUE, NULL, prefix, err);
 }
 
 void ottl_program_free(struct ottl_program *program)

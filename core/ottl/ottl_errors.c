@@ -17,6 +17,9 @@ static void warn(const struct ottl_errors *errors, enum ottl_source source, cons
     if (source == OTTL_OF_CONDITION)
         log_warn(log_component(errors->label), "failed to eval condition",
                  LOG_TEXT("condition", text), LOG_TEXT("error", error));
+    else if (source == OTTL_OF_VALUE)
+        log_warn(log_component(errors->label), "failed to compute a value", LOG_TEXT("value", text),
+                 LOG_TEXT("error", error));
     else
         log_warn(log_component(errors->label), "failed to execute statement",
                  LOG_TEXT("statement", text), LOG_TEXT("error", error));

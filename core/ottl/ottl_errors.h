@@ -1,5 +1,5 @@
 /*
- * ottl_errors: what follows when a condition or statement fails at run time (`error_mode`).
+ * ottl_errors: what follows when a condition, statement or value fails at run time (`error_mode`).
  *
  *     enum ottl_result result = ottl_evaluate(evaluator, &item);
  *     if (result == OTTL_FAILED)
@@ -26,7 +26,7 @@ enum ottl_error_mode { OTTL_IGNORE, OTTL_SILENT, OTTL_PROPAGATE };
 /* "ignore", "silent", "propagate", NULL: for a field of a table. */
 extern const char *const ottl_error_modes[];
 
-enum ottl_source { OTTL_OF_CONDITION, OTTL_OF_STATEMENT };
+enum ottl_source { OTTL_OF_CONDITION, OTTL_OF_STATEMENT, OTTL_OF_VALUE };
 
 /* The errors of one batch at a time. */
 struct ottl_errors {
@@ -38,7 +38,8 @@ struct ottl_errors {
 
 /* Begins a batch. */
 void ottl_errors_begin(struct ottl_errors *errors, const char *label);
-/* Reports that a condition or statement failed. */
+/* Reports that a condition, statement or value failed; a value only with OTTL_IGNORE or
+ * OTTL_SILENT. */
 void ottl_errors_report(struct ottl_errors *errors, enum ottl_error_mode mode,
                         enum ottl_source source, const char *text, const char *error);
 /* Returns the verdict for a batch that failed: its sender may try again (gRPC code 14, HTTP 503),

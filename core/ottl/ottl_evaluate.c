@@ -2,6 +2,7 @@
 
 #include "core/base/memory.h"
 #include "core/ottl/ottl_draft.h"
+#include "core/ottl/ottl_encode.h"
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_paths.h"
 #include "core/ottl/ottl_profile_tables.h"
@@ -537,18 +538,24 @@ static void begin_batch(struct ottl_evaluator *evaluator, const struct ottl_item
         ottl_matcher_begin(evaluator->evaluation.matcher);
 }
 
-static enum ottl_result evaluate_condition(struct ottl_evaluator *evaluator,
-                                           const struct ottl_item *item)
+static void begin_item(struct ottl_evaluator *evaluator, const struct ottl_item *item)
 {
     struct ottl_evaluation *evaluation = &evaluator->evaluation;
-    struct ottl_value value;
     assert(item->batch > 0 && item->serials[ottl_context_depth(evaluator->program->context)] > 0);
     begin_batch(evaluator, item);
     scratch_clear(&evaluation->scratch[OTTL_LEVEL_LOWEST]);
     evaluation->item = item;
     if (item->tables)
         item->tables->ran_out = false;
-    else if (evaluator->program->is_always)
+}
+
+static enum ottl_result evaluate_condition(struct ottl_evaluator *evaluator,
+                                           const struct ottl_item *item)
+{
+    struct ottl_evaluation *evaluation = &evaluator->evaluation;
+    struct ottl_value value;
+    begin_item(evaluator, item);
+    if (!item->tables && evaluator->program->is_always)
         return OTTL_MATCH;
     bool ok = ottl_node_evaluate(evaluation, evaluator->program->root, &value);
     ok &= has_steps(evaluation); /* whatever else came of it */
@@ -563,6 +570,22 @@ enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, const struct ot
 {
     assert(!ottl_draft_is_changed(item)); /* see ottl_item_finish */
     return evaluate_condition(evaluator, item);
+}
+
+enum ottl_result ottl_evaluate_value(struct ottl_evaluator *evaluator, const struct ottl_item *item,
+                                     size_t limit, struct wire_writer *out)
+{
+    struct ottl_evaluation *evaluation = &evaluator->evaluation;
+    struct ottl_value value = {.kind = OTTL_NIL};
+    begin_item(evaluator, item);
+    bool ok = ottl_node_evaluate_any(evaluation, evaluator->program->root, &value);
+    ok = ok && has_steps(evaluation) && ottl_encode(&value, limit, out, &evaluation->error);
+    if (ok && out->size > limit)
+        ok = ottl_refuse_growth(&evaluation->error);
+    evaluation->item = NULL;
+    if (!ok)
+        return OTTL_FAILED;
+    return value.kind == OTTL_NIL ? OTTL_NO_MATCH : OTTL_MATCH;
 }
 
 /* Memory that one large item needed is not kept. */

@@ -591,3 +591,13 @@ bool ottl_parse_statement(struct slice text, struct arena *arena, struct ottl_st
         return false;
     return ((out->editor = parse_editor(&p)) && parse_where(&p, out)) || fail(&p);
 }
+
+bool ottl_parse_value(struct slice text, struct arena *arena, struct ottl_ast **out,
+                      struct error *err)
+{
+    struct ottl_parsing p = parser_of(text, "value", arena, err);
+    if (!begin(&p))
+        return false;
+    *out = parse_value(&p);
+    return (*out && expect_end(&p, "the end")) || fail(&p);
+}

@@ -24,5 +24,8 @@ bool ottl_parse_condition(struct slice text, struct arena *arena, struct ottl_st
                           struct error *err);
 bool ottl_parse_statement(struct slice text, struct arena *arena, struct ottl_statement *out,
                           struct error *err);
+/* Parses a value: what an argument of a function may be. */
+bool ottl_parse_value(struct slice text, struct arena *arena, struct ottl_ast **out,
+                      struct error *err);
 
 #endif

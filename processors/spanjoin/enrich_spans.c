@@ -30,6 +30,7 @@ struct reading {
     struct request_spans *spans;
     struct arena values;
     struct keep_judge judge;
+    struct value_expressions expressions;
     struct span_put puts[READ_TOGETHER];
     size_t put_count;
     struct thread_span threads[READ_TOGETHER];
@@ -100,6 +101,8 @@ static void read_span(struct reading *reading, struct slice raw, const struct sp
                                        .kind = span.kind,
                                        .status = span.status}};
     if (reading->reader->wants_values) {
+        if (value_expressions_any(&reading->expressions))
+            value_expressions_span(&reading->expressions, raw);
         put->facts.values =
             values_to_keep(&reading->sender->settings->samples, &span, place, &reading->values);
         put->facts.is_kept = keep_judge_span(&reading->judge, &span);
@@ -113,6 +116,8 @@ static void read_scope(struct reading *reading, struct slice scope_spans, struct
 {
     span_place_set_scope(place, wire_last_bytes(scope_spans, SCOPE_SPANS_SCOPE));
     keep_judge_scope(&reading->judge, scope_spans);
+    if (value_expressions_any(&reading->expressions))
+        value_expressions_scope(&reading->expressions, scope_spans);
     struct message_iter it = message_iter_bytes(scope_spans);
     struct message_field field;
     while (message_next_bytes(&it, SCOPE_SPANS_SPANS, &field))
@@ -125,12 +130,15 @@ static void read_resource(struct reading *reading, struct slice resource_spans)
     struct message_iter it = message_iter_bytes(resource_spans);
     struct message_field field;
     struct slice resource = wire_last_bytes(resource_spans, RESOURCE_SPANS_RESOURCE);
+    place.expressions = &reading->expressions;
     span_place_set_resource(&place, &reading->sender->settings->samples, resource);
     reading->source = request_source(reading->sender, resource);
     reading->process = request_process(reading->sender, resource, &reading->source);
     reading->thread_ids = thread_id_kind_of(resource);
     reading->has_threads = false;
     keep_judge_resource(&reading->judge, resource_spans);
+    if (value_expressions_any(&reading->expressions))
+        value_expressions_resource(&reading->expressions, resource_spans);
     while (message_next_bytes(&it, RESOURCE_SPANS_SCOPE_SPANS, &field))
         read_scope(reading, field.wire.bytes, &place);
 }
@@ -149,6 +157,7 @@ struct request_spans request_spans_read(struct batch *batch, const struct reques
     reading.thread_count = 0;
     arena_init(&reading.values, batch->arena.budget);
     keep_judge_init(&reading.judge, &sender->settings->keep, sender->keep);
+    value_expressions_init(&reading.expressions, &sender->settings->samples, sender->sample_values);
     for (size_t i = 0; i < batch->part_count; i++) {
         struct message_iter it = message_iter_bytes(batch->parts[i].root.raw);
         struct message_field field;
@@ -157,6 +166,7 @@ struct request_spans request_spans_read(struct batch *batch, const struct reques
     }
     read_block(&reading);
     keep_judge_deinit(&reading.judge);
+    value_expressions_deinit(&reading.expressions);
     return spans;
 }
 
@@ -174,6 +184,7 @@ struct enriching {
     const struct seen_span *end;
     size_t number; /* index of the next span that has both ids */
     size_t room;   /* bytes left for values that spans gain; values that do not fit are left out */
+    struct value_expressions *expressions;
     uint64_t enriched;
 };
 
@@ -223,6 +234,8 @@ static void enrich_span(struct enriching *enriching, struct message_iter *it,
     const struct spanjoin_side *side = &enriching->settings->spans;
     struct span_view span = span_view_read(field->wire.bytes);
     struct message *node = NULL;
+    if (value_expressions_any(enriching->expressions))
+        value_expressions_span(enriching->expressions, span.raw);
     for (size_t i = 0; i < side->joined_count; i++) {
         if (side->joined[i].is_profile_id && !has_profile(enriching->settings, totals))
             continue;
@@ -248,6 +261,8 @@ static void enrich_scope(struct enriching *enriching, struct message_iter *paren
                          struct message_field *scope, struct span_place *place)
 {
     span_place_set_scope(place, wire_last_bytes(scope->wire.bytes, SCOPE_SPANS_SCOPE));
+    if (value_expressions_any(enriching->expressions))
+        value_expressions_scope(enriching->expressions, scope->wire.bytes);
     struct message *node = message_open(parent, scope);
     struct message_iter it = message_iter(node, enriching->arena);
     struct message_field field;
@@ -263,8 +278,11 @@ static void enrich_resource(struct enriching *enriching, struct message_iter *pa
                             struct message_field *resource_spans)
 {
     struct span_place place;
+    place.expressions = enriching->expressions;
     span_place_set_resource(&place, &enriching->settings->spans,
                             wire_last_bytes(resource_spans->wire.bytes, RESOURCE_SPANS_RESOURCE));
+    if (value_expressions_any(enriching->expressions))
+        value_expressions_resource(enriching->expressions, resource_spans->wire.bytes);
     struct message *node = message_open(parent, resource_spans);
     struct message_iter it = message_iter(node, enriching->arena);
     struct message_field field;
@@ -273,15 +291,19 @@ static void enrich_resource(struct enriching *enriching, struct message_iter *pa
 }
 
 uint64_t request_spans_enrich(struct batch *batch, const struct spanjoin_settings *settings,
+                              const struct value_programs *values,
                               const struct request_spans *spans)
 {
     if (spans->seen_count == 0 || settings->spans.joined_count == 0)
         return 0;
+    struct value_expressions expressions;
     struct enriching enriching = {.arena = &batch->arena,
                                   .settings = settings,
                                   .next = spans->seen,
                                   .end = spans->seen + spans->seen_count,
-                                  .room = items_values_room(batch)};
+                                  .room = items_values_room(batch),
+                                  .expressions = &expressions};
+    value_expressions_init(&expressions, &settings->spans, values);
     for (size_t i = 0; i < batch->part_count; i++) {
         struct message_iter it = message_iter(&batch->parts[i].root, &batch->arena);
         struct message_field field;
@@ -289,5 +311,6 @@ uint64_t request_spans_enrich(struct batch *batch, const struct spanjoin_setting
             enrich_resource(&enriching, &it, &field);
     }
     assert(enriching.next == enriching.end);
+    value_expressions_deinit(&expressions);
     return enriching.enriched;
 }

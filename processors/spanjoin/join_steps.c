@@ -17,7 +17,8 @@ static struct request_sender sender_of(const struct spanjoin *join, const struct
                                    .index = join->index,
                                    .batch = batch,
                                    .now_ns = now_ns,
-                                   .keep = &join->keep};
+                                   .keep = &join->keep,
+                                   .sample_values = &join->sample_values};
 }
 
 /* ---- messages to waiting requests ---- */

@@ -130,24 +130,6 @@ static struct slice text_or_nothing(struct arena *arena, struct slice text)
     return text.size > 0 ? any_string(arena, text) : (struct slice){0};
 }
 
-/* Whether the index has to keep the value of a path. All others are computed from the span's
- * facts. */
-static bool has_to_be_kept(enum join_path path)
-{
-    switch (path) {
-    case JOIN_SPAN_NAME:
-    case JOIN_SPAN_PARENT_ID:
-    case JOIN_SPAN_STATUS_MESSAGE:
-    case JOIN_SCOPE_NAME:
-    case JOIN_SPAN_ATTRIBUTE:
-    case JOIN_RESOURCE_ATTRIBUTE:
-    case JOIN_SPAN_DURATION_BUCKET: /* so that spans of one bucket share their values */
-        return true;
-    default:
-        return false;
-    }
-}
-
 void span_place_set_resource(struct span_place *place, const struct spanjoin_side *side,
                              struct slice resource)
 {
@@ -176,6 +158,12 @@ static struct slice bucket_of(const struct joined_attribute *joined, const struc
     return slice_of_string(joined->words[i]);
 }
 
+static __attribute__((noinline)) struct slice expression_value(const struct span_place *place,
+                                                               size_t i, struct arena *arena)
+{
+    return arena_copy(arena, value_expressions_value(place->expressions, i));
+}
+
 static struct slice own_value(const struct spanjoin_side *side, size_t i,
                               const struct span_view *span, const struct span_place *place,
                               struct arena *arena)
@@ -195,6 +183,8 @@ static struct slice own_value(const struct spanjoin_side *side, size_t i,
         return attribute_value(span->attributes, SPAN_ATTRIBUTES, side->joined[i].name);
     case JOIN_RESOURCE_ATTRIBUTE:
         return place->resource_values[i];
+    case JOIN_EXPRESSION:
+        return expression_value(place, i, arena);
     case JOIN_SPAN_DURATION_BUCKET:
         return any_string(arena, bucket_of(&side->joined[i], span));
     default:
@@ -237,9 +227,8 @@ struct slice values_to_keep(const struct spanjoin_side *side, const struct span_
     uint8_t kept[SPAN_INDEX_VALUES_MAX];
     size_t size = 0;
     assert(side->joined_count <= UINT8_MAX); /* an index takes one byte */
-    for (size_t i = 0; i < side->joined_count; i++) {
-        if (!has_to_be_kept(side->joined[i].path))
-            continue;
+    for (size_t k = 0; k < side->kept_count; k++) {
+        size_t i = side->kept[k];
         struct slice value = own_value(side, i, span, place, arena);
         if (value.size == 0 || value.size > sizeof kept - KEPT_HEADER ||
             size > sizeof kept - KEPT_HEADER - value.size)
@@ -271,7 +260,7 @@ struct slice value_for_sample(const struct spanjoin_side *side, size_t i,
 {
     assert(i < side->joined_count);
     enum join_path path = side->joined[i].path;
-    if (has_to_be_kept(path))
+    if (join_path_is_kept(path))
         return kept_value(match->facts.values, i);
     return computed_value(path, &match->key, &match->facts, arena);
 }
@@ -280,7 +269,7 @@ bool values_are_shared(const struct spanjoin_side *side)
 {
     for (size_t i = 0; i < side->joined_count; i++) {
         enum join_path path = side->joined[i].path;
-        if (!has_to_be_kept(path) && path != JOIN_SPAN_KIND && path != JOIN_SPAN_STATUS_CODE)
+        if (!join_path_is_kept(path) && path != JOIN_SPAN_KIND && path != JOIN_SPAN_STATUS_CODE)
             return false;
     }
     return true;
@@ -306,7 +295,7 @@ struct slice value_for_span(const struct spanjoin_side *side, size_t i,
     const struct joined_attribute *joined = &side->joined[i];
     if (joined->path == JOIN_SAMPLES_COUNT || joined->path == JOIN_SAMPLES_SUM)
         return value_of_totals(joined, totals, arena);
-    if (has_to_be_kept(joined->path))
+    if (join_path_is_kept(joined->path))
         return own_value(side, i, span, place, arena);
     struct span_key key;
     struct span_facts facts = {.start_ns = span->start_ns,

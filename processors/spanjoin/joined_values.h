@@ -15,6 +15,7 @@
 #include "core/data/span_index.h"
 #include "core/pipeline/batch.h"
 #include "processors/spanjoin/spanjoin_settings.h"
+#include "processors/spanjoin/value_expressions.h"
 
 /* The fields of an encoded Span that the join needs. */
 struct span_view {
@@ -35,8 +36,9 @@ struct span_view span_view_read(struct slice raw);
 /* Sets *key_out and returns true if both ids are present and not all zero. */
 bool span_view_key(const struct span_view *span, struct span_key *key_out);
 
-/* Values that many spans share, read once. */
+/* Where a span is in its request: values that many spans share, read once. */
 struct span_place {
+    struct value_expressions *expressions;             /* at the same resource and scope */
     struct slice scope_name;                           /* empty: none, or too long to be joined */
     struct slice resource_values[JOIN_ATTRIBUTES_MAX]; /* by index in side->joined */
 };

@@ -18,7 +18,8 @@
 struct request_sender {
     const struct spanjoin_settings *settings;
     struct span_index *index;
-    const struct keep_programs *keep; /* of traces */
+    const struct keep_programs *keep;           /* of traces */
+    const struct value_programs *sample_values; /* of traces: what samples gain */
     const struct batch *batch;
     uint64_t now_ns;
 };

@@ -184,6 +184,8 @@ struct spanjoin *spanjoin_new(struct component *component, struct spanjoin *pred
         predecessor ? predecessor->first_hold_generation + HOLD_GENERATIONS : 1;
     make_counters(component, &join->metrics, settings->keep.enabled);
     keep_programs_init(&join->keep, &settings->keep, component->label);
+    value_programs_init(&join->sample_values, &settings->samples, component->label);
+    value_programs_init(&join->span_values, &settings->spans, component->label);
     make_gauges(component, join);
     log_info(log_component(component->label), "The join is configured", LOG_U64("max_spans", spans),
              LOG_U64("max_held_mib", held));
@@ -196,5 +198,7 @@ void spanjoin_unref(struct spanjoin *join)
         return;
     span_index_unref(join->index);
     keep_programs_deinit(&join->keep);
+    value_programs_deinit(&join->sample_values);
+    value_programs_deinit(&join->span_values);
     free(join);
 }

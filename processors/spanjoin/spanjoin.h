@@ -67,6 +67,8 @@ struct spanjoin {
     struct budget held;    /* memory of requests that wait, or are sent on and not accepted yet */
     struct budget leaving; /* the part of `held` that does not wait any more; no limit */
     struct keep_programs keep;
+    struct value_programs sample_values;
+    struct value_programs span_values;
     struct spanjoin_metrics metrics;
     uint32_t first_hold_generation; /* so that holds of components that share an index have
                                        different ids */

@@ -212,8 +212,8 @@ enum hold_room spanjoin_hold_traces(struct spanjoin_node *node, struct batch *ba
 static void pass_traces(struct spanjoin_node *node, struct batch *batch,
                         struct request_spans *spans)
 {
-    struct join_counts counts = {.spans_enriched =
-                                     request_spans_enrich(batch, node->join->settings, spans)};
+    struct join_counts counts = {.spans_enriched = request_spans_enrich(
+                                     batch, node->join->settings, &node->join->span_values, spans)};
     request_spans_deinit(spans);
     spanjoin_forward(node, batch, &counts, NULL);
 }
@@ -277,7 +277,8 @@ static void enrich_held_spans(struct spanjoin *join, struct hold *hold, struct b
                               uint64_t now_ns)
 {
     struct request_spans spans = join_collect_spans(join, batch, now_ns);
-    hold->counts.spans_enriched = request_spans_enrich(batch, join->settings, &spans);
+    hold->counts.spans_enriched =
+        request_spans_enrich(batch, join->settings, &join->span_values, &spans);
     request_spans_deinit(&spans);
 }
 

@@ -1,5 +1,7 @@
 #include "processors/spanjoin/spanjoin_settings.h"
 
+#include "core/ottl/ottl.h"
+
 #include <stdio.h>
 
 static const struct field samples_fields[] = {
@@ -175,8 +177,40 @@ static void tell_unknown_path(struct config_check *check, const struct config_no
         config_check_node_error(
             check, node,
             "\"%s\" is not a path%s%s%s (span.*, span.attributes[\"...\"], "
-            "resource.attributes[\"...\"], scope.name, and for spans samples.*)",
+            "resource.attributes[\"...\"], scope.name, an OTTL expression on the span, and for "
+            "spans samples.*)",
             text, near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
+/* Whether a text is one of the join's own paths, without the brackets that it needs. */
+static bool lacks_brackets(const char *text)
+{
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(text, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Reads what is none of the join's own paths. */
+static bool read_expression(const char *text, struct joined_attribute *out,
+                            struct config_check *check, const struct config_node *node)
+{
+    struct error err;
+    struct ottl_program *program =
+        ottl_compile_value(OTTL_SPAN, slice_of_string(text), OTTL_PREFIX_REQUIRED, &err);
+    bool compiles = program != NULL;
+    ottl_program_free(program);
+    if (compiles && !lacks_brackets(text)) {
+        out->path = JOIN_EXPRESSION;
+        out->name = slice_of_string(text);
+        out->type = -1;
+        return true;
+    }
+    if (!compiles && strcspn(text, "( +-*/") < strlen(text))
+        config_check_node_error(check, node, "%s", err.text);
+    else
+        tell_unknown_path(check, node, text);
+    return false;
 }
 
 /* Returns the index of a sample type in `types`; adds it if it is new. -1: too many. */
@@ -251,10 +285,8 @@ static bool read_path(struct spanjoin_settings *settings, const char *text, bool
     }
     struct slice name;
     const struct path_form *form = find_form(text, &name);
-    if (!form) {
-        tell_unknown_path(check, node, text);
-        return false;
-    }
+    if (!form)
+        return read_expression(text, out, check, node);
     if (form->of_samples && !of_spans) {
         config_check_node_error(check, node,
                                 "\"%s\" can only be used for spans: a sample has no totals", text);
@@ -272,6 +304,23 @@ static bool read_path(struct spanjoin_settings *settings, const char *text, bool
                                     JOIN_TYPES_MAX);
     }
     return !form->of_samples || !form->in_brackets || out->type >= 0;
+}
+
+bool join_path_is_kept(enum join_path path)
+{
+    switch (path) {
+    case JOIN_SPAN_NAME:
+    case JOIN_SPAN_PARENT_ID:
+    case JOIN_SPAN_STATUS_MESSAGE:
+    case JOIN_SCOPE_NAME:
+    case JOIN_SPAN_ATTRIBUTE:
+    case JOIN_RESOURCE_ATTRIBUTE:
+    case JOIN_EXPRESSION:
+    case JOIN_SPAN_DURATION_BUCKET: /* so that spans of one bucket share their values */
+        return true;
+    default:
+        return false;
+    }
 }
 
 /* ---- lists of attributes ---- */
@@ -325,6 +374,8 @@ static void add_attribute(struct spanjoin_settings *settings, struct spanjoin_si
         side == &settings->spans && slice_is(joined->key, "pyroscope.profile.id");
     if (joined->is_profile_id)
         read_profile_types(settings, check);
+    if (join_path_is_kept(joined->path))
+        side->kept[side->kept_count++] = (uint8_t)side->joined_count;
     side->joined_count++;
 }
 
@@ -334,7 +385,7 @@ static void read_side(struct spanjoin_settings *settings, struct spanjoin_side *
     const struct config_node *list = side->attributes;
     side->joined =
         arena_array(config_check_arena(check), JOIN_ATTRIBUTES_MAX, sizeof *side->joined);
-    side->joined_count = 0;
+    side->joined_count = side->kept_count = 0;
     if (config_node_kind(list) != CONFIG_NODE_LIST) {
         config_check_node_error(check, list, "expected a list of {key: ..., from: ...}");
         return;

@@ -36,15 +36,21 @@ enum join_path {
     JOIN_SCOPE_NAME,
     JOIN_SPAN_ATTRIBUTE,
     JOIN_RESOURCE_ATTRIBUTE,
+    JOIN_EXPRESSION, /* of OTTL (value_expressions.h) */
     JOIN_SAMPLES_COUNT,
     JOIN_SAMPLES_SUM,
 };
+
+/* Whether the index has to keep the value of a path. All others are computed from the span's
+ * facts. */
+bool join_path_is_kept(enum join_path path);
 
 /* An attribute of the output: its key, and the path of its value. */
 struct joined_attribute {
     struct slice key;
     enum join_path path;
-    struct slice name;  /* of the attribute or sample type in the brackets */
+    struct slice name;  /* of the attribute or sample type in the brackets; of JOIN_EXPRESSION: its
+                           text, terminated by 0 */
     int type;           /* index in `types`; -1: all samples */
     bool is_profile_id; /* pyroscope.profile.id of spans: only with samples of profile_types */
     /* Of JOIN_SPAN_DURATION_BUCKET: upper bounds in ns, ascending, and one word more. */
@@ -77,6 +83,8 @@ struct spanjoin_side {
     /* derived */
     struct joined_attribute *joined;
     size_t joined_count;
+    uint8_t kept[JOIN_ATTRIBUTES_MAX]; /* index in `joined` of each whose path is kept */
+    size_t kept_count;
 };
 
 struct spanjoin_settings {

@@ -101,12 +101,16 @@ static void stage_spanjoin(enum signal signal, struct buffer *request, uint32_t 
     const struct spanjoin_settings *settings = joining[signal]->component->settings;
     struct batch *batch = batch_of(signal, request, items);
     static const struct keep_programs no_conditions;
-    struct request_sender sender = {
-        .settings = settings, .index = sources, .batch = batch, .keep = &no_conditions};
+    static const struct value_programs no_values;
+    struct request_sender sender = {.settings = settings,
+                                    .index = sources,
+                                    .batch = batch,
+                                    .keep = &no_conditions,
+                                    .sample_values = &no_values};
     if (signal == SIGNAL_TRACES) {
         struct span_reader reader = {.read = count_spans, .wants_values = true};
         struct request_spans spans = request_spans_read(batch, &sender, &reader);
-        request_spans_enrich(batch, settings, &spans);
+        request_spans_enrich(batch, settings, &no_values, &spans);
         request_spans_deinit(&spans);
     } else {
         struct span_match match = {.facts = {.kind = 2}};

@@ -1,5 +1,7 @@
 #include "core/base/arena.h"
+#include "core/data/any_value.h"
 #include "core/data/otlp.h"
+#include "core/data/wire_writer.h"
 #include "core/ottl/ottl.h"
 #include "tests/unit/expect_text.h"
 #include "tests/unit/pipeline_fixture.h"
@@ -633,9 +635,82 @@ static void another_span_is_evaluated_anew(void **state)
     ottl_program_free(program);
 }
 
+/* ---- values ---- */
+
+/* Returns an encoded value as a text; otherwise like result_of. */
+static const char *value_of(const char *text, const struct ottl_item *item, size_t limit,
+                            struct text *out)
+{
+    struct error err;
+    text_clear(out);
+    struct ottl_program *program =
+        ottl_compile_value(OTTL_SPAN, slice_of_string(text), OTTL_PREFIX_REQUIRED, &err);
+    if (!program) {
+        text_printf(out, "! %s", err.text);
+        return text_string(out);
+    }
+    struct ottl_evaluator *evaluator = ottl_evaluator_new(program);
+    struct wire_writer writer = {0};
+    enum ottl_result result = ottl_evaluate_value(evaluator, item, limit, &writer);
+    struct any_value value = any_value_read(wire_writer_slice(&writer));
+    if (result == OTTL_FAILED)
+        text_printf(out, "? %s", ottl_evaluator_error(evaluator));
+    else if (result == OTTL_NO_MATCH)
+        text_append(out, "none");
+    else if (value.kind == ANY_VALUE_INT)
+        text_printf(out, "int %lld", (long long)value.integer);
+    else
+        text_printf(out, "%s %.*s", value.kind == ANY_VALUE_STRING ? "text" : "other",
+                    SLICE_ARG(value.bytes));
+    wire_writer_deinit(&writer);
+    ottl_evaluator_free(evaluator);
+    ottl_program_free(program);
+    return text_string(out);
+}
+
+static const struct row values[] = {
+    {"span.name", "text GET /cart"},
+    {"ConvertCase(span.name, \"lower\")", "text get /cart"},
+    {"Concat([resource.attributes[\"service.name\"], span.name], \" \")", "text shop GET /cart"},
+    {"span.status.message", "text bad"},
+    {"span.attributes[\"i\"] + 1", "int 6"},
+    {"Len(span.events)", "int 2"},
+    {"span.attributes[\"gone\"]", "none"},
+    {"nil", "none"},
+    {"\"fixed\"", "text fixed"},
+    {"span.trace_id.string", "text 0102030405060708090a0b0c0d0e0f10"},
+    {"span.trace_id", "? unsupported type pcommon.TraceID for set operation"},
+    {"span.attributes[\"s\"] + 1", "? text must be int64, float64, time.Time or time.Duration"},
+    {"Concat([span.name, span.name, span.name, span.name], \"\")",
+     "? the request would grow too much"},
+    {"name", "! "},
+    {"span.name == \"x\"", "! "},
+    {"span.name where true", "! "},
+    {"", "! "},
+};
+
+static void values_are_encoded(void **state)
+{
+    (void)state;
+    struct sample sample;
+    struct text got = {0};
+    sample_init(&sample);
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        const char *wanted = values[i].wanted;
+        const char *text = value_of(values[i].condition, &sample.item, 34, &got);
+        if (strcmp(wanted, "! ") == 0)
+            assert_memory_equal(text, "! ", 2);
+        else
+            expect_text_of(values[i].condition, text, wanted);
+    }
+    text_deinit(&got);
+    buffer_unref(sample.request);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_encoded),
         cmocka_unit_test(values_are_compared),
         cmocka_unit_test(numbers_and_times_are_computed),
         cmocka_unit_test(paths_are_read),

@@ -71,6 +71,16 @@ static const struct {
     {"samples: {attributes: [{key: a}]}", "from: is required"},
     {"samples: {attributes: [{key: a, form: b}]}", "did you mean \"from\"?"},
     {"samples: {attributes: span.name}", "expected a list of {key: ..., from: ...}"},
+    {"samples: {attributes: [{key: a, from: 'ConvertCase(span.name, \"lower\")'}]}", ""},
+    {"samples: {attributes: [{key: a, from: 'span.attributes[\"a\"][\"b\"]'}]}", ""},
+    {"spans: {attributes: [{key: a, from: 'span.trace_state[\"k\"]'}]}", ""},
+    {"samples: {attributes: [{key: a, from: 'ConvertCas(span.name, \"lower\")'}]}",
+     "t:1:63: error: processors::spanjoin::samples::attributes::0::from: unable to parse OTTL "
+     "value "
+     "\"ConvertCas(span.name, \"lower\")\": "},
+    {"samples: {attributes: [{key: a, from: 'ConvertCase(name, \"lower\")'}]}",
+     "unable to parse OTTL value"},
+    {"samples: {attributes: [{key: a, from: 'span.name == \"x\"'}]}", "unable to parse OTTL value"},
     {"samples: {attributes: [{key: a, from: root.name}]}", "\"root.name\" is not supported yet"},
     {"samples: {attributes: [{key: a, from: 'span.duration_bucket[100ms, 1s,10s]'}]}", ""},
     {"samples: {attributes: [{key: a, from: 'span.duration_bucket[1s,100ms]'}]}",
