@@ -1,0 +1,116 @@
+// Questions to /api/ (docs/explore.md).
+
+import { h, button } from "./dom.js";
+
+export class ApiError extends Error {
+  constructor(status, code, message) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.title = status === 0 ? "profcol does not answer." : status === 404 ? "Not found." : undefined;
+  }
+}
+
+// ---- the token, if one is configured ----
+
+const TOKEN = "profcol-token";
+let asking;
+
+function askToken() {
+  asking ||= new Promise((resolve) => {
+    const input = h("input", { type: "password", id: "token", autocomplete: "off", required: true });
+    const dialog = h("dialog", { "aria-labelledby": "token-title" },
+      h("h2", { id: "token-title" }, "Token"), h("p", {}, h("label", { htmlFor: "token" }, "profcol asks for the token that its configuration has (extensions, explore, token).")),
+      input, h("p", {}, button("Use it", () => dialog.close(), { className: "main" })));
+    input.addEventListener("keydown", (event) => { if (event.key === "Enter") dialog.close(); });
+    dialog.addEventListener("close", () => {
+      sessionStorage.setItem(TOKEN, input.value);
+      dialog.remove();
+      asking = undefined;
+      resolve();
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+  return asking;
+}
+
+// ---- requests ----
+
+export function apiUrl(path, params = {}) {
+  const query = new URLSearchParams();
+  for (const key in params) {
+    for (const value of Array.isArray(params[key]) ? params[key] : [params[key]])
+      if (value !== undefined && value !== null && value !== "") query.append(key, value);
+  }
+  const text = query.toString();
+  return `api/${path}${text ? `?${text}` : ""}`;
+}
+
+async function request(url) {
+  const token = sessionStorage.getItem(TOKEN);
+  let response;
+  try {
+    response = await fetch(url, token ? { headers: { authorization: `Bearer ${token}` } } : {});
+  } catch {
+    throw new ApiError(0, "unreachable", "It may have stopped, or the network is gone. This page tries again by itself.");
+  }
+  if (response.status === 401 && /^bearer/i.test(response.headers.get("www-authenticate") || "")) {
+    await askToken();
+    return request(url);
+  }
+  if (response.ok) return response;
+  let error = {};
+  try { error = (await response.json()).error || {}; } catch { /* not JSON */ }
+  throw new ApiError(response.status, error.code || "", error.message || `The answer was ${response.status}.`);
+}
+
+export async function get(path, params) {
+  return (await request(apiUrl(path, params))).json();
+}
+
+// Saves the answer as a file. A link would do without a token, but cannot carry one.
+export async function download(path, params, name) {
+  const blob = await (await request(apiUrl(path, params))).blob();
+  const url = URL.createObjectURL(blob);
+  const a = h("a", { href: url, download: name });
+  document.body.append(a);
+  a.click();
+  a.remove();
+  setTimeout(() => URL.revokeObjectURL(url), 60000);
+}
+
+// ---- what every page needs ----
+
+let statusAnswer;
+let statusTime = 0;
+// At most 4 s old.
+export function status() {
+  if (!statusAnswer || Date.now() - statusTime > 4000) {
+    statusTime = Date.now();
+    statusAnswer = get("status");
+    statusAnswer.catch(() => { statusAnswer = undefined; });
+  }
+  return statusAnswer;
+}
+
+let operationsAnswer;
+let operationsTime = 0;
+export function operations() {
+  if (!operationsAnswer || Date.now() - operationsTime > 10000) {
+    operationsTime = Date.now();
+    operationsAnswer = get("operations").then((answer) => answer.operations);
+    operationsAnswer.catch(() => { operationsAnswer = undefined; });
+  }
+  return operationsAnswer;
+}
+
+export const operationOf = (list, span) => list.find((o) => o.service === span.service && o.operation === span.operation && o.kind === span.kind);
+
+// The type that stands for time on the processor; else the first.
+export function mainType(types) {
+  return types.find((t) => /^(cpu|on_cpu|process_cpu|itimer)/.test(t.name)) || types.find((t) => t.unit === "nanoseconds") || types[0];
+}
+
+const NAMES = { cpu: "CPU time", wall: "Wall time", off_cpu: "Off-CPU time", alloc_space: "Allocated bytes", alloc_objects: "Allocations", inuse_space: "Live bytes", inuse_objects: "Live objects", samples: "Samples", contentions: "Lock contentions", delay: "Lock delay", lock: "Lock time", goroutine: "Goroutines" };
+export const typeName = (name) => NAMES[name] || name.replace(/_/g, " ");

@@ -1,0 +1,138 @@
+// Elements. Texts from outside reach the document as text nodes only, never as HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function setProperty(element, key, value) {
+  if (value === undefined || value === null || value === false) return;
+  if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+  else if (key === "vars") for (const name in value) element.style.setProperty(name, value[name]);
+  else if (key in element && !(element instanceof SVGElement) && key !== "list") element[key] = value;
+  else element.setAttribute(key, value === true ? "" : value);
+}
+
+function build(element, properties, children) {
+  for (const key in properties) setProperty(element, key, properties[key]);
+  append(element, children);
+  return element;
+}
+
+function append(element, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child === undefined || child === null || child === false) continue;
+    element.append(child instanceof Node ? child : String(child));
+  }
+}
+
+// h("p", {className: "soft", vars: {"--w": "10%"}}, "text", node, [more]); "on..." are listeners.
+export function h(tag, properties, ...children) {
+  return build(document.createElement(tag), properties, children);
+}
+
+export function svg(tag, attributes, ...children) {
+  return build(document.createElementNS(SVG, tag), attributes, children);
+}
+
+export function replace(element, ...children) {
+  element.replaceChildren();
+  append(element, children);
+  return element;
+}
+
+let lastId = 0;
+export const newId = (prefix) => `${prefix}${++lastId}`;
+
+// A labelled control: the label is visible.
+export function field(label, control) {
+  control.id ||= newId("f");
+  return h("div", { className: "field" }, h("label", { htmlFor: control.id }, label), control);
+}
+
+// options: [value, text] or values
+export function select(options, value, onchange, properties) {
+  const element = h("select", { ...properties, onchange: () => onchange(element.value) },
+    options.map((o) => (Array.isArray(o) ? o : [o, o])).map(([v, text]) => h("option", { value: v, selected: v === value }, text)));
+  return element;
+}
+
+export function button(text, onclick, properties) {
+  return h("button", { type: "button", onclick, ...properties }, text);
+}
+
+// Buttons of which one is pressed.
+export function choice(label, options, value, onchange) {
+  const group = h("div", { className: "choice", role: "group", "aria-label": label });
+  const press = (chosen) => {
+    for (const b of group.children) b.setAttribute("aria-pressed", String(b.dataset.value === chosen));
+  };
+  for (const [v, text] of options) {
+    const b = button(text, () => { press(v); onchange(v); });
+    b.dataset.value = v;
+    group.append(b);
+  }
+  press(value);
+  return group;
+}
+
+const live = h("div", { className: "hidden", role: "status", "aria-live": "polite" });
+document.body.append(live);
+// Says it to a screen reader.
+export function announce(text) { live.textContent = text; }
+
+const toast = h("div", { className: "toast", hidden: true });
+document.body.append(toast);
+let toastTimer;
+export function notify(text) {
+  toast.textContent = text;
+  toast.hidden = false;
+  announce(text);
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => { toast.hidden = true; }, 2500);
+}
+
+export async function copy(text, what) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch { // without a secure context there is no clipboard
+    const area = h("textarea", { value: text, className: "hidden" });
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  notify(`${what} copied`);
+}
+
+export const reducedMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+export function errorBox(error, retry) {
+  return h("div", { className: "message error", role: "alert" },
+    h("strong", {}, error.title || "This could not be loaded."), h("p", {}, error.message || String(error)),
+    retry && button("Try again", retry));
+}
+
+export function emptyBox(title, ...children) {
+  return h("div", { className: "message" }, h("strong", {}, title), children);
+}
+
+// Fills a box with what `load` resolves to; shows that it loads, and errors with a way to try again.
+// load may throw; a later call replaces an earlier one that has not ended.
+export function loader(load, className = "") {
+  const box = h("div", { className });
+  let turn = 0;
+  async function run() {
+    const mine = ++turn;
+    box.setAttribute("aria-busy", "true");
+    const slow = setTimeout(() => { if (mine === turn && !box.firstChild) replace(box, h("p", { className: "soft" }, "Loading…")); }, 250);
+    try {
+      const content = await load();
+      if (mine === turn) replace(box, content);
+    } catch (error) {
+      if (mine === turn) replace(box, errorBox(error, run));
+    } finally {
+      clearTimeout(slow);
+      if (mine === turn) box.removeAttribute("aria-busy");
+    }
+  }
+  run();
+  return { box, run };
+}

@@ -1,0 +1,78 @@
+// Values and texts as people read them.
+
+const number = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+
+// Three significant digits, without superfluous zeros.
+function digits(value) {
+  const size = Math.abs(value);
+  if (size >= 100) return number.format(Math.round(value));
+  return String(+value.toFixed(size >= 10 ? 1 : 2));
+}
+
+function scaled(value, steps, units) {
+  let unit = 0;
+  const sign = value < 0 ? "−" : "";
+  value = Math.abs(value);
+  while (unit < steps.length && value >= steps[unit] * 0.9995) value /= steps[unit++];
+  return `${sign}${digits(value)} ${units[unit]}`;
+}
+
+export function duration(ns) {
+  if (ns === null || ns === undefined) return "–";
+  if (ns === 0) return "0";
+  if (Math.abs(ns) >= 1.2e14) return scaled(ns / 3.6e12, [24], ["h", "d"]);
+  return scaled(ns, [1000, 1000, 1000, 60, 60], ["ns", "µs", "ms", "s", "min", "h"]);
+}
+
+export const bytes = (n) => (n === null || n === undefined ? "–" : scaled(n, [1024, 1024, 1024, 1024], ["B", "KiB", "MiB", "GiB", "TiB"]));
+export const count = (n) => (n === null || n === undefined ? "–" : Math.abs(n) < 10 ? digits(n) : new Intl.NumberFormat("en", { maximumFractionDigits: 0 }).format(n));
+export const short = (n) => (n < 10000 ? count(n) : scaled(n, [1000, 1000, 1000], ["", "k", "M", "G"]).replace(" ", ""));
+
+// A value of a profile type.
+export function value(n, unit) {
+  if (n === null || n === undefined) return "–";
+  if (unit === "nanoseconds" || unit === "ns") return duration(n);
+  if (unit === "bytes") return bytes(n);
+  return count(n);
+}
+
+export function percent(part, whole) {
+  if (!whole) return "–";
+  const share = (100 * part) / whole;
+  if (share !== 0 && Math.abs(share) < 0.1) return share < 0 ? "> −0.1 %" : "< 0.1 %";
+  return `${(Math.abs(share) >= 9.95 ? Math.round(share) : +share.toFixed(1))} %`.replace("-", "−");
+}
+
+export const times = (ratio) => (ratio >= 9.95 ? `${Math.round(ratio)}×` : `${ratio.toFixed(1)}×`);
+
+// Times are nanoseconds since 1970 in decimal texts.
+export const toMs = (ns) => Number(BigInt(ns) / 1000000n);
+
+export function ago(ns, nowNs) {
+  if (!ns || ns === "0") return "never";
+  const seconds = Math.max(0, Math.round((toMs(nowNs) - toMs(ns)) / 1000));
+  if (seconds < 60) return `${seconds} s ago`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min ago`;
+  if (seconds < 172800) return `${Math.round(seconds / 3600)} h ago`;
+  return `${Math.round(seconds / 86400)} d ago`;
+}
+
+const clockFormat = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", hour12: false });
+const fullFormat = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium", hour12: false });
+export const clock = (ns) => clockFormat.format(toMs(ns));
+export const fullTime = (ns) => fullFormat.format(toMs(ns));
+
+// A text from outside, for one line: what would hide or reorder other text (controls, overrides of
+// direction) becomes visible, and a long one is cut in the middle, where names differ least.
+const DANGEROUS = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+export function clean(text, max = 300) {
+  text = String(text ?? "");
+  if (text.length > max) text = `${text.slice(0, Math.floor(max * 0.6))}…${text.slice(-Math.floor(max * 0.3))}`;
+  return text.replace(DANGEROUS, "\ufffd");
+}
+
+// For the API: 250ms
+export const durationParameter = (ns) => `${+(ns / 1e6).toFixed(6)}ms`;
+
+const STATUS = { unset: "unset", ok: "ok", error: "error" };
+export const statusText = (status) => STATUS[status] || clean(status, 20);

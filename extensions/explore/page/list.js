@@ -1,0 +1,145 @@
+// A table of any number of rows, of which only the visible ones are in the document.
+
+import { h, newId } from "./dom.js";
+
+const ROW = 34; // px, as in app.css
+const SPARE = 8; // rows above and below the visible ones
+
+// columns: {key, title, className, sort (the name to sort by), cell(row) -> node or text, help}
+// options: {label, columns, template (grid-template-columns), sort, order, onSort(sort, order),
+//   onOpen(row), need(from, to) (rows that are wanted), height}
+export class List {
+  constructor(options) {
+    this.options = options;
+    this.rows = [];
+    this.count = 0;
+    this.selected = -1;
+    this.drawn = new Map();
+    this.id = newId("list");
+    this.body = h("div", { className: "list-rows", role: "rowgroup" });
+    this.header = h("div", { className: "list-row list-head", role: "row" });
+    this.element = h("div", {
+      className: `list ${options.className || ""}`, role: "grid", tabIndex: 0, "aria-label": options.label,
+      vars: { "--columns": options.template }, onkeydown: (event) => this.onKey(event), onscroll: () => this.schedule(),
+    }, h("div", { role: "rowgroup", className: "list-top" }, this.header), this.body);
+    this.body.addEventListener("click", (event) => this.onClick(event));
+    this.drawHeader();
+    this.observer = new ResizeObserver(() => this.schedule());
+    this.observer.observe(this.element);
+  }
+
+  drawHeader() {
+    const { columns, sort, order } = this.options;
+    this.header.replaceChildren(...columns.map((column) => {
+      const cell = h("div", { className: `cell ${column.className || ""}`, role: "columnheader", title: column.help || "" });
+      if (!column.sort) return h("div", { className: cell.className, role: "columnheader", title: column.help || "" }, column.title);
+      const active = column.sort === sort;
+      cell.setAttribute("aria-sort", active ? (order === "asc" ? "ascending" : "descending") : "none");
+      cell.append(h("button", {
+        type: "button", className: active ? "sort active" : "sort",
+        onclick: () => this.sortBy(column.sort, active && order !== "asc" ? "asc" : "desc"),
+      }, column.title, active ? (order === "asc" ? " ↑" : " ↓") : ""));
+      return cell;
+    }));
+  }
+
+  sortBy(sort, order) {
+    const at = this.options.columns.findIndex((column) => column.sort === sort);
+    Object.assign(this.options, { sort, order });
+    this.drawHeader();
+    this.header.children[at]?.querySelector("button")?.focus();
+    this.options.onSort(sort, order);
+  }
+
+  // rows: those that are known, from the first; count: how many there are
+  setRows(rows, count = rows.length) {
+    this.rows = rows;
+    this.count = count;
+    this.element.setAttribute("aria-rowcount", String(count + 1));
+    this.body.style.height = `${count * ROW}px`;
+    if (this.selected >= count) this.selected = count - 1;
+    for (const row of this.drawn.values()) row.remove();
+    this.drawn.clear();
+    this.draw();
+  }
+
+  schedule() {
+    this.frame ||= requestAnimationFrame(() => { this.frame = 0; this.draw(); });
+  }
+
+  visible() {
+    const top = Math.max(0, this.element.scrollTop);
+    const first = Math.floor(top / ROW);
+    return [Math.max(0, first - SPARE), Math.min(this.count, first + Math.ceil(this.element.clientHeight / ROW) + SPARE)];
+  }
+
+  draw() {
+    const [from, to] = this.visible();
+    for (const [index, row] of this.drawn) {
+      if (index < from || index >= to) { row.remove(); this.drawn.delete(index); }
+    }
+    const fragment = document.createDocumentFragment();
+    for (let index = from; index < to; index++) {
+      if (!this.drawn.has(index) && this.rows[index]) fragment.append(this.drawRow(index));
+    }
+    this.body.append(fragment);
+    this.options.need?.(from, to);
+  }
+
+  drawRow(index) {
+    const data = this.rows[index];
+    const row = h("div", {
+      className: "list-row", role: "row", id: `${this.id}-${index}`, "aria-rowindex": index + 2,
+      "aria-selected": String(index === this.selected), vars: { "--y": `${index * ROW}px` },
+    }, this.options.columns.map((column) => h("div", { className: `cell ${column.className || ""}`, role: "gridcell" }, column.cell(data))));
+    row.dataset.index = index;
+    this.drawn.set(index, row);
+    return row;
+  }
+
+  select(index) {
+    if (!this.count) return;
+    this.drawn.get(this.selected)?.setAttribute("aria-selected", "false");
+    this.selected = Math.max(0, Math.min(this.count - 1, index));
+    const top = this.selected * ROW;
+    const head = this.header.offsetHeight;
+    const height = this.element.clientHeight - head;
+    if (top < this.element.scrollTop) this.element.scrollTop = top;
+    else if (top + ROW > this.element.scrollTop + height) this.element.scrollTop = top + ROW - height;
+    this.draw();
+    const row = this.drawn.get(this.selected);
+    row?.setAttribute("aria-selected", "true");
+    if (row) this.element.setAttribute("aria-activedescendant", row.id);
+  }
+
+  open(index) { if (this.rows[index]) this.options.onOpen?.(this.rows[index]); }
+
+  onClick(event) {
+    const row = event.target.closest(".list-row");
+    if (!row || event.target.closest("a, button") || event.ctrlKey || event.metaKey) return;
+    this.select(+row.dataset.index);
+    this.open(this.selected);
+  }
+
+  onKey(event) {
+    if (event.target !== this.element || event.ctrlKey || event.metaKey || event.altKey) return;
+    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 2);
+    const steps = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1, PageDown: page, PageUp: -page, Home: -1e9, End: 1e9 };
+    if (event.key in steps) this.select(this.selected < 0 ? 0 : this.selected + steps[event.key]);
+    else if (event.key === "Enter" && this.selected >= 0) this.open(this.selected);
+    else return;
+    event.preventDefault();
+  }
+}
+
+// A number with a bar that shows it as a share of the largest.
+export function bar(text, share, className = "") {
+  return h("div", { className: `bar ${className}`, vars: { "--share": `${Math.max(0, Math.min(100, 100 * (share || 0))).toFixed(1)}%` } }, h("span", {}, text));
+}
+
+// A plain table. rows: arrays of cells; columns: [title, className]
+export function table(label, columns, rows) {
+  return h("div", { className: "wide", tabIndex: 0, role: "region", "aria-label": label }, h("table", {},
+    h("thead", {}, h("tr", {}, columns.map(([title, className]) => h("th", { scope: "col", className: className || "" }, title)))),
+    h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, i) => h("td", { className: columns[i][1] || "" }, cell)))))));
+}

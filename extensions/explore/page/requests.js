@@ -1,0 +1,186 @@
+// The first page: which requests are slow, which are expensive.
+
+import { h, button, choice, replace, errorBox, emptyBox, copy } from "./dom.js";
+import { duration, value, count, short, percent, times, ago, clean, fullTime, statusText } from "./format.js";
+import { get, status, operations, operationOf, mainType, typeName } from "./api.js";
+import { link, go, setParams, selectionOf } from "./route.js";
+import { form } from "./selection.js";
+import { List, bar } from "./list.js";
+
+const PAGE = 500;
+const LIVE_MS = 5000;
+const KEYS = ["service", "operation", "status", "min_duration", "attribute", "from"];
+
+export const spanLink = (span) => link("span", { trace: span.trace_id, span: span.span_id });
+
+export function statusMark(text) {
+  return h("span", { className: `status status-${statusText(text)}` }, statusText(text));
+}
+
+// What to do if there is nothing yet.
+export function nothingYet(feed) {
+  const hears = feed && feed.offers > 0;
+  const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318";
+  return emptyBox(hears ? "No requests yet." : "Nothing has arrived yet.",
+    h("p", {}, hears ? "Data arrives, but no span of a request so far. Send traces to the same address as the profiles."
+      : "Send traces and profiles to profcol: OTLP over gRPC to localhost:4317, or over HTTP to localhost:4318. For an application with OpenTelemetry that is:"),
+    h("p", {}, h("code", {}, endpoint), " ", button("Copy", () => copy(endpoint, "Setting"))),
+    h("p", { className: "soft" }, "If it sends already: ", h("a", { href: link("pipelines") }, "Pipelines"), " shows whether anything arrives, ", h("a", { href: link("join") }, "Join"), " whether samples find their spans. This page refreshes itself."));
+}
+
+class Requests {
+  constructor(params, known, state) {
+    this.known = known;
+    this.state = state;
+    this.type = mainType(state.types) || { name: "cpu", unit: "nanoseconds" };
+    this.selection = selectionOf(params);
+    this.sort = params.get("sort") || "duration";
+    this.order = params.get("order") === "asc" ? "asc" : "desc";
+    this.isLive = params.get("live") !== "off";
+    this.box = h("div", { className: "list-box" });
+    this.summary = h("p", { className: "soft", role: "status" });
+    this.filters = h("div", {});
+    this.drawFilters();
+    this.list = new List(this.listOptions());
+    this.tools = this.bar();
+    this.element = [this.intro(), this.filters, this.tools, this.box];
+    this.spans = [];
+    this.load();
+    this.timer = setInterval(() => this.tick(), LIVE_MS);
+  }
+
+  stop() {
+    this.stopped = true;
+    clearInterval(this.timer);
+    this.list.observer.disconnect();
+  }
+
+  intro() {
+    return [h("h1", {}, "Slow and expensive requests"),
+      h("p", { className: "lead" }, "Select a request to see where its time went and what is different from the others.")];
+  }
+
+  bar() {
+    const options = [["duration", "Slowest"], [this.type.name, `Most ${typeName(this.type.name)}`], ["start", "Newest"]];
+    this.sorts = choice("Show first", options, this.sort, (sort) => this.list.sortBy(sort, "desc"));
+    this.liveButton = button("Live", () => {
+      this.isLive = !this.isLive;
+      this.liveButton.setAttribute("aria-pressed", String(this.isLive));
+      setParams({ live: this.isLive ? null : "off" });
+      this.tick();
+    }, { className: "live", title: "Refresh every 5 s" });
+    this.liveButton.setAttribute("aria-pressed", String(this.isLive));
+    return h("div", { className: "toolbar" }, this.sorts, this.summary, h("span", { className: "space" }), this.liveButton);
+  }
+
+  drawFilters() {
+    replace(this.filters, form(this.selection, (selection, key) => {
+      this.selection = selection;
+      setParams({ ...Object.fromEntries(KEYS.map((k) => [k, null])), ...selection });
+      if (key === "service") this.drawFilters();
+      this.load();
+    }, KEYS, { operations: this.known }));
+  }
+
+  listOptions() {
+    return {
+      label: "Requests", sort: this.sort, order: this.order, className: "requests",
+      template: "minmax(14rem,1fr) 4.5rem 9rem 5.5rem 9rem 6.5rem",
+      columns: [
+        { title: "Request", cell: (s) => h("span", { className: "two" }, h("a", { href: spanLink(s), tabIndex: -1 }, clean(s.operation, 120) || "(no name)"), h("small", { className: "soft" }, clean(s.service, 60))) },
+        { title: "Status", cell: (s) => statusMark(s.status) },
+        { title: "Duration", sort: "duration", className: "number", cell: (s) => bar(duration(s.duration_ns), s.duration_ns / this.largest.duration) },
+        { title: "vs. usual", className: "number wide-only", help: "How many times the median of the operation", cell: (s) => this.usual(s) },
+        { title: typeName(this.type.name), sort: this.type.name, className: "number", cell: (s) => (this.cost(s) === undefined ? h("span", { className: "soft", title: "No sample of a profile names this request" }, "–") : bar(value(this.cost(s), this.type.unit), this.cost(s) / this.largest.cost, "cost")) },
+        { title: "Started", sort: "start", className: "number wide-only", cell: (s) => h("span", { className: "soft", title: fullTime(s.start) }, ago(s.start, this.state.now)) },
+      ],
+      onSort: (sort, order) => {
+        Object.assign(this, { sort, order });
+        for (const b of this.sorts.children) b.setAttribute("aria-pressed", String(b.dataset.value === sort && order === "desc"));
+        setParams({ sort: sort === "duration" ? null : sort, order: order === "asc" ? order : null });
+        this.load();
+      },
+      onOpen: (s) => go("span", { trace: s.trace_id, span: s.span_id }),
+      need: (from, to) => this.need(to),
+    };
+  }
+
+  cost(span) { return span.costs?.[this.type.name]; }
+
+  usual(span) {
+    const operation = operationOf(this.known, span);
+    if (!operation?.p50_ns) return "";
+    const ratio = span.duration_ns / operation.p50_ns;
+    return h("span", { className: ratio >= 2 ? "strong" : "soft", title: `Usually ${duration(operation.p50_ns)}` }, times(ratio));
+  }
+
+  ask(cursor, limit = PAGE) {
+    return get("spans", { ...this.selection, sort: this.sort, order: this.order, limit, cursor });
+  }
+
+  // From the first page on. quiet: a refresh, which must not disturb
+  async load(quiet) {
+    const turn = (this.turn = (this.turn || 0) + 1);
+    try {
+      const answer = await this.ask(null, quiet ? Math.min(1000, Math.max(PAGE, this.spans.length)) : PAGE);
+      if (turn !== this.turn || this.stopped) return;
+      this.next = answer.next;
+      this.spans = answer.spans;
+      this.total = answer.total ?? answer.spans.length;
+      await this.show();
+      if (!quiet) this.list.element.scrollTop = 0;
+    } catch (error) {
+      if (turn === this.turn && !this.stopped) replace(this.box, errorBox(error, () => this.load()));
+    }
+  }
+
+  // More rows, when the list is scrolled to them.
+  async need(to) {
+    if (to < this.spans.length || !this.next || this.loading || !this.spans.length) return;
+    this.loading = true;
+    const turn = this.turn;
+    try {
+      const answer = await this.ask(this.next);
+      if (turn === this.turn && !this.stopped) {
+        this.next = answer.next;
+        this.spans = this.spans.concat(answer.spans);
+        this.list.setRows(this.spans, this.next ? Math.max(this.total, this.spans.length) : this.spans.length);
+      }
+    } catch { /* the next scroll or refresh asks again */ } finally {
+      this.loading = false;
+    }
+    this.list.schedule();
+  }
+
+  async show() {
+    const { spans } = this;
+    this.largest = { duration: Math.max(1, ...spans.map((s) => s.duration_ns)), cost: Math.max(1, ...spans.map((s) => this.cost(s) || 0)) };
+    const isFiltered = Object.keys(this.selection).length > 0;
+    this.summary.textContent = spans.length ? `${count(this.total)} kept${isFiltered ? " that match" : ""}` : "";
+    this.filters.hidden = this.tools.hidden = !spans.length && !isFiltered;
+    if (!spans.length) {
+      replace(this.box, isFiltered ? emptyBox("No request matches.", h("p", {}, h("a", { href: link("requests", { x: Date.now() % 1000 }), onclick: (e) => { e.preventDefault(); this.selection = {}; setParams(Object.fromEntries(KEYS.map((k) => [k, null]))); this.drawFilters(); this.load(); } }, "Show all requests"))) : nothingYet(this.state.feed));
+      return;
+    }
+    this.list.setRows(spans, this.next ? Math.max(this.total, spans.length) : spans.length);
+    if (!this.list.element.isConnected) replace(this.box, this.list.element, this.foot());
+  }
+
+  foot() {
+    return h("p", { className: "soft foot" }, `${typeName(this.type.name)} is known of requests that samples of profiles name. `, h("a", { href: link("operations") }, "Operations"), " shows all requests, not only the kept ones.");
+  }
+
+  async tick() {
+    if (!this.isLive || document.hidden || this.loading || this.spans.length > 1000) return;
+    try {
+      [this.state, this.known] = await Promise.all([status(), operations()]);
+    } catch { /* load shows it */ }
+    if (!this.stopped) this.load(true);
+  }
+}
+
+export async function requestsPage(params) {
+  const [state, known] = await Promise.all([status(), operations()]);
+  const page = new Requests(params, known, state);
+  return { title: "Requests", content: page.element, stop: () => page.stop() };
+}

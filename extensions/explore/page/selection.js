@@ -1,0 +1,70 @@
+// Selections in words and as forms.
+
+import { h, field, select } from "./dom.js";
+import { clean, fullTime } from "./format.js";
+
+const RANGES = [["", "all the time"], ["-15m", "the last 15 min"], ["-1h", "the last hour"], ["-6h", "the last 6 h"], ["-24h", "the last day"]];
+
+const time = (text) => {
+  if (/^\d+$/.test(text)) return fullTime(text);
+  const match = /^-(\d+)(s|m|h)$/.exec(text);
+  return match ? `${match[1]} ${{ s: "s", m: "min", h: "h" }[match[2]]} ago` : clean(text, 30);
+};
+
+// "POST /checkout of checkout, slower than 800ms"
+export function describe(selection) {
+  const s = selection;
+  if (s.span) return `the request ${clean(s.span, 32)}`;
+  const parts = [];
+  parts.push(s.operation ? `${clean(s.operation, 80)}${s.service ? ` of ${clean(s.service, 60)}` : ""}` : s.service ? clean(s.service, 60) : "everything");
+  if (s.version) parts.push(`version ${clean(s.version, 40)}`);
+  if (s.status) parts.push(`status ${clean(s.status, 20)}`);
+  if (s.min_duration) parts.push(`from ${clean(s.min_duration, 20)}`);
+  if (s.max_duration) parts.push(`up to ${clean(s.max_duration, 20)}`);
+  if (s.bucket !== undefined) parts.push(`bucket ${clean(s.bucket, 6)} of the latency`);
+  for (const a of [s.attribute || []].flat()) parts.push(clean(a, 60));
+  if (s.trace) parts.push(`trace ${clean(s.trace, 40)}`);
+  const range = RANGES.find(([v]) => v && v === s.from);
+  if (range && !s.to) parts.push(range[1]);
+  else if (s.from && s.to) parts.push(`${time(s.from)} to ${time(s.to)}`);
+  else if (s.from || s.to) parts.push(s.from ? `since ${time(s.from)}` : `until ${time(s.to)}`);
+  return parts.join(", ");
+}
+
+// The controls of a selection. onchange(selection) when one changes; keys: which ones, in order
+export function form(selection, onchange, keys, known) {
+  const values = { ...selection };
+  const set = (key) => (value) => {
+    if (value === "" || value === undefined) delete values[key];
+    else values[key] = value;
+    if (key === "service") delete values.operation;
+    onchange({ ...values }, key);
+  };
+  const options = (list, any) => [["", any], ...[...new Set(list)].map((v) => [v, clean(v, 60)])];
+  const input = (key, placeholder, pattern, title) => {
+    const element = h("input", { type: "text", value: [values[key] || ""].flat().join(" "), placeholder, title: title || "", spellcheck: false, autocomplete: "off" });
+    element.addEventListener("change", () => {
+      const isValid = !element.value || !pattern || pattern.test(element.value.trim());
+      element.setAttribute("aria-invalid", String(!isValid));
+      if (isValid) set(key)(element.value.trim());
+    });
+    return element;
+  };
+  const durationPattern = /^(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+$/;
+  const inService = known.operations.filter((o) => !values.service || o.service === values.service);
+  const controls = {
+    service: () => field("Service", select(options(known.operations.map((o) => o.service).concat(values.service || []), "all services"), values.service || "", set("service"))),
+    operation: () => field("Operation", select(options(inService.map((o) => o.operation).concat(values.operation || []), "all operations"), values.operation || "", set("operation"))),
+    status: () => field("Status", select([["", "any"], "error", "ok", "unset"], values.status || "", set("status"))),
+    version: () => field("Version", select(options(inService.flatMap((o) => o.versions || []).concat(values.version || []).filter(Boolean), "any"), values.version || "", set("version"))),
+    from: () => field("Time", select(RANGES.some(([v]) => v === (values.from || "")) ? RANGES : [...RANGES, [values.from, `since ${time(values.from)}`]], values.from || "", set("from"))),
+    min_duration: () => field("At least", input("min_duration", "250ms", durationPattern, "A duration, such as 250ms or 1.5s")),
+    max_duration: () => field("At most", input("max_duration", "1s", durationPattern, "A duration, such as 250ms or 1.5s")),
+    attribute: () => field("Attribute", input("attribute", "key=value", /^[^=]+=/, "An attribute of the span, such as http.route=/cart")),
+  };
+  return h("form", { className: "filters", onsubmit: (e) => e.preventDefault() }, keys.map((key) => controls[key]()));
+}
+
+// ---- what a request or an operation is compared with, by one click ----
+
+export const ofOperation = (o) => ({ service: o.service, operation: o.operation, kind: o.kind });

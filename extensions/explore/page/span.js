@@ -1,0 +1,154 @@
+// One request: where its time went, and what is different about it.
+
+import { h, button, copy, emptyBox } from "./dom.js";
+import { duration, value, percent, times, clean, fullTime, ago, bytes } from "./format.js";
+import { get, status, operations, operationOf, mainType, typeName } from "./api.js";
+import { link } from "./route.js";
+import { ofOperation } from "./selection.js";
+import { statusMark, spanLink } from "./requests.js";
+import { compareButtons } from "./compare.js";
+import { profileSection } from "./operations.js";
+
+// ---- links to other programs ----
+
+export function outside(links) {
+  const names = { grafana: "Grafana", tempo: "Tempo", pyroscope: "Pyroscope" };
+  return Object.keys(names).filter((key) => /^https?:/.test(links?.[key] || "")).map((key) =>
+    h("a", { href: links[key], target: "_blank", rel: "noopener noreferrer", className: "button" }, `${names[key]} ↗`));
+}
+
+// ---- the split of its time ----
+
+const PARTS = [
+  ["on_cpu_ns", "on CPU", "The processor worked for it"],
+  ["off_cpu_ns", "off CPU", "Its threads slept: input and output, timers"],
+  ["lock_ns", "locks", "It waited for a lock"],
+  ["wait_ns", "waiting", "It waited for others, such as the calls below"],
+  ["other_ns", "not known", "No profile says what happened"],
+];
+
+function timeSplit(span) {
+  const time = span.time || {};
+  const parts = PARTS.filter(([key]) => time[key] > 0);
+  const sum = parts.reduce((total, [key]) => total + time[key], 0);
+  if (!sum) return null;
+  const unknown = PARTS.slice(1, 4).filter(([key]) => time[key] === null || time[key] === undefined).map(([, name]) => name);
+  return h("section", { "aria-label": "Time" }, h("h2", {}, "Where its time went"),
+    h("div", { className: "split", role: "img", "aria-label": parts.map(([key, name]) => `${name} ${percent(time[key], span.duration_ns)}`).join(", ") },
+      parts.map(([key, name]) => h("div", { className: `part ${key}`, title: `${name}: ${duration(time[key])}`, vars: { "--share": String(time[key] / sum) } }))),
+    h("ul", { className: "split-legend" }, parts.map(([key, name, help]) => h("li", { title: help }, h("i", { className: `swatch ${key}` }), `${name} `, h("strong", {}, duration(time[key])), ` ${percent(time[key], span.duration_ns)}`))),
+    time.on_cpu_ns > span.duration_ns * 1.02 && h("p", { className: "soft" }, "Several threads worked for it at the same time, so the parts add up to more than its duration."),
+    unknown.length > 0 && h("p", { className: "soft" }, `No profile tells about ${unknown.join(", ")}.`));
+}
+
+// ---- a sentence that says what matters ----
+
+function sentence(span, operation, type) {
+  const parts = [`It took `, h("strong", {}, duration(span.duration_ns))];
+  if (operation?.p50_ns && operation.spans > 3) {
+    const ratio = span.duration_ns / operation.p50_ns;
+    if (ratio >= 1.3) parts.push(", ", h("strong", {}, times(ratio)), ` as long as usual (half of the requests take at most ${duration(operation.p50_ns)})`);
+    else if (ratio <= 0.75) parts.push(`, less than usual (${duration(operation.p50_ns)})`);
+    else parts.push(", about as long as usual");
+  }
+  parts.push(". ");
+  const cost = span.costs?.[type.name];
+  if (cost === undefined) parts.push(`No sample names it, so its ${typeName(type.name)} is not known. `, h("a", { href: link("explain", { id: span.span_id }) }, "Why?"));
+  else {
+    parts.push(`${typeName(type.name)}: `, h("strong", {}, value(cost, type.unit)));
+    if (type.unit === "nanoseconds") parts.push(`, ${percent(cost, span.duration_ns)} of its duration`);
+    const usual = operation?.cost_per_span?.[type.name];
+    if (usual > 0) parts.push(`; the average request of this operation uses ${value(usual, type.unit)}`);
+    parts.push(".");
+  }
+  return h("p", { className: "lead" }, parts);
+}
+
+// ---- the trace ----
+
+// Depth-first, children by start; spans whose parent is not there come as roots.
+function inOrder(spans) {
+  const byId = new Map(spans.map((s) => [s.span_id, s]));
+  const children = new Map();
+  for (const s of spans) {
+    const parent = byId.has(s.parent_id) && s.parent_id !== s.span_id ? s.parent_id : "";
+    (children.get(parent) || children.set(parent, []).get(parent)).push(s);
+  }
+  const start = (s) => BigInt(s.start || 0);
+  for (const list of children.values()) list.sort((a, b) => (start(a) < start(b) ? -1 : 1));
+  const rows = [];
+  const seen = new Set();
+  const walk = [...(children.get("") || [])].reverse().map((s) => [s, 0]);
+  while (walk.length) {
+    const [s, depth] = walk.pop();
+    if (seen.has(s.span_id)) continue;
+    seen.add(s.span_id);
+    rows.push([s, depth]);
+    for (const child of [...(children.get(s.span_id) || [])].reverse()) walk.push([child, depth + 1]);
+  }
+  return rows;
+}
+
+const WATERFALL_MAX = 500;
+
+function waterfall(answer, type) {
+  const { span } = answer;
+  const spans = answer.trace?.length ? answer.trace : [span];
+  const rows = inOrder(spans).slice(0, WATERFALL_MAX);
+  if (!rows.length) return null;
+  const first = rows.map(([s]) => BigInt(s.start)).reduce((a, b) => (a < b ? a : b));
+  const end = Math.max(1, ...rows.map(([s]) => Number(BigInt(s.start) - first) + s.duration_ns));
+  const row = ([s, depth]) => {
+    const offset = Number(BigInt(s.start) - first);
+    const cost = type.unit === "nanoseconds" ? s.costs?.[type.name] : undefined;
+    const isThis = s.span_id === span.span_id;
+    return h("tr", { className: isThis ? "this" : "", "aria-current": isThis ? "true" : null },
+      h("td", { className: "tree-name", vars: { "--depth": Math.min(depth, 12) } }, h("a", { href: spanLink({ trace_id: span.trace_id, span_id: s.span_id }) }, clean(s.operation, 100) || "(no name)"), h("small", { className: "soft" }, ` ${clean(s.service, 50)} `), s.status === "error" && statusMark("error")),
+      h("td", { className: "lane" }, h("div", { className: "lane-bar", title: `${duration(s.duration_ns)}${cost ? `, CPU ${duration(cost)}` : ""}`, vars: { "--from": `${(100 * offset) / end}%`, "--width": `${(100 * s.duration_ns) / end}%`, "--cpu": `${Math.min(100, (100 * (cost || 0)) / (s.duration_ns || 1))}%` } }, h("div", { className: "lane-cpu" }))),
+      h("td", { className: "number" }, duration(s.duration_ns)), h("td", { className: "number" }, cost === undefined ? "–" : value(cost, type.unit)));
+  };
+  return h("section", { "aria-label": "Trace" }, h("h2", {}, `Its trace, ${spans.length} ${spans.length === 1 ? "span" : "spans"}`),
+    h("div", { className: "wide", tabIndex: 0, role: "region", "aria-label": "Spans of the trace" }, h("table", { className: "waterfall" },
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Span"), h("th", { scope: "col", className: "lane" }, `0 to ${duration(end)}; the strong part of a bar is CPU time`), h("th", { scope: "col", className: "number" }, "Duration"), h("th", { scope: "col", className: "number" }, typeName(type.name)))),
+      h("tbody", {}, rows.map(row)))),
+    spans.length > rows.length && h("p", { className: "soft" }, `The first ${rows.length} of ${spans.length} spans.`));
+}
+
+// ---- attributes ----
+
+function attributes(title, map) {
+  const keys = Object.keys(map || {}).sort();
+  if (!keys.length) return null;
+  return h("details", { className: "more" }, h("summary", {}, `${title} (${keys.length})`),
+    h("dl", {}, keys.map((key) => [h("dt", {}, clean(key, 120)), h("dd", {}, clean(typeof map[key] === "object" ? JSON.stringify(map[key]) : map[key], 1000))])));
+}
+
+export async function spanPage(params) {
+  const [state, known] = await Promise.all([status(), operations()]);
+  const answer = await get("span", { span: params.get("span"), trace: params.get("trace") });
+  const { span } = answer;
+  const type = mainType(state.types) || { name: "cpu", unit: "nanoseconds" };
+  const operation = operationOf(known, span);
+  const selection = { trace: span.trace_id, span: span.span_id };
+  const profile = profileSection(selection, params, state, `Flame graph of ${clean(span.operation, 80)}`, () =>
+    emptyBox("No sample names this request.", h("p", {}, "A profiler takes samples, 100 in a second or fewer, so short requests often have none. ", h("a", { href: link("explain", { id: span.span_id }) }, "Explain"), " says what profcol knows. Meanwhile: ",
+      h("a", { href: link("operation", ofOperation(span)) }, "the flame graph of all requests of this operation"), ".")));
+  return {
+    title: clean(span.operation, 60),
+    stop: () => profile.stop(),
+    content: [
+      h("p", { className: "crumbs" }, h("a", { href: link("requests") }, "Requests"), " / ", h("a", { href: link("operation", ofOperation(span)) }, `${clean(span.service, 60)} ${clean(span.operation, 80)}`)),
+      h("h1", {}, clean(span.operation, 200) || "(no name)"),
+      h("p", { className: "facts" }, h("span", {}, clean(span.service, 100), span.version && ` ${clean(span.version, 60)}`), statusMark(span.status), span.status_message && h("span", { className: "bad" }, clean(span.status_message, 300)),
+        h("span", { className: "soft", title: fullTime(span.start) }, `${fullTime(span.start)}, ${ago(span.start, state.now)}`),
+        h("span", { className: "soft" }, "span ", h("code", {}, clean(span.span_id, 32)), " ", button("Copy", () => copy(span.span_id, "Span id"), { className: "link" }), " ", button("Copy trace id", () => copy(span.trace_id, "Trace id"), { className: "link" }))),
+      sentence(span, operation, type),
+      h("div", { className: "actions" }, compareButtons(operation || span, selection), h("a", { className: "button", href: link("explain", { id: span.span_id }) }, "Explain"), outside(answer.links)),
+      timeSplit(span),
+      span.allocated_bytes > 0 && h("p", {}, "It allocated ", h("strong", {}, bytes(span.allocated_bytes)), "."),
+      profile.element,
+      waterfall(answer, type),
+      attributes("Attributes", span.attributes), attributes("Resource", span.resource),
+    ],
+  };
+}
