@@ -10,7 +10,8 @@ static const struct ottl_function *const converters[] = {
     ottl_csv_functions,  ottl_encoding_functions, ottl_number_functions,  ottl_url_functions,
     ottl_pair_functions, ottl_time_functions,     ottl_profile_functions, NULL};
 static const struct ottl_function *const editors[] = {ottl_value_editors, ottl_key_editors,
-                                                      ottl_map_editors, ottl_replace_editors, NULL};
+                                                      ottl_map_editors,   ottl_replace_editors,
+                                                      ottl_span_editors,  NULL};
 
 enum { NAMES_MAX = 200 };
 

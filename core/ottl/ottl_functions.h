@@ -105,5 +105,6 @@ extern const struct ottl_function ottl_value_editors[];
 extern const struct ottl_function ottl_key_editors[];
 extern const struct ottl_function ottl_map_editors[];
 extern const struct ottl_function ottl_replace_editors[];
+extern const struct ottl_function ottl_span_editors[];
 
 #endif

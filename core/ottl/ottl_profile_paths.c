@@ -1,5 +1,6 @@
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_paths.h"
+#include "core/ottl/ottl_profile_setters.h"
 #include "core/ottl/ottl_profile_tables.h"
 
 #include <assert.h>
@@ -256,60 +257,62 @@ READER(read_leaf)
 
 /* ---- the table ---- */
 
-#define PROFILE(name, reader, number)                                                              \
+/* writer: NULL if the path can only be read. */
+#define PROFILE(name, reader, number, writer)                                                      \
     {                                                                                              \
         name, OTTL_PROFILE, OTTL_NOT_INDEXED, reader, offsetof(struct ottl_item, profile), number, \
-            .write = NULL                                                                          \
+            .write = (writer)                                                                      \
     }
-#define SAMPLE(name, reader, number)                                                               \
+#define SAMPLE(name, reader, number, writer)                                                       \
     {                                                                                              \
         name, OTTL_PROFILE_SAMPLE, OTTL_NOT_INDEXED, reader, offsetof(struct ottl_item, sample),   \
-            number, .write = NULL                                                                  \
+            number, .write = (writer)                                                              \
     }
 
 const struct ottl_path_row ottl_profile_paths[] = {
     {"attributes", OTTL_PROFILE, OTTL_MAP_INDEXED, read_attributes,
      offsetof(struct ottl_item, profile), PROFILE_ATTRIBUTE_INDICES, .is_map = true,
      .is_indices = true},
-    PROFILE("attribute_indices", read_ints, PROFILE_ATTRIBUTE_INDICES),
-    PROFILE("dropped_attributes_count", read_int, PROFILE_DROPPED_ATTRIBUTES_COUNT),
-    PROFILE("duration", read_int, PROFILE_DURATION_NANO),
-    PROFILE("duration_unix_nano", read_int, PROFILE_DURATION_NANO),
-    PROFILE("original_payload", read_bytes, PROFILE_ORIGINAL_PAYLOAD),
-    PROFILE("original_payload_format", read_text, PROFILE_ORIGINAL_PAYLOAD_FORMAT),
-    PROFILE("period", read_int, PROFILE_PERIOD),
-    PROFILE("period_type", read_opaque, PROFILE_PERIOD_TYPE),
-    PROFILE("period_type.type", read_type, PROFILE_PERIOD_TYPE),
-    PROFILE("period_type.unit", read_unit, PROFILE_PERIOD_TYPE),
-    PROFILE("profile_id", read_profile_id, PROFILE_PROFILE_ID),
-    PROFILE("profile_id.string", read_profile_id_text, PROFILE_PROFILE_ID),
-    PROFILE("sample", read_opaque, PROFILE_SAMPLES),
-    PROFILE("sample_type", read_opaque, PROFILE_SAMPLE_TYPE),
-    PROFILE("sample_type.type", read_type, PROFILE_SAMPLE_TYPE),
-    PROFILE("sample_type.unit", read_unit, PROFILE_SAMPLE_TYPE),
-    PROFILE("time", read_time, PROFILE_TIME_UNIX_NANO),
-    PROFILE("time_unix_nano", read_ns, PROFILE_TIME_UNIX_NANO),
+    PROFILE("attribute_indices", read_ints, PROFILE_ATTRIBUTE_INDICES, ottl_set_attribute_indices),
+    PROFILE("dropped_attributes_count", read_int, PROFILE_DROPPED_ATTRIBUTES_COUNT, ottl_set_count),
+    PROFILE("duration", read_int, PROFILE_DURATION_NANO, ottl_set_duration),
+    PROFILE("duration_unix_nano", read_int, PROFILE_DURATION_NANO, ottl_set_duration),
+    PROFILE("original_payload", read_bytes, PROFILE_ORIGINAL_PAYLOAD, NULL),
+    PROFILE("original_payload_format", read_text, PROFILE_ORIGINAL_PAYLOAD_FORMAT, NULL),
+    PROFILE("period", read_int, PROFILE_PERIOD, ottl_set_int),
+    PROFILE("period_type", read_opaque, PROFILE_PERIOD_TYPE, ottl_set_value_type),
+    PROFILE("period_type.type", read_type, PROFILE_PERIOD_TYPE, ottl_set_type),
+    PROFILE("period_type.unit", read_unit, PROFILE_PERIOD_TYPE, ottl_set_unit),
+    PROFILE("profile_id", read_profile_id, PROFILE_PROFILE_ID, ottl_set_profile_id),
+    PROFILE("profile_id.string", read_profile_id_text, PROFILE_PROFILE_ID,
+            ottl_set_profile_id_text),
+    PROFILE("sample", read_opaque, PROFILE_SAMPLES, NULL),
+    PROFILE("sample_type", read_opaque, PROFILE_SAMPLE_TYPE, ottl_set_value_type),
+    PROFILE("sample_type.type", read_type, PROFILE_SAMPLE_TYPE, ottl_set_type),
+    PROFILE("sample_type.unit", read_unit, PROFILE_SAMPLE_TYPE, ottl_set_unit),
+    PROFILE("time", read_time, PROFILE_TIME_UNIX_NANO, ottl_set_time),
+    PROFILE("time_unix_nano", read_ns, PROFILE_TIME_UNIX_NANO, ottl_set_ns),
 
     {"attributes", OTTL_PROFILE_SAMPLE, OTTL_MAP_INDEXED, read_attributes,
      offsetof(struct ottl_item, sample), SAMPLE_ATTRIBUTE_INDICES, .is_map = true,
      .is_indices = true},
     {"values", OTTL_PROFILE_SAMPLE, OTTL_MAP_INDEXED, read_ints, offsetof(struct ottl_item, sample),
-     SAMPLE_VALUES, .write = NULL},
+     SAMPLE_VALUES, .write = ottl_set_values},
     {"timestamps", OTTL_PROFILE_SAMPLE, OTTL_MAP_INDEXED, read_times,
-     offsetof(struct ottl_item, sample), SAMPLE_TIMESTAMPS_UNIX_NANO, .write = NULL},
+     offsetof(struct ottl_item, sample), SAMPLE_TIMESTAMPS_UNIX_NANO, .write = ottl_set_timestamps},
     {"timestamps_unix_nano", OTTL_PROFILE_SAMPLE, OTTL_MAP_INDEXED, read_fixed_ints,
-     offsetof(struct ottl_item, sample), SAMPLE_TIMESTAMPS_UNIX_NANO, .write = NULL},
-    SAMPLE("attribute_indices", read_ints, SAMPLE_ATTRIBUTE_INDICES),
-    SAMPLE("link_index", read_int, SAMPLE_LINK_INDEX),
+     offsetof(struct ottl_item, sample), SAMPLE_TIMESTAMPS_UNIX_NANO, .write = ottl_set_timestamps},
+    SAMPLE("attribute_indices", read_ints, SAMPLE_ATTRIBUTE_INDICES, ottl_set_attribute_indices),
+    SAMPLE("link_index", read_int, SAMPLE_LINK_INDEX, ottl_set_link_index),
     /* Ours: */
-    SAMPLE("leaf.file", read_leaf, OTTL_LEAF_FILE),
-    SAMPLE("leaf.function", read_leaf, OTTL_LEAF_FUNCTION),
-    SAMPLE("leaf.mapping", read_leaf, OTTL_LEAF_MAPPING),
-    SAMPLE("link.span_id", read_link_span, 0),
-    SAMPLE("link.span_id.string", read_link_span_text, 0),
-    SAMPLE("link.trace_id", read_link_trace, 0),
-    SAMPLE("link.trace_id.string", read_link_trace_text, 0),
-    SAMPLE("stack.depth", read_depth, 0),
+    SAMPLE("leaf.file", read_leaf, OTTL_LEAF_FILE, NULL),
+    SAMPLE("leaf.function", read_leaf, OTTL_LEAF_FUNCTION, NULL),
+    SAMPLE("leaf.mapping", read_leaf, OTTL_LEAF_MAPPING, NULL),
+    SAMPLE("link.span_id", read_link_span, 0, NULL),
+    SAMPLE("link.span_id.string", read_link_span_text, 0, NULL),
+    SAMPLE("link.trace_id", read_link_trace, 0, NULL),
+    SAMPLE("link.trace_id.string", read_link_trace_text, 0, NULL),
+    SAMPLE("stack.depth", read_depth, 0, NULL),
     {"stack.functions", OTTL_PROFILE_SAMPLE, OTTL_MAP_INDEXED, read_functions,
      offsetof(struct ottl_item, sample), 0, .write = NULL},
     {.name = NULL},

@@ -503,6 +503,8 @@ bool ottl_write_value(struct ottl_evaluation *evaluation, const struct ottl_node
         return error_set(ottl_evaluation_error(evaluation),
                          "setting a value to nil is not supported");
     assert(row->write);
+    if (!ottl_take_search(evaluation, row))
+        return false; /* each event may set a field of its span, which has all events in it */
     if (row->indexing == OTTL_TRACE_STATE_INDEXED && path->key_count > 0)
         return write_trace_state(evaluation, path, value);
     return row->write(evaluation, row, value);

@@ -287,8 +287,13 @@ static const struct {
     "'set(attributes[\"depth\"], stack.depth)', "                                                  \
     "'set(attributes[\"leaf\"], leaf.function) where stack.depth == 2', "                          \
     "'delete_matching_keys(attributes, \"[0-4]s$\")', "                                            \
-    "'truncate_all(attributes, 3)']}, "                                                            \
+    "'truncate_all(attributes, 3)', "                                                              \
+    "'set(attribute_indices, attribute_indices)', 'set(values, values)', "                         \
+    "'set(timestamps_unix_nano, timestamps) where stack.depth == 1', "                             \
+    "'set(link_index, 0) where stack.depth == 1', 'set(link_index, 1000000)']}, "                  \
     "{context: profile, statements: ['set(attributes[\"of\"], \"x\")', "                           \
+    "'set(period_type.unit, \"hertz\")', 'set(period, -1)', 'set(period_type, period_type)', "     \
+    "'set(attribute_indices, [0, 1])  where duration == 2', 'set(attribute_indices, [-1])', "      \
     "'keep_keys(attributes, [\"of\"]) where duration == 1']}]"
 
 #define MASKS                                                                                      \

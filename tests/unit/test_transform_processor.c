@@ -88,6 +88,53 @@ static const struct row rows[] = {
     {"{trace_statements: [{context: resource, statements: ['keep_keys(attributes, [])']}, "
      "'set(span.name, \"x\")']}",
      {"\"name\":\"x\"", "!\"host\""}},
+    /* Names by convention. */
+    {"{trace_statements: [{context: span, statements: ['set(kind, 2)', "
+     "'set(attributes[\"http.request.method\"], \"GET\")', 'set(attributes[\"http.route\"], "
+     "\"/r\")', 'set_semconv_span_name(\"1.38\", \"was\")']}]}",
+     {"\"name\":\"GET /r\"", "{\"key\":\"was\",\"value\":{\"stringValue\":\"a\"}}"}},
+    {"{trace_statements: [{context: span, statements: ['set(kind, 3)', "
+     "'set(attributes[\"http.method\"], \"PUT\")', 'set(attributes[\"http.route\"], \"/r\")', "
+     "'set_semconv_span_name(\"1.37.0\")']}]}",
+     {"\"name\":\"PUT\""}},
+    {"{trace_statements: [{context: span, statements: ['set(kind, 3)', "
+     "'set(attributes[\"rpc.system\"], \"grpc\")', 'set(attributes[\"rpc.service\"], \"S\")', "
+     "'set(attributes[\"rpc.method\"], \"M\")', 'set_semconv_span_name(\"1.37.0\")']}]}",
+     {"\"name\":\"S/M\""}},
+    {"{trace_statements: [{context: span, statements: ['set(kind, 2)', "
+     "'set(attributes[\"rpc.system.name\"], \"grpc\")', 'set(attributes[\"rpc.service\"], \"S\")', "
+     "'set_semconv_span_name(\"1.37.0\")']}]}",
+     {"\"name\":\"S/*\""}},
+    {"{trace_statements: [{context: span, statements: ['set(kind, 2)', "
+     "'set(attributes[\"rpc.system.name\"], \"grpc\")', 'set_semconv_span_name(\"1.37.0\")']}]}",
+     {"\"name\":\"grpc\""}},
+    {"{trace_statements: [{context: span, statements: ['set(kind, 3)', "
+     "'set(attributes[\"db.system.name\"], \"mysql\")', 'set(attributes[\"db.operation\"], "
+     "\"SELECT\")', 'set(attributes[\"db.namespace\"], \"d\")', "
+     "'set(attributes[\"db.collection.name\"], \"t\")', 'set_semconv_span_name(\"1.37.0\")']}]}",
+     {"\"name\":\"SELECT d.t\""}},
+    {"{trace_statements: [{context: span, statements: ['set(kind, 3)', "
+     "'set(attributes[\"db.system\"], \"mysql\")', 'set(attributes[\"server.address\"], \"h\")', "
+     "'set(attributes[\"server.port\"], 33)', 'set_semconv_span_name(\"1.37.0\")']}]}",
+     {"\"name\":\"h:33\""}},
+    {"{trace_statements: [{context: span, statements: ['set(kind, 3)', "
+     "'set(attributes[\"db.system\"], \"mysql\")', 'set_semconv_span_name(\"1.37.0\")']}]}",
+     {"\"name\":\"mysql\""}},
+    {"{trace_statements: [{context: span, statements: ['set(kind, 4)', "
+     "'set(attributes[\"messaging.system\"], \"kafka\")', "
+     "'set(attributes[\"messaging.operation.name\"], \"send\")', "
+     "'set(attributes[\"messaging.destination.temporary\"], true)', "
+     "'set_semconv_span_name(\"1.37.0\")']}]}",
+     {"\"name\":\"send (temporary)\""}},
+    {"{trace_statements: [{context: span, statements: ['set(kind, 5)', "
+     "'set(attributes[\"messaging.system\"], \"kafka\")', "
+     "'set(attributes[\"messaging.destination.name\"], \"orders\")', "
+     "'set_semconv_span_name(\"1.37.0\")']}]}",
+     {"\"name\":\"orders\""}},
+    {"{trace_statements: [{context: span, statements: ['set(kind, 1)', "
+     "'set(attributes[\"http.request.method\"], \"GET\")', 'set_semconv_span_name(\"1.40.0\", "
+     "\"was\")']}]}",
+     {"\"name\":\"a\"", "!\"was\""}},
 };
 
 static void check_texts(const char *what, const char *got, const char *const *wanted)
@@ -140,6 +187,51 @@ static const struct row profile_rows[] = {
     {"{profile_statements: ['set(resource.attributes[\"host\"], \"x\")']}", {"!\"h\"", "secret"}},
     {"{profile_statements: ['set(profile.attributes[\"new\"][\"in\"], 5)']}",
      {"\"kvlistValue\"", "\"new\""}},
+    /* Fields. */
+    {"{profile_statements: ['set(profile.period, 7)', 'set(profile.duration, 8)']}",
+     {"\"period\":\"7\"", "\"durationNano\":\"8\""}},
+    {"{profile_statements: ['set(profile.duration_unix_nano, -1)']}", {"!durationNano"}},
+    {"{profile_statements: ['set(profile.time_unix_nano, 9)', "
+     "'set(profile.dropped_attributes_count, 3)']}",
+     {"\"timeUnixNano\":\"9\"", "\"droppedAttributesCount\":3"}},
+    {"{profile_statements: ['set(profile.time, Time(\"1970-01-02\", \"%Y-%m-%d\"))']}",
+     {"\"timeUnixNano\":\"86400000000000\""}},
+    {"{profile_statements: ['set(profile.sample_type.type, \"wall\")', "
+     "'set(profile.sample_type.unit, \"wall\")']}",
+     {"\"sampleType\":{\"typeStrindex\":4,\"unitStrindex\":4}", "\"wall\""}},
+    {"{profile_statements: ['set(profile.period_type.unit, \"user\")', "
+     "'set(profile.sample_type, profile.period_type)']}",
+     {"\"sampleType\":{\"unitStrindex\":1}", "\"periodType\":{\"unitStrindex\":1}"}},
+    {"{profile_statements: ['set(profile.profile_id, "
+     "ProfileID(0x0102030405060708090a0b0c0d0e0f10))']}",
+     {"\"profileId\":\"0102030405060708090a0b0c0d0e0f10\""}},
+    {"{profile_statements: ['set(profile.profile_id.string, "
+     "\"ff02030405060708090a0b0c0d0e0f10\")', 'set(profile.profile_id.string, "
+     "\"00000000000000000000000000000000\")']}",
+     {"\"profileId\":\"ff02030405060708090a0b0c0d0e0f10\""}},
+    {"{profile_statements: ['set(profile.attribute_indices, [2, 2])']}",
+     {"\"period\":\"1\",\"attributeIndices\":[2,2]"}},
+    {"{profile_statements: ['set(profile.attribute_indices, [3])', "
+     "'set(profile.attribute_indices, [-1])']}",
+     {"\"period\":\"1\",\"attributeIndices\":[1]", "secret"}},
+    {"{profile_statements: ['set(profilesample.values, [3, -4]) where profilesample.values[0] == "
+     "1']}",
+     {"\"values\":[\"3\",\"-4\"]", "\"values\":[\"2\"]"}},
+    {"{profile_statements: ['set(profilesample.timestamps_unix_nano, [5])', "
+     "'set(profilesample.timestamps_unix_nano, [6, 7])', 'set(profilesample.values, [8, 9])']}",
+     {"\"values\":[\"2\"],\"timestampsUnixNano\":[\"5\"]", "!\"8\""}},
+    {"{profile_statements: ['set(profilesample.timestamps, [Time(\"1970-01-02\", "
+     "\"%Y-%m-%d\")])', 'set(profilesample.values, [])']}",
+     {"\"timestampsUnixNano\":[\"86400000000000\"]", "!values"}},
+    {"{profile_statements: ['set(profilesample.values, [])', 'set(profilesample.values, "
+     "[\"x\"])', 'set(profilesample.values, 1)']}",
+     {"\"values\":[\"1\"]", "\"values\":[\"2\"]"}},
+    {"{profile_statements: ['set(profilesample.link_index, 1)', 'set(profilesample.link_index, "
+     "-1)']}",
+     {"!linkIndex"}},
+    {"{profile_statements: ['set(profilesample.link_index, 0)', "
+     "'set(profilesample.attribute_indices, [1]) where profilesample.values[0] == 2']}",
+     {"\"attributeIndices\":[1],\"values\":[\"2\"]", "!linkIndex"}},
 };
 
 static void statements_change_profiles(void **state)
@@ -183,6 +275,11 @@ static void mistakes_are_refused(void **state)
         {"{trace_statements: ['set(span.name, \"x\"']}", "unable to parse OTTL statement"},
         {"{trace_statements: ['sett(span.name, \"x\")']}", "did you mean \"set\"?"},
         {"{trace_statements: ['set(profile.period, 1)']}", "not a valid candidate"},
+        {"{trace_statements: [{context: span, statements: ['set_semconv_span_name(\"1.36.0\")']}]}",
+         "must be between 1.37.0 and 1.40.0"},
+        {"{profile_statements: ['set(profile.original_payload, 0x01)']}", "can only be read"},
+        {"{profile_statements: ['set(profilesample.stack.depth, 1)']}", "can only be read"},
+        {"{profile_statements: ['set(profilesample.values[0], 1)']}", "can only be read"},
         {"{trace_statements: [{context: log, statements: ['set(name, \"x\")']}]}",
          "unknown context log"},
         {"{trace_statements: [{context: span}]}", "missing required field \"statements\""},
