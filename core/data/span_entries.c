@@ -337,6 +337,7 @@ static bool copy_match(struct span_operation *op, const struct span_found *found
     out->number = found->number;
     out->source = (uint16_t)entry->source;
     out->instance = (uint16_t)entry->instance;
+    out->set = entry->set;
     out->sum = sum_of(op, entry);
     out->facts.is_kept = entry->flags & SPAN_ENTRY_IS_KEPT;
     memcpy(out->key.trace_id, entry->trace_id, TRACE_ID_SIZE);

@@ -88,7 +88,9 @@ struct span_match {
     struct span_key key;
     struct span_facts facts; /* values in the arena */
     uint64_t arrived_ns;
-    int64_t sum;     /* of its samples so far, of the sum_type of the index */
+    uint64_t set; /* identity of kind, status and values: equal for spans that have these in common,
+                     if they have an owner in common */
+    int64_t sum;  /* of its samples so far, of the sum_type of the index */
     uint32_t number; /* of the entry, to find it again quickly */
     uint16_t source; /* number of its source */
     uint16_t instance;

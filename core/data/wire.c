@@ -47,10 +47,9 @@ static bool read_fixed(struct wire_cursor *cursor, size_t size, uint64_t *out)
         return false;
     }
     uint64_t value = 0;
-    for (size_t i = 0; i < size; i++) /* little-endian; compiles to one load */
-        value |= (uint64_t)cursor->next[i] << (8 * i);
+    memcpy(&value, cursor->next, size); /* 4 or 8 bytes, little-endian */
     cursor->next += size;
-    *out = value;
+    *out = le64toh(value);
     return true;
 }
 
@@ -129,7 +128,7 @@ uint8_t *wire_write_bytes(uint8_t *to, uint32_t number, struct slice payload)
 uint8_t *wire_write_fixed64(uint8_t *to, uint32_t number, uint64_t value)
 {
     to = wire_write_tag(to, number, WIRE_FIXED64);
-    for (unsigned i = 0; i < 8; i++)
-        *to++ = (uint8_t)(value >> (8 * i));
-    return to;
+    value = htole64(value);
+    memcpy(to, &value, sizeof value);
+    return to + sizeof value;
 }

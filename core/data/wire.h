@@ -12,6 +12,8 @@
 
 #include "core/base/slice.h"
 
+#include <endian.h>
+
 enum wire_type {
     WIRE_VARINT = 0,
     WIRE_FIXED64 = 1,
@@ -64,18 +66,17 @@ static inline uint32_t wire_to_zigzag32(int32_t number)
 /* Returns the little-endian number at an address. */
 static inline uint64_t wire_load_fixed64(const uint8_t *from)
 {
-    uint64_t value = 0;
-    for (size_t i = 0; i < sizeof value; i++) /* little-endian; compiles to one load */
-        value |= (uint64_t)from[i] << (8 * i);
-    return value;
+    uint64_t value;
+    memcpy(&value, from, sizeof value);
+    return le64toh(value);
 }
 
 /* wire_next for fields that are not short. */
 bool wire_next_any(struct wire_cursor *cursor, struct wire_field *field);
 
 /* Reads the next field. Returns false at the end, or if the bytes are broken. Most fields have a
- * tag of one byte, and a length of one byte or two, or a value of one byte or eight; they are read
- * inline. */
+ * tag of one byte, and a length of one byte or two, or a value of one byte, two or eight; they are
+ * read inline. */
 static inline bool wire_next(struct wire_cursor *cursor, struct wire_field *field)
 {
     const uint8_t *at = cursor->next, *end;
@@ -89,6 +90,9 @@ static inline bool wire_next(struct wire_cursor *cursor, struct wire_field *fiel
     } else if (type == WIRE_VARINT && at[1] < 0x80) {
         field->value = at[1];
         end = at + 2;
+    } else if (type == WIRE_VARINT && room > 0 && at[2] < 0x80) { /* a value of two bytes */
+        field->value = (uint64_t)(at[1] & 0x7f) | (uint64_t)at[2] << 7;
+        end = at + 3;
     } else if (type == WIRE_BYTES && room > 0 && at[1] >= 0x80 && at[2] < 0x80 &&
                (at[1] & 0x7f) + (at[2] << 7) < room) { /* a length of two bytes */
         field->bytes = (struct slice){at + 3, (size_t)((at[1] & 0x7f) + (at[2] << 7))};
@@ -165,7 +169,7 @@ bool wire_packed_fixed64_any(struct wire_cursor *packed, uint64_t *out);
 static inline bool wire_packed_fixed64(struct wire_cursor *packed, uint64_t *out)
 {
     if (packed->end - packed->next < 8 || packed->broken)
-        return wire_packed_fixed64_any(packed, out);
+        return packed->next < packed->end && wire_packed_fixed64_any(packed, out);
     *out = wire_load_fixed64(packed->next);
     packed->next += 8;
     return true;

@@ -1,6 +1,5 @@
 #include "processors/spanjoin/enrich_samples.h"
 
-#include "core/base/hash.h"
 #include "core/data/any_value.h"
 #include "core/pipeline/items.h"
 #include "processors/spanjoin/attribute_classes.h"
@@ -63,6 +62,19 @@ static struct slice pack(struct sample_plan *plan, const uint32_t *numbers, uint
     return slice_of(packed, size);
 }
 
+/* Returns the dictionary index of an attribute that samples gain. */
+static uint32_t add_attribute(struct sample_plan *plan, size_t joined, struct slice value)
+{
+    const struct spanjoin_side *side = &plan->settings->samples;
+    if (!plan->joined_keys)
+        plan->joined_keys = arena_array(&plan->arena, side->joined_count, sizeof(uint32_t));
+    uint32_t *key = &plan->joined_keys[joined];
+    if (*key == 0)
+        *key = dictionary_add(plan->dictionary, DICTIONARY_STRING_TABLE, side->joined[joined].key);
+    struct key_value_and_unit entry = {.key = *key, .value = value};
+    return dictionary_add_entry(plan->dictionary, &entry);
+}
+
 static const struct sample_gain *new_gain(struct sample_plan *plan, const struct span_match *match)
 {
     const struct spanjoin_side *side = &plan->settings->samples;
@@ -74,8 +86,7 @@ static const struct sample_gain *new_gain(struct sample_plan *plan, const struct
         bool fits = value.size <= plan->room;
         plan->room -= fits ? value.size : 0;
         if (value.size > 0 && fits)
-            gain->attributes[i] = dictionary_add_attribute(plan->dictionary, side->joined[i].key,
-                                                           value, (struct slice){0});
+            gain->attributes[i] = add_attribute(plan, i, value);
         if (gain->attributes[i] == 0)
             continue;
         gain->has_name |= side->joined[i].path == JOIN_SPAN_NAME;
@@ -96,21 +107,13 @@ struct remembered_gains {
     } of[GAINS_REMEMBERED];
 };
 
-static bool gives_the_same(const struct span_match *a, const struct span_match *b)
-{
-    return a->facts.kind == b->facts.kind && a->facts.status == b->facts.status &&
-           slice_equal(a->facts.values, b->facts.values);
-}
-
 static const struct sample_gain *find_gain(struct sample_plan *plan, struct remembered_gains *gains,
                                            const struct span_match *match)
 {
     if (!gains->are_shared)
         return new_gain(plan, match);
-    uint64_t hash =
-        hash_bytes(match->facts.values) + (uint64_t)match->facts.kind * 7 + match->facts.status;
-    struct remembered_gain *known = &gains->of[hash % GAINS_REMEMBERED];
-    if (!known->match || !gives_the_same(known->match, match))
+    struct remembered_gain *known = &gains->of[match->set % GAINS_REMEMBERED];
+    if (!known->match || known->match->set != match->set)
         *known = (struct remembered_gain){match, new_gain(plan, match)};
     return known->gain;
 }
@@ -216,9 +219,38 @@ static size_t sample_growth(const struct sample_plan *plan)
     return 5 * plan->settings->samples.joined_count + 24;
 }
 
+/* Writes a usual sample that keeps its attributes and its link: as received, with more attributes.
+ * Returns NULL, and writes nothing, if it is another one. */
+static inline uint8_t *write_usual(const struct sample_plan *plan, uint32_t sample,
+                                   struct slice raw, uint8_t *to)
+{
+    uint32_t named = plan->samples[sample];
+    const struct sample_key *key = &plan->keys[(named & SAMPLE_KEY) - 1];
+    struct sample_layout layout;
+    if ((named & (SAMPLE_PROMOTED | SAMPLE_IS_PLAIN)) != SAMPLE_IS_PLAIN || !key->gain ||
+        !key->trace_given || !sample_layout_read(raw, &layout))
+        return NULL;
+    struct slice before = {raw.data, (size_t)(layout.attributes_start - raw.data)};
+    struct slice after = {layout.attributes_end,
+                          (size_t)(raw.data + raw.size - layout.attributes_end)};
+    size_t attributes = layout.attributes.size + key->gain->packed.size, field = 0;
+    if (attributes > 0)
+        field = wire_size_bytes(SAMPLE_ATTRIBUTE_INDICES, attributes);
+    to = copy_bytes(wire_write_header(to, PROFILE_SAMPLES, before.size + field + after.size),
+                    before);
+    if (attributes > 0) {
+        to = wire_write_header(to, SAMPLE_ATTRIBUTE_INDICES, attributes);
+        to = copy_bytes(copy_bytes(to, layout.attributes), key->gain->packed);
+    }
+    return copy_bytes(to, after);
+}
+
 static uint8_t *write_sample(struct sample_plan *plan, uint32_t sample, struct slice raw,
                              uint8_t *to)
 {
+    uint8_t *usual = write_usual(plan, sample, raw, to);
+    if (usual)
+        return usual;
     uint32_t named = plan->samples[sample];
     bool promoted = named & SAMPLE_PROMOTED;
     const struct sample_key *key = key_of(plan, sample);

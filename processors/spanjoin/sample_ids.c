@@ -229,6 +229,15 @@ static bool has_thread(struct sample_plan *plan, const struct sample_view *view)
     return false;
 }
 
+/* Appends a sample that names no key yet, and returns where its key goes. */
+static inline uint32_t *new_sample(struct sample_plan *plan)
+{
+    if (plan->sample_count == plan->sample_capacity)
+        plan->samples = arena_grow(&plan->arena, plan->samples, plan->sample_count,
+                                   &plan->sample_capacity, sizeof *plan->samples);
+    return &plan->samples[plan->sample_count++];
+}
+
 static void plan_sample(struct sample_plan *plan, struct surroundings *around, struct slice raw,
                         bool with_totals)
 {
@@ -238,9 +247,7 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
     bool promoted = key == NO_KEY;
     if (promoted)
         key = key_of_attributes(plan, &view, around);
-    plan->samples = arena_grow(&plan->arena, plan->samples, plan->sample_count,
-                               &plan->sample_capacity, sizeof *plan->samples);
-    uint32_t *named = &plan->samples[plan->sample_count++];
+    uint32_t *named = new_sample(plan);
     plan->without_id += key == NO_KEY;
     plan->beyond_keys += key == BEYOND_KEYS;
     if (key == NO_KEY && has_thread(plan, &view)) {

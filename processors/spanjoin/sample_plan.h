@@ -115,6 +115,8 @@ struct sample_plan {
     uint32_t attribute_capacity;
     uint32_t *scratch; /* of one sample being written */
     size_t scratch_capacity;
+    uint32_t *joined_keys; /* by index in samples.attributes: its key in the string_table; 0: not
+                              there yet */
     size_t room; /* bytes left for values that samples gain; values that do not fit are left out */
     struct span_index *index; /* NULL: no totals */
     const uint8_t *counts;    /* for each sample: whether totals contain it; NULL: all of them */

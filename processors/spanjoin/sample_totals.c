@@ -178,13 +178,25 @@ static void find_role(struct profile_window *window, size_t i)
         profile->cpu_per_value = profile->period;
 }
 
+/* Skips samples of less than 128 bytes. */
+static const uint8_t *behind_samples(const uint8_t *at, const uint8_t *end)
+{
+    while (end - at >= 2 && at[0] == (PROFILE_SAMPLES << 3 | WIRE_BYTES) && at[1] < 0x80 &&
+           at[1] <= end - at - 2)
+        at += 2 + at[1];
+    return at;
+}
+
 void profile_header_read(struct sample_plan *plan, struct profile_header *profile, struct slice raw)
 {
     *profile = (struct profile_header){.raw = raw};
     struct message_iter it = message_iter_bytes(raw);
     struct message_field field = {.node = NULL};
-    while (message_next(&it, &field))
+    while (message_next(&it, &field)) {
         read_field(plan, profile, &field.wire);
+        if (field.wire.number == PROFILE_SAMPLES)
+            it.cursor.next = behind_samples(it.cursor.next, it.cursor.end);
+    }
 }
 
 void profile_window_init(struct profile_window *window, struct sample_plan *plan,

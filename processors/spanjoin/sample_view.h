@@ -23,6 +23,19 @@ struct sample_view {
     uint64_t from_ns; /* earliest and latest timestamp */
     uint64_t to_ns;
 };
+/* Where the fields of a usual sample are: in the order of their numbers, each of them once at most,
+ * lists packed. Samples are as profilers write them, so that nearly all are usual. */
+struct sample_layout {
+    const uint8_t *attributes_start; /* the field; if there is none, where it would be */
+    const uint8_t *attributes_end;
+    struct slice attributes; /* packed; empty: no field */
+    struct slice values;     /* likewise */
+    struct slice timestamps; /* likewise */
+    uint32_t link;
+};
+/* Reads the layout of an encoded Sample. Returns false if it is not a usual one. */
+bool sample_layout_read(struct slice raw, struct sample_layout *out);
+
 /* Appends the attribute indices in a field, packed or not, to the `count` indices in
  * plan->attributes, up to JOINED_ATTRIBUTES_MAX + 1 in all. Returns the new number of indices. */
 uint32_t sample_view_attributes(struct sample_plan *plan, uint32_t count,
