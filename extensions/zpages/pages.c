@@ -4,6 +4,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/pipeline/figures.h"
 #include "core/pipeline/graph.h"
 
 #include <assert.h>
@@ -17,56 +18,8 @@ enum { ERRORS_ON_OVERVIEW = 10 };
 /* A component at its place in a pipeline. */
 struct place {
     const struct health *health;
-    struct component *component;
-    enum config_section section;
-    enum signal signal;
-    const char *pipeline;
+    struct figures_place at;
 };
-
-static enum config_section section_of(const struct component *component)
-{
-    return component->type->config.section;
-}
-
-/* Sums a metric of the Collector over the component's series: "receiver_accepted" for spans is
- * otelcol_receiver_accepted_spans. */
-static double count_of(const struct place *place, const char *what)
-{
-    assert(place->section == CONFIG_RECEIVERS || place->section == CONFIG_EXPORTERS);
-    struct text name = {0}, label = {0};
-    text_printf(&name, METRICS_COLLECTOR "%s_%s", what, signal_item_name(place->signal));
-    metrics_label(&label, config_section_kinds[place->section], place->component->id);
-    double sum =
-        metrics_sum(place->component->process->metrics, text_string(&name), text_string(&label));
-    text_deinit(&name);
-    text_deinit(&label);
-    return sum;
-}
-
-struct figures {
-    double in, out, lost;
-    const char *lost_name; /* what `lost` is; NULL: it has none */
-};
-
-static struct figures read_figures(const struct page_source *source, const struct place *place)
-{
-    const bool is_processor = place->section == CONFIG_PROCESSORS;
-    struct graph_items items =
-        graph_read_items(source->process->graph, place->component,
-                         is_processor ? place->pipeline : NULL, place->signal);
-    struct figures figures = {(double)items.in, (double)items.out, 0, NULL};
-    if (place->section == CONFIG_RECEIVERS) {
-        figures.out = count_of(place, "receiver_accepted");
-        figures.lost = count_of(place, "receiver_refused");
-        figures.in = figures.out + figures.lost;
-        figures.lost_name = "refused";
-    } else if (place->section == CONFIG_EXPORTERS) {
-        figures.out = count_of(place, "exporter_sent");
-        figures.lost = count_of(place, "exporter_send_failed");
-        figures.lost_name = "failed";
-    }
-    return figures;
-}
 
 static const char *describe_figures(const struct page_source *source, const struct figures *figures)
 {
@@ -88,12 +41,7 @@ static const char *describe_figures(const struct page_source *source, const stru
 
 static struct place place_of(const struct config_pipeline *pipeline, const struct health *health)
 {
-    assert(health->component); /* it is no group */
-    return (struct place){.health = health,
-                          .component = health->component,
-                          .section = section_of(health->component),
-                          .signal = graph_signal(pipeline),
-                          .pipeline = pipeline->id};
+    return (struct place){.health = health, .at = figures_place_of(pipeline, health->component)};
 }
 
 /* ---- pipelines ---- */
@@ -106,11 +54,12 @@ static void print_chain(const struct page_source *source, struct document *docum
     document_begin_chain(document, pipeline->id);
     for (size_t i = 0; i < health->child_count; i++) {
         struct place place = place_of(pipeline, &health->children[i]);
-        struct figures figures = read_figures(source, &place);
+        struct figures figures = figures_read(&place.at);
         /* Receivers are side by side, and so are exporters. */
         bool is_next = i >= pipeline->receiver_count && i <= exporters;
-        document_box(document, is_next, config_section_kinds[place.section], place.component->id,
-                     describe_figures(source, &figures), place.health->status);
+        document_box(document, is_next, config_section_kinds[place.at.section],
+                     place.at.component->id, describe_figures(source, &figures),
+                     place.health->status);
     }
     document_end_chain(document);
 }
@@ -125,13 +74,12 @@ static void print_chains(const struct page_source *source, struct document *docu
     }
 }
 
-static void print_place(const struct page_source *source, struct document *document,
-                        const struct place *place)
+static void print_place(struct document *document, const struct place *place)
 {
-    struct figures figures = read_figures(source, place);
+    struct figures figures = figures_read(&place->at);
     document_row(document);
-    document_text(document, "kind", "Kind", config_section_kinds[place->section]);
-    document_text(document, "id", "Component", place->component->id);
+    document_text(document, "kind", "Kind", config_section_kinds[place->at.section]);
+    document_text(document, "id", "Component", place->at.component->id);
     document_status(document, "status", "Status", place->health->status);
     document_time(document, "status_time", "Since", place->health->since_ns);
     document_number(document, "items_in", "Items in", figures.in);
@@ -153,7 +101,7 @@ static void print_pipeline(const struct page_source *source, struct document *do
     document_begin_table(document, health->name, NULL);
     for (size_t i = 0; i < health->child_count; i++) {
         struct place place = place_of(pipeline, &health->children[i]);
-        print_place(source, document, &place);
+        print_place(document, &place);
     }
     document_end_table(document);
 }
@@ -173,48 +121,37 @@ static void print_pipelines(const struct page_source *source, struct document *d
 
 /* ---- exporters ---- */
 
-static double read_gauge(const struct place *place, const char *name)
-{
-    struct text labels = {0};
-    metrics_label(&labels, "exporter", place->component->id);
-    metrics_label(&labels, "data_type", signal_name(place->signal));
-    double value = metrics_sum(place->component->process->metrics, name, text_string(&labels));
-    text_deinit(&labels);
-    return value;
-}
-
 static void print_queue(struct document *document, const struct place *place)
 {
-    double capacity = read_gauge(place, "otelcol_exporter_queue_capacity");
-    double limit = read_gauge(place, "profcol_exporter_held_bytes_limit");
+    double capacity = figures_gauge(&place->at, "otelcol_exporter_queue_capacity");
+    double limit = figures_gauge(&place->at, "profcol_exporter_held_bytes_limit");
     if (capacity > 0)
         document_share(document, "queue_size", "Queue",
-                       read_gauge(place, "otelcol_exporter_queue_size"), capacity, false);
+                       figures_gauge(&place->at, "otelcol_exporter_queue_size"), capacity, false);
     else
         document_none(document, "Queue");
     if (limit > 0)
         document_share(document, "held_bytes", "Memory",
-                       read_gauge(place, "profcol_exporter_held_bytes"), limit, true);
+                       figures_gauge(&place->at, "profcol_exporter_held_bytes"), limit, true);
     else
         document_none(document, "Memory");
 }
 
-static void print_exporter(const struct page_source *source, struct document *document,
-                           const struct place *place)
+static void print_exporter(struct document *document, const struct place *place)
 {
     char last_error[STATUS_ERROR_MAX];
-    struct component *component = place->component;
+    struct component *component = place->at.component;
     uint64_t failed_ns =
-        component_status_last_error(&component->status, (int)place->signal, last_error);
-    struct figures figures = read_figures(source, place);
+        component_status_last_error(&component->status, (int)place->at.signal, last_error);
+    struct figures figures = figures_read(&place->at);
     document_row(document);
     document_text(document, "id", "Exporter", component->id);
-    document_text(document, "signal", "Signal", signal_name(place->signal));
+    document_text(document, "signal", "Signal", signal_name(place->at.signal));
     document_status(document, "status", "Status", place->health->status);
     document_number(document, "sent", "Sent", figures.out);
     document_number(document, "failed", "Failed", figures.lost);
     document_number(document, "not_queued", "Not queued",
-                    count_of(place, "exporter_enqueue_failed"));
+                    figures_count(&place->at, "exporter_enqueue_failed"));
     print_queue(document, place);
     document_text(document, "last_error", "Last error", last_error);
     document_time(document, "last_error_time", "When", failed_ns);
@@ -243,8 +180,8 @@ static void print_exporters(const struct page_source *source, struct document *d
         assert(health && health->child_count == first + pipeline->exporter_count);
         for (size_t e = 0; e < pipeline->exporter_count; e++) {
             struct place place = place_of(pipeline, &health->children[first + e]);
-            if (place.section == CONFIG_EXPORTERS && is_first(config, i, pipeline->exporters[e]))
-                print_exporter(source, document, &place);
+            if (place.at.section == CONFIG_EXPORTERS && is_first(config, i, pipeline->exporters[e]))
+                print_exporter(document, &place);
         }
     }
     document_end_table(document);

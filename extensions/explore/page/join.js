@@ -8,16 +8,11 @@ import { nothingYet } from "./requests.js";
 import { link } from "./route.js";
 
 const REASONS = {
-  no_id: "Names no span: the profiler does not put span ids into samples, or nothing was running",
-  no_span_id: "Names no span: the profiler does not put span ids into samples, or nothing was running",
+  no_id: "Names no span: nothing was running, or the profiler does not put span ids into samples",
+  ambiguous_thread: "Names no span, and it is not sure which one ran on its thread",
   not_found: "Its span has not arrived: not sampled, sent elsewhere, or later than samples.wait",
-  no_span: "Its span has not arrived: not sampled, sent elsewhere, or later than samples.wait",
-  too_late: "Came after the span had left the window",
-  expired: "Came after the span had left the window",
-  evicted: "The span had to leave early: the memory of the index was full",
-  other_tenant: "The span belongs to another tenant",
-  ambiguous: "Several spans fit",
-  invalid: "The id could not be read",
+  expired: "Came after its span had left the window",
+  overflow: "Left early, because there was no memory to wait in",
 };
 
 const reasonText = (reason) => REASONS[reason] || clean(reason.replace(/_/g, " "), 60);
@@ -31,10 +26,10 @@ function reasons(join) {
   return table("Reasons", [["Why samples stay without a span"], ["Samples", "number"], ["Share", "number"]], list.map(([reason, n]) => [h("span", {}, reasonText(reason), " ", h("small", { className: "soft mono" }, clean(reason, 40))), count(n), bar(percent(n, all), n / all)]));
 }
 
-function services(join) {
-  const list = [...(join.services || [])].sort((a, b) => sum(b.unjoined) - sum(a.unjoined));
+function byService(all) {
+  const list = all.filter((s) => s.samples).map((s) => ({ service: s.service, ...s.samples })).sort((a, b) => sum(b.unjoined) - sum(a.unjoined));
   if (!list.length) return null;
-  return [h("h3", {}, "By service"), table("Services", [["Service"], ["Joined", "number"], ["Share", "number"], ["Mostly because", ""]], list.slice(0, 100).map((s) => {
+  return [h("h2", {}, "By service"), table("Services", [["Service"], ["Joined", "number"], ["Share", "number"], ["Mostly because", ""]], list.slice(0, 100).map((s) => {
     const all = s.joined + sum(s.unjoined);
     const worst = Object.entries(s.unjoined || {}).sort((a, b) => b[1] - a[1])[0];
     return [clean(s.service, 80) || "(no name)", count(s.joined), bar(percent(s.joined, all), all ? s.joined / all : 0), worst && worst[1] > 0 ? h("span", { className: "soft" }, reasonText(worst[0])) : ""];
@@ -65,7 +60,7 @@ function advice(join) {
 }
 
 export async function joinPage() {
-  const [state, answer] = await Promise.all([status(), get("join")]);
+  const [state, answer, { services }] = await Promise.all([status(), get("join"), get("services")]);
   const joins = answer.spanjoin || [];
   const heading = h("h1", {}, "Join");
   if (!joins.length) return { title: "Join", content: [heading, emptyBox("No pipeline joins samples and spans.", h("p", {}, "Put the processor ", h("code", {}, "spanjoin"), " into a pipeline of traces and one of profiles."))] };
@@ -76,7 +71,7 @@ export async function joinPage() {
       if (!all) return [h("h2", {}, clean(join.id, 60)), advice(join), nothingYet(state.feed)];
       return h("section", { "aria-label": clean(join.id, 60) }, joins.length > 1 && h("h2", {}, clean(join.id, 60)),
         h("p", { className: "lead" }, h("strong", {}, percent(join.samples.joined, all)), ` of ${count(all)} samples found their span`, join.samples.by_thread ? `, ${count(join.samples.by_thread)} of them by thread and time` : "", ". One request in particular: ", h("a", { href: link("explain") }, "Explain"), "."),
-        advice(join), h("h2", {}, "Why not"), reasons(join), services(join), h("h2", {}, "When they arrive"), lags(join));
-    })],
+        advice(join), h("h2", {}, "Why not"), reasons(join), h("h2", {}, "When they arrive"), lags(join));
+    }), byService(services || [])],
   };
 }

@@ -1,0 +1,30 @@
+/*
+ * json_text: writes JSON into a text: commas, quotes, escapes.
+ *
+ * Owner: the caller owns the text.
+ *
+ * Thread: one at a time.
+ */
+#ifndef PROFCOL_EXPLORE_JSON_TEXT_H
+#define PROFCOL_EXPLORE_JSON_TEXT_H
+
+#include "core/base/text.h"
+
+struct json_text {
+    struct text *out;
+    bool has_members; /* of the object or array that is open: a comma comes next */
+};
+
+/* Begin and end an object or array. key: of a member of an object; NULL: an element of an array, or
+ * the whole. */
+void json_text_open(struct json_text *json, const char *key, char bracket);
+void json_text_close(struct json_text *json, char bracket);
+
+/* Write a member (or with a NULL key an element). Bytes that are not valid UTF-8 become U+FFFD. */
+void json_text_slice(struct json_text *json, const char *key, struct slice value);
+void json_text_string(struct json_text *json, const char *key, const char *value);
+void json_text_number(struct json_text *json, const char *key, double value);
+/* A time, as decimal digits in a string. */
+void json_text_time(struct json_text *json, const char *key, uint64_t ns);
+
+#endif

@@ -1,0 +1,138 @@
+#include "extensions/explore/join_advice.h"
+#include "tests/unit/expect_text.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define NS_PER_S INT64_C(1000000000)
+
+/* Samples with lags around these seconds, and requests that wait 10 s. */
+static struct join_figures figures_with(const uint64_t counts[10])
+{
+    static const double bounds[] = {-60, -30, -15, -13, -11, -10, -5, 0, 5};
+    struct join_figures figures = {
+        .id = "spanjoin", .window_ns = 120 * NS_PER_S, .wait_ns = 10 * NS_PER_S, .bound_count = 9};
+    memcpy(figures.bounds, bounds, sizeof bounds);
+    memcpy(figures.counts, counts, 10 * sizeof *counts);
+    return figures;
+}
+
+static void expect_advice(const struct join_figures *figures, const char *expected)
+{
+    struct text out = {0};
+    struct json_text json = {.out = &out};
+    json_text_open(&json, NULL, '[');
+    join_advice_write(figures, &json);
+    json_text_close(&json, ']');
+    expect_text(text_string(&out), expected);
+    text_deinit(&out);
+}
+
+static void nothing_has_arrived(void **state)
+{
+    (void)state;
+    struct join_figures figures = {.id = "spanjoin", .window_ns = NS_PER_S};
+    expect_advice(&figures, "[]");
+}
+
+static void all_spans_come_in_time(void **state)
+{
+    (void)state;
+    struct join_figures figures = figures_with((uint64_t[10]){0, 0, 0, 0, 0, 0, 50, 50, 900, 0});
+    figures.joined = 1000;
+    expect_advice(&figures, "[]");
+}
+
+static void a_longer_wait_joins_late_spans(void **state)
+{
+    (void)state;
+    struct join_figures figures = figures_with((uint64_t[10]){0, 0, 0, 0, 140, 0, 60, 300, 500, 0});
+    figures.joined = 860;
+    expect_advice(&figures,
+                  "[{\"text\":\"14 % of the spans that samples name come 11 to 13 s after their "
+                  "samples, and requests wait 10 s. samples.wait: 13s would join them.\","
+                  "\"setting\":\"processors.spanjoin.samples.wait\",\"value\":\"13s\"}]");
+}
+
+/* The few that come minutes later would need a wait that costs more than it brings. */
+static void the_wait_covers_most_not_all(void **state)
+{
+    (void)state;
+    struct join_figures figures = figures_with((uint64_t[10]){3, 2, 0, 0, 95, 0, 0, 0, 900, 0});
+    figures.joined = 900;
+    expect_advice(&figures,
+                  "[{\"text\":\"10 % of the spans that samples name come 11 to 13 s after their "
+                  "samples, and requests wait 10 s. samples.wait: 13s would join them.\","
+                  "\"setting\":\"processors.spanjoin.samples.wait\",\"value\":\"13s\"}]");
+}
+
+static void requests_that_do_not_wait(void **state)
+{
+    (void)state;
+    struct join_figures figures = figures_with((uint64_t[10]){0, 0, 0, 0, 0, 0, 0, 500, 500, 0});
+    figures.wait_ns = 0;
+    figures.joined = 500;
+    expect_advice(&figures,
+                  "[{\"text\":\"50 % of the spans that samples name come 0 to 5 s after their "
+                  "samples, and requests do not wait for them. samples.wait: 5s would join "
+                  "them.\",\"setting\":\"processors.spanjoin.samples.wait\",\"value\":\"5s\"}]");
+}
+
+/* The first bucket has no end, so no wait is known to cover it. */
+static void samples_without_bound(void **state)
+{
+    (void)state;
+    struct join_figures figures = figures_with((uint64_t[10]){500, 0, 0, 0, 0, 0, 0, 0, 500, 0});
+    figures.joined = 500;
+    expect_advice(&figures, "[]");
+}
+
+static void spans_have_left_the_window(void **state)
+{
+    (void)state;
+    struct join_figures figures = figures_with((uint64_t[10]){0});
+    figures.joined = 900;
+    figures.unjoined[JOIN_REASON_EXPIRED] = 100;
+    expect_advice(&figures,
+                  "[{\"text\":\"10 % of the samples come after their span has left the window. A "
+                  "larger one joins them, and needs more memory.\","
+                  "\"setting\":\"processors.spanjoin.window\",\"value\":\"4m0s\"}]");
+}
+
+static void other_reasons_name_their_setting(void **state)
+{
+    (void)state;
+    struct join_figures figures = figures_with((uint64_t[10]){0});
+    figures.joined = 100;
+    figures.evicted = 7;
+    figures.unjoined[JOIN_REASON_NO_ID] = 800;
+    figures.unjoined[JOIN_REASON_NOT_FOUND] = 50;
+    figures.unjoined[JOIN_REASON_OVERFLOW] = 50;
+    expect_advice(
+        &figures,
+        "[{\"text\":\"5 % of the samples left early, because there was no memory to wait in. A "
+        "larger max_held_mib, or a shorter samples.wait, keeps them.\"},"
+        "{\"text\":\"7 spans left the index before their window was over, because it was full. A "
+        "larger max_spans keeps them.\"},"
+        "{\"text\":\"80 % of the samples name no span. Idle threads have none; if the services are "
+        "busy, their profilers do not put span ids into samples: docs/clients has the setting for "
+        "each language.\"}]");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_has_arrived),
+        cmocka_unit_test(all_spans_come_in_time),
+        cmocka_unit_test(a_longer_wait_joins_late_spans),
+        cmocka_unit_test(the_wait_covers_most_not_all),
+        cmocka_unit_test(requests_that_do_not_wait),
+        cmocka_unit_test(samples_without_bound),
+        cmocka_unit_test(spans_have_left_the_window),
+        cmocka_unit_test(other_reasons_name_their_setting),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
