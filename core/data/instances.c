@@ -21,6 +21,7 @@ struct instance {
     uint64_t shared_ns;   /* they showed another one than before; 0: never */
     uint64_t threads_ns;  /* its last span with a thread; 0: none */
     struct timer_queue *waiting; /* by the ends of spans; NULL: none yet */
+    struct service_naming naming;
     uint16_t shows;
     uint16_t service; /* the instance that stands for its service */
     uint16_t owner;
@@ -67,8 +68,10 @@ void instances_free(struct instances *instances)
 {
     if (!instances)
         return;
-    for (uint32_t i = 1; i < instances->used; i++)
+    for (uint32_t i = 1; i < instances->used; i++) {
         free_waiting(&instances->items[i]);
+        service_naming_deinit(&instances->items[i].naming);
+    }
     pthread_mutex_destroy(&instances->lock);
     free(instances->by_id.slots);
     free(instances->items);
@@ -168,11 +171,13 @@ uint16_t instances_find(struct instances *instances, const struct instance_ids *
     uint16_t number = find_or_add(instances, ids->ids, ids->count, ids->owner, now_ns);
     if (number != 0 && number != service)
         instances->items[number].service = service;
+    if (number != 0 && ids->of_spans)
+        service_naming_note(&instances->items[number].naming, ids->of_spans, now_ns);
     pthread_mutex_unlock(&instances->lock);
     return number;
 }
 
-/* ---- uploads ---- */
+/* ---- what uploads cover ---- */
 
 static bool is_within(uint64_t then_ns, uint64_t now_ns, uint64_t span_ns)
 {
@@ -235,10 +240,54 @@ static bool shows_one(const struct instances *instances, const struct instance *
            !is_within(uploader->shared_ns, clock->now_ns, clock->window_ns);
 }
 
-void instances_add_upload(struct instances *instances, const struct instance_upload *upload,
-                          const struct instance_clock *clock, struct span_wakeups *wakeups)
+/* ---- services ---- */
+
+static void copy_service(struct instance_service *out, const struct service_id *service)
+{
+    size_t name = service->name.size, space = service->space.size;
+    assert(name + space <= sizeof out->text);
+    memcpy(out->text, service->name.data, name);
+    memcpy(out->text + name, service->space.data, space);
+    out->service.name = slice_of(out->text, name);
+    out->service.space = slice_of(out->text + name, space);
+}
+
+static void name_upload(struct instances *instances, const struct instance_upload *upload,
+                        const struct instance_clock *clock, struct instance_service *out)
+{
+    uint64_t now_ns = clock->now_ns, window_ns = clock->window_ns;
+    struct service_id service;
+    out->verdict = SERVICE_STAYS;
+    if (!is_live(instances, upload->uploader))
+        return;
+    struct service_naming *naming = &instances->items[upload->uploader].naming;
+    for (size_t i = 0; i < upload->joined_count; i++)
+        if (is_live(instances, upload->joined[i]))
+            service_naming_learn(naming, &instances->items[upload->joined[i]].naming, now_ns,
+                                 window_ns);
+    service_naming_keep(naming, now_ns, window_ns);
+    out->verdict = service_naming_decide(naming, &upload->service, now_ns, window_ns, &service);
+    if (out->verdict == SERVICE_CHANGES)
+        copy_service(out, &service);
+}
+
+void instances_name_upload(struct instances *instances, const struct instance_upload *upload,
+                           const struct instance_clock *clock, struct instance_service *service_out)
 {
     pthread_mutex_lock(&instances->lock);
+    name_upload(instances, upload, clock, service_out);
+    pthread_mutex_unlock(&instances->lock);
+}
+
+/* ---- uploads ---- */
+
+void instances_add_upload(struct instances *instances, const struct instance_upload *upload,
+                          const struct instance_clock *clock, struct span_wakeups *wakeups,
+                          struct instance_service *service_out)
+{
+    pthread_mutex_lock(&instances->lock);
+    if (service_out)
+        name_upload(instances, upload, clock, service_out);
     instances->wakeups = wakeups;
     struct instance *uploader =
         is_live(instances, upload->uploader) ? &instances->items[upload->uploader] : NULL;
@@ -394,6 +443,7 @@ static void forget(struct instances *instances, uint32_t number)
     for (unsigned i = 0; i < instance->id_count; i++)
         index_table_remove(&instances->by_id, (uint32_t)instance->ids[i], number);
     free_waiting(instance);
+    service_naming_deinit(&instance->naming);
     *instance = (struct instance){.first_ns = 0};
     if (number < instances->likely_free)
         instances->likely_free = number;
@@ -420,6 +470,8 @@ size_t instances_memory(struct instances *instances)
                   (size_t)instances->capacity * instances->slot_count * sizeof *instances->slots;
     if (instances->by_id.slots)
         size += ((size_t)instances->by_id.mask + 1) * sizeof *instances->by_id.slots;
+    for (uint32_t i = 1; i < instances->used; i++)
+        size += service_naming_memory(&instances->items[i].naming);
     pthread_mutex_unlock(&instances->lock);
     return size;
 }

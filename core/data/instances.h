@@ -23,6 +23,7 @@
 #define PROFCOL_CORE_DATA_INSTANCES_H
 
 #include "core/base/timer.h"
+#include "core/data/service_naming.h"
 #include "core/data/span_records.h"
 
 enum {
@@ -37,8 +38,9 @@ struct instances;
 struct instance_ids {
     uint64_t ids[INSTANCE_IDS_MAX]; /* each of them alone identifies it */
     unsigned count;
-    uint64_t service; /* of the name of its service; 0: none */
-    uint16_t owner;   /* number of its source's owner */
+    uint64_t service;                  /* of the name of its service; 0: none */
+    uint16_t owner;                    /* number of its source's owner */
+    const struct service_id *of_spans; /* the service that its spans name; NULL: not of spans */
 };
 
 /* The times that decide. All monotonic. */
@@ -66,12 +68,26 @@ struct instance_upload {
     const uint16_t *joined;                /* instances of the spans that its samples name */
     size_t joined_count;                   /* without duplicates */
     uint64_t until_ns[INSTANCE_SLOTS_MAX]; /* its end, since 1970; 0: no profile of this slot */
+    struct service_id service;             /* that it names itself */
+};
+/* Under which service profiles stand (service_naming.h). */
+struct instance_service {
+    enum service_verdict verdict;
+    struct service_id service; /* for SERVICE_CHANGES; points to `text` */
+    uint8_t text[2 * SERVICE_NAME_MAX];
 };
 /* Records an upload, for the instance that it names and for those that its samples showed: those in
  * `joined`, and while its samples showed one instance only, that one. Appends the requests whose
- * spans are covered now to `wakeups`. Call it when the samples' totals are in the index. */
+ * spans are covered now to `wakeups`. Call it when the samples' totals are in the index.
+ * service_out: like instances_name_upload; NULL: not wanted. */
 void instances_add_upload(struct instances *instances, const struct instance_upload *upload,
-                          const struct instance_clock *clock, struct span_wakeups *wakeups);
+                          const struct instance_clock *clock, struct span_wakeups *wakeups,
+                          struct instance_service *service_out);
+/* Learns the service of the spans that the samples of an upload name, and decides under which
+ * service its profiles stand. */
+void instances_name_upload(struct instances *instances, const struct instance_upload *upload,
+                           const struct instance_clock *clock,
+                           struct instance_service *service_out);
 
 /* ---- spans ---- */
 

@@ -27,6 +27,12 @@ struct keep_counts {
     uint64_t late; /* left without their detail before their span turned out to be worth it */
 };
 
+/* Numbers of samples by what became of the service of their profiles. */
+struct service_counts {
+    uint64_t renamed;
+    uint64_t conflicts; /* keep their names, because their process has spans of several services */
+};
+
 /* The results of the join for the items of one request. */
 struct join_counts {
     uint64_t joined;
@@ -39,6 +45,7 @@ struct join_counts {
     uint64_t ambiguous;
     uint64_t spans_enriched;
     struct keep_counts keep;
+    struct service_counts service;
 };
 
 struct hold {

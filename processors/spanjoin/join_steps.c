@@ -2,10 +2,12 @@
 
 #include "core/base/container_of.h"
 #include "core/base/memory.h"
+#include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/keep_samples.h"
 #include "processors/spanjoin/request_instance.h"
 #include "processors/spanjoin/thread_samples.h"
+#include "processors/spanjoin/upload_services.h"
 #include "processors/spanjoin/upload_times.h"
 
 #include <assert.h>
@@ -356,12 +358,25 @@ void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,
         join_tell_uploads(node->join, plan, node->node.worker->now_ns);
 }
 
-void join_tell_uploads(struct spanjoin *join, const struct sample_plan *plan, uint64_t now_ns)
+void join_tell_uploads(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns)
 {
     struct span_wakeups wakeups = {0};
     struct instance_clock clock = {.now_ns = now_ns, .window_ns = span_index_window(join->index)};
     upload_times_tell(plan, span_index_instances(join->index), &clock, &wakeups);
     post_wakeups(join, &wakeups);
+}
+
+void join_learn_services(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns)
+{
+    struct instance_clock clock = {.now_ns = now_ns, .window_ns = span_index_window(join->index)};
+    upload_times_learn_services(plan, span_index_instances(join->index), &clock);
+}
+
+void join_apply(struct sample_plan *plan, struct join_counts *counts)
+{
+    sample_plan_apply(plan);
+    upload_services_apply(plan, &counts->service);
+    keep_samples_apply(plan, &counts->keep);
 }
 
 void join_record_lags(struct spanjoin_node *node, const struct sample_plan *plan, uint64_t now_ns)

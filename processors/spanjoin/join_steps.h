@@ -79,9 +79,16 @@ struct join_counts join_count_samples(const struct sample_plan *plan, bool overf
  * missing spans; NULL: nobody waits. */
 void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,
                       const struct span_waiter *waiter);
-/* Tells which time the profiles of the request cover, and wakes the requests that waited for it.
+/* Tells which time the profiles of the request cover, wakes the requests that waited for it, and
+ * decides under which service the profiles stand.
  * Call it when the totals are added, and again when spans were found later. Any thread. */
-void join_tell_uploads(struct spanjoin *join, const struct sample_plan *plan, uint64_t now_ns);
+void join_tell_uploads(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns);
+/* Decides under which service the profiles of the request stand, where join_tell_uploads comes too
+ * late for that. */
+void join_learn_services(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns);
+/* Changes the request as planned: samples gain their span, profiles their service, and samples that
+ * do not keep their detail lose it. */
+void join_apply(struct sample_plan *plan, struct join_counts *counts);
 /* Records the lag of each joined key. */
 void join_record_lags(struct spanjoin_node *node, const struct sample_plan *plan, uint64_t now_ns);
 

@@ -5,7 +5,6 @@
 #include "core/base/memory.h"
 #include "core/data/instances.h"
 #include "core/pipeline/reservation.h"
-#include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/join_offer.h"
 #include "processors/spanjoin/join_steps.h"
@@ -230,8 +229,8 @@ static void apply(struct large_request *request)
     request->plan = join_link_threads(join, request->plan, request->now_ns, request->number);
     keep_bytes(request);
     request->report = join_report_of(join, request->plan, request->overflow);
-    sample_plan_apply(request->plan);
-    keep_samples_apply(request->plan, &request->counts.keep);
+    join_learn_services(join, request->plan, request->now_ns);
+    join_apply(request->plan, &request->counts);
     batch_flatten(request->batch); /* the next node would do it on the loop */
 }
 

@@ -106,6 +106,12 @@ static void add_pid_ids(struct instance_ids *ids, const struct slice *values,
         ids->ids[ids->count++] = id_of(ID_LOOPBACK, scope, pid, none, none);
 }
 
+static struct slice text_of(struct slice value)
+{
+    struct any_value any = any_value_read(value);
+    return any.kind == ANY_VALUE_STRING ? any.bytes : (struct slice){0};
+}
+
 struct request_process request_process(const struct request_sender *sender, struct slice resource,
                                        const struct span_source *source)
 {
@@ -125,6 +131,11 @@ struct request_process request_process(const struct request_sender *sender, stru
         ids.service = id_of(ID_SERVICE, scope, name, space, none);
         process.group = id_of(ID_GROUP, scope, name, space, slice_of(&peer, sizeof peer));
     }
+    process.service =
+        (struct service_id){text_of(values[SERVICE_NAME]), text_of(values[SERVICE_NAMESPACE])};
+    if (sender->batch->signal == SIGNAL_TRACES &&
+        sender->settings->service_from == SERVICE_FROM_SPAN)
+        ids.of_spans = &process.service;
     process.instance = instances_find(span_index_instances(sender->index), &ids, sender->now_ns);
     return process;
 }

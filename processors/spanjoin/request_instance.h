@@ -20,6 +20,7 @@ struct request_process {
     uint16_t owner;     /* number of its source's owner */
     bool is_identified; /* its resource says which process it is, not only of which service */
     uint64_t group;     /* hash of its service and peer, which may have one process only; 0: none */
+    struct service_id service; /* that the resource names */
 };
 /* Returns the process of a resource, which is encoded and may be empty. source: its source. */
 struct request_process request_process(const struct request_sender *sender, struct slice resource,

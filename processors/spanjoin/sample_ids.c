@@ -320,7 +320,7 @@ static void plan_upload(struct sample_plan *plan, struct slice resource_profiles
     struct slice resource = wire_last_bytes(resource_profiles, RESOURCE_PROFILES_RESOURCE);
     struct request_process process = request_process(plan->sender, resource, &plan->source);
     plan->process = request_process_with_threads(plan->sender, &process);
-    upload_times_begin(plan, process.instance);
+    upload_times_begin(plan, &process);
     struct message_iter it = message_iter_bytes(resource_profiles);
     struct message_field field;
     while (message_next_bytes(&it, RESOURCE_PROFILES_SCOPE_PROFILES, &field))

@@ -76,6 +76,14 @@ static void make_counters(struct component *component, struct spanjoin_metrics *
                      "Samples whose span id belongs to several spans.", NULL, NULL);
     metrics->spans_enriched = counter_with(component, "profcol_spanjoin_spans_enriched",
                                            "Spans that gained attributes.", NULL, NULL);
+    metrics->renamed =
+        counter_with(component, "profcol_spanjoin_service_samples",
+                     "Samples whose profiles left under the service of their process's spans; "
+                     "conflict: they kept theirs, because the process has spans of several "
+                     "services.",
+                     "result", "renamed");
+    metrics->service_conflicts =
+        counter_with(component, "profcol_spanjoin_service_samples", "", "result", "conflict");
     for (int i = 0; i < SPAN_EVICTION_COUNT; i++)
         metrics->evicted[i] =
             counter_with(component, "profcol_spanjoin_evicted",

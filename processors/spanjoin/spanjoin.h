@@ -51,6 +51,8 @@ struct spanjoin_metrics {
     struct counter *unjoined[UNJOINED_COUNT];
     struct counter *ambiguous;
     struct counter *spans_enriched;
+    struct counter *renamed;
+    struct counter *service_conflicts;
     struct counter *keep[KEEP_RESULTS];
     struct counter *evicted[SPAN_EVICTION_COUNT];
     struct counter *dropped_refused;

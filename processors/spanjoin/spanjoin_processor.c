@@ -15,7 +15,6 @@
 #include "core/data/instances.h"
 #include "core/data/span_index.h"
 #include "core/pipeline/component_as.h"
-#include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/enrich_spans.h"
 #include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/join_offer.h"
@@ -159,8 +158,7 @@ static void pass_profiles(struct spanjoin_node *node, struct batch *batch, struc
     plan = join_link_threads(node->join, plan, now_of(node), plan->request);
     spanjoin_tell_samples(node, plan, overflow);
     struct join_report *report = join_report_of(node->join, plan, overflow);
-    sample_plan_apply(plan);
-    keep_samples_apply(plan, &counts.keep);
+    join_apply(plan, &counts);
     sample_plan_free(plan);
     spanjoin_forward(node, batch, &counts, report);
 }
@@ -306,8 +304,7 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
     uint64_t late = 0;
     if (join_records_samples(plan))
         late = join_leave_samples(join, plan, now_ns, &waiter);
-    sample_plan_apply(plan);
-    keep_samples_apply(plan, &hold->counts.keep);
+    join_apply(plan, &hold->counts);
     hold->counts.keep.late = late;
     sample_plan_free(plan);
 }
@@ -325,6 +322,8 @@ void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts
     counter_add(metrics->unjoined[UNJOINED_OVERFLOW], worker, counts->overflow);
     counter_add(metrics->ambiguous, worker, counts->ambiguous);
     counter_add(metrics->spans_enriched, worker, counts->spans_enriched);
+    counter_add(metrics->renamed, worker, counts->service.renamed);
+    counter_add(metrics->service_conflicts, worker, counts->service.conflicts);
     if (!node->join->settings->keep.enabled)
         return;
     counter_add(metrics->keep[KEEP_RESULT_KEPT], worker, counts->keep.kept);

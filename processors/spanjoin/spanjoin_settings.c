@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+static const char *const service_froms[] = {"span", "profile", NULL};
+
 static const struct field samples_fields[] = {
     FIELD_DURATION(spanjoin_side, wait,
                    "Longest time that a profiles request waits for the spans that its samples "
@@ -78,6 +80,10 @@ const struct field spanjoin_fields[] = {
                    .fallback = "5s", .min = "0s"),
     FIELD_BLOCK(spanjoin_settings, source, spanjoin_source, source_fields,
                 "The senders that share the index. Tenants are joined separately."),
+    FIELD_ENUM(spanjoin_settings, service_from,
+               "The service of profiles. `span`: all profiles of a process get the service of the "
+               "spans that its samples name; `profile`: profiles keep theirs.",
+               service_froms, .fallback = "span"),
     FIELD_OPTIONAL(spanjoin_settings, keep, keep_settings, keep_fields,
                    "Keeps the detail of spans that are worth it only; see docs/spanjoin.md."),
     FIELD_BOOL(spanjoin_settings, attribute_children, "Not supported yet.", .fallback = "false"),

@@ -87,6 +87,12 @@ struct spanjoin_side {
     size_t kept_count;
 };
 
+/* Which service profiles stand under. */
+enum service_from {
+    SERVICE_FROM_SPAN, /* that of the spans which samples of their process name */
+    SERVICE_FROM_PROFILE
+};
+
 struct spanjoin_settings {
     int64_t window;
     uint64_t max_spans;
@@ -97,6 +103,7 @@ struct spanjoin_settings {
     struct config_strings trace_sources;
     int64_t clock_skew;
     struct spanjoin_source source;
+    int service_from; /* enum service_from */
     struct keep_settings keep;
     /* not implemented yet */
     bool attribute_children;

@@ -365,8 +365,8 @@ static uint32_t growth_of(const struct linking *linking, const struct profile_pl
          threaded++) {
         linked += threaded->pieces > 0;
         if (threaded->pieces > 0)
-            *growth_out +=
-                (threaded->pieces - 1) * threaded->raw.size + (size_t)threaded->pieces * PIECE_OVERHEAD;
+            *growth_out += (threaded->pieces - 1) * threaded->raw.size +
+                           (size_t)threaded->pieces * PIECE_OVERHEAD;
     }
     return linked;
 }

@@ -23,12 +23,13 @@ static uint64_t end_of(const struct profile_header *profile, uint64_t now_ns)
     return end_ns < now_ns ? end_ns : now_ns;
 }
 
-void upload_times_begin(struct sample_plan *plan, uint16_t uploader)
+void upload_times_begin(struct sample_plan *plan, const struct request_process *process)
 {
     plan->uploads = arena_grow(&plan->arena, plan->uploads, plan->upload_count,
                                &plan->upload_capacity, sizeof *plan->uploads);
     plan->uploads[plan->upload_count++] = (struct resource_upload){
-        .uploader = uploader,
+        .uploader = process->instance,
+        .service = process->service,
         .first_sample = plan->sample_count,
         .until_ns = arena_array(&plan->arena, slot_count(plan), sizeof(uint64_t))};
 }
@@ -102,18 +103,70 @@ static void find_joined(const struct sample_plan *plan, const struct resource_up
     }
 }
 
-void upload_times_tell(const struct sample_plan *plan, struct instances *instances,
+/* An upload as instances.h wants it. Owns the numbers of the joined instances. */
+struct told_upload {
+    struct instance_upload told;
+    struct joined_instances joined;
+};
+
+static void begin_telling(struct told_upload *upload, const struct sample_plan *plan,
+                          const struct resource_upload *read)
+{
+    upload->joined = (struct joined_instances){0};
+    find_joined(plan, read, &upload->joined);
+    upload->told = (struct instance_upload){.uploader = read->uploader,
+                                            .joined = upload->joined.numbers,
+                                            .joined_count = upload->joined.count,
+                                            .service = read->service};
+    memcpy(upload->told.until_ns, read->until_ns, slot_count(plan) * sizeof *read->until_ns);
+}
+
+static void end_telling(struct told_upload *upload)
+{
+    free(upload->joined.numbers);
+    free(upload->joined.seen);
+}
+
+static bool names_services(const struct sample_plan *plan)
+{
+    return plan->settings->service_from == SERVICE_FROM_SPAN;
+}
+
+static void take_service(struct sample_plan *plan, struct resource_upload *upload,
+                         const struct instance_service *found)
+{
+    upload->verdict = found->verdict;
+    if (found->verdict != SERVICE_CHANGES)
+        return;
+    upload->service.name = arena_copy(&plan->arena, found->service.name);
+    if (found->service.space.size > 0)
+        upload->service.space = arena_copy(&plan->arena, found->service.space);
+}
+
+void upload_times_tell(struct sample_plan *plan, struct instances *instances,
                        const struct instance_clock *clock, struct span_wakeups *wakeups)
 {
+    bool names = names_services(plan);
     for (uint32_t i = 0; i < plan->upload_count; i++) {
-        const struct resource_upload *upload = &plan->uploads[i];
-        struct joined_instances joined = {0};
-        find_joined(plan, upload, &joined);
-        struct instance_upload told = {
-            .uploader = upload->uploader, .joined = joined.numbers, .joined_count = joined.count};
-        memcpy(told.until_ns, upload->until_ns, slot_count(plan) * sizeof *upload->until_ns);
-        instances_add_upload(instances, &told, clock, wakeups);
-        free(joined.numbers);
-        free(joined.seen);
+        struct told_upload upload;
+        struct instance_service service;
+        begin_telling(&upload, plan, &plan->uploads[i]);
+        instances_add_upload(instances, &upload.told, clock, wakeups, names ? &service : NULL);
+        if (names)
+            take_service(plan, &plan->uploads[i], &service);
+        end_telling(&upload);
+    }
+}
+
+void upload_times_learn_services(struct sample_plan *plan, struct instances *instances,
+                                 const struct instance_clock *clock)
+{
+    for (uint32_t i = 0; i < plan->upload_count && names_services(plan); i++) {
+        struct told_upload upload;
+        struct instance_service service;
+        begin_telling(&upload, plan, &plan->uploads[i]);
+        instances_name_upload(instances, &upload.told, clock, &service);
+        take_service(plan, &plan->uploads[i], &service);
+        end_telling(&upload);
     }
 }

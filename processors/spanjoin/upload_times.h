@@ -14,7 +14,7 @@
 #ifndef PROFCOL_SPANJOIN_UPLOAD_TIMES_H
 #define PROFCOL_SPANJOIN_UPLOAD_TIMES_H
 
-#include "core/data/instances.h"
+#include "processors/spanjoin/request_instance.h"
 #include "processors/spanjoin/sample_totals.h"
 
 /* What a resource of the request says of its process. */
@@ -22,11 +22,13 @@ struct resource_upload {
     uint16_t uploader; /* the instance that it names */
     uint32_t first_sample;
     uint32_t sample_count;
-    uint64_t *until_ns; /* by slot: sample types of the settings, then all others */
+    uint64_t *until_ns;        /* by slot: sample types of the settings, then all others */
+    struct service_id service; /* that it names, or is to get (upload_services.h) */
+    enum service_verdict verdict;
 };
 
 /* Adds a resource, before its profiles are read. */
-void upload_times_begin(struct sample_plan *plan, uint16_t uploader);
+void upload_times_begin(struct sample_plan *plan, const struct request_process *process);
 /* Notes a profile of the resource, with or without samples. */
 void upload_times_note(struct sample_plan *plan, const struct profile_header *profile);
 /* Notes the profiles without samples of an encoded ScopeProfiles. */
@@ -35,8 +37,13 @@ void upload_times_note_empty(struct sample_plan *plan, struct slice scope_profil
 void upload_times_end(struct sample_plan *plan);
 
 /* Tells instances.h of the uploads, and of the instances whose spans their samples were joined to.
- * Appends the requests that waited for these uploads to `wakeups`. */
-void upload_times_tell(const struct sample_plan *plan, struct instances *instances,
+ * Appends the requests that waited for these uploads to `wakeups`. Learns the services of the
+ * uploads, like upload_times_learn_services. */
+void upload_times_tell(struct sample_plan *plan, struct instances *instances,
                        const struct instance_clock *clock, struct span_wakeups *wakeups);
+/* Decides under which service the profiles of each upload stand, unless the settings say that names
+ * stay. */
+void upload_times_learn_services(struct sample_plan *plan, struct instances *instances,
+                                 const struct instance_clock *clock);
 
 #endif

@@ -21,7 +21,7 @@ CONFIG = """
 receivers:
   otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}, http: {endpoint: "127.0.0.1:@http@"}}}
 processors:
-  spanjoin: {samples: {wait: 0sATTRIBUTES}}
+  spanjoin: {samples: {wait: 0sATTRIBUTES}, service_from: profile}
 exporters:
   file: {path: "@dir@/out.proto", format: proto}
   nop:

@@ -28,6 +28,7 @@ receivers:
 processors:
   spanjoin:
     samples: {wait: WAIT}
+    service_from: profile       # test_service_names.py is about names
 exporters:
   file/joined-traces-proto: {path: "@dir@/joined-traces.proto", format: proto}
   file/joined-traces-json: {path: "@dir@/joined-traces.json"}

@@ -36,7 +36,7 @@ static size_t upload(struct instances *instances, uint16_t uploader, uint16_t jo
                                      .joined = &joined,
                                      .joined_count = joined ? 1 : 0,
                                      .until_ns = {until_ns}};
-    instances_add_upload(instances, &upload, &clock, &wakeups);
+    instances_add_upload(instances, &upload, &clock, &wakeups, NULL);
     size_t count = wakeups.count;
     span_wakeups_deinit(&wakeups);
     return count;
@@ -139,7 +139,7 @@ static void test_the_slowest_sample_type_decides(void **state)
     struct instance_clock clock = clock_at(2);
     struct span_wakeups wakeups = {0};
     struct instance_upload both = {.uploader = number, .until_ns = {8 * SECOND, 5 * SECOND}};
-    instances_add_upload(instances, &both, &clock, &wakeups);
+    instances_add_upload(instances, &both, &clock, &wakeups, NULL);
     assert_int_equal(covered(instances, number, 2), 5 * SECOND);
     upload(instances, number, 0, 20 * SECOND, 10 * SECOND);
     assert_int_equal(covered(instances, number, 10 * SECOND), 5 * SECOND);
