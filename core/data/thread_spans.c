@@ -338,14 +338,26 @@ struct resolved {
     bool is_ambiguous;
 };
 
+/* A sample with an id of the runtime is not found by a pair of ids, which is that of another one.
+ */
+static const struct thread *find_by_id(struct thread_spans *threads,
+                                       const struct sample_thread *sample, enum thread_id_kind kind)
+{
+    uint64_t hash = hash_of((enum hash_kind)kind, sample->instance, (uint64_t)sample->id[kind]);
+    const struct thread *thread = find_thread(threads, hash);
+    bool is_paired = thread && thread->id != hash;
+    return is_paired && sample->has_id[THREAD_ID_RUNTIME] ? NULL : thread;
+}
+
 static struct resolved resolve(struct thread_spans *threads, const struct sample_thread *sample)
 {
     struct resolved resolved = {.thread = NULL};
-    for (int kind = THREAD_ID_RUNTIME; kind >= THREAD_ID_OS && !resolved.thread; kind--)
-        if (sample->has_id[kind])
-            resolved.thread = find_thread(threads, hash_of((enum hash_kind)kind, sample->instance,
-                                                           (uint64_t)sample->id[kind]));
-    if (resolved.thread || sample->has_id[THREAD_ID_RUNTIME] || sample->name.size == 0)
+    bool has_runtime_id = sample->has_id[THREAD_ID_RUNTIME];
+    if (has_runtime_id)
+        resolved.thread = find_by_id(threads, sample, THREAD_ID_RUNTIME);
+    if (!resolved.thread && sample->has_id[THREAD_ID_OS])
+        resolved.thread = find_by_id(threads, sample, THREAD_ID_OS);
+    if (resolved.thread || has_runtime_id || sample->name.size == 0)
         return resolved;
     resolved.name = find_name(threads, hash_of_name(sample->instance, sample->name));
     if (resolved.name && resolved.name->threads == 1)

@@ -6,6 +6,7 @@
 #include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/keep_samples.h"
 #include "processors/spanjoin/request_instance.h"
+#include "processors/spanjoin/thread_pairs.h"
 #include "processors/spanjoin/thread_samples.h"
 #include "processors/spanjoin/upload_services.h"
 #include "processors/spanjoin/upload_times.h"
@@ -231,7 +232,9 @@ struct sample_plan *join_plan_samples(struct spanjoin *join, struct batch *batch
 {
     struct request_sender sender = sender_of(join, batch, now_ns);
     struct plan_totals totals = {.index = with_totals ? join->index : NULL, .request = request};
-    return sample_plan_new(batch, &sender, &totals);
+    struct sample_plan *plan = sample_plan_new(batch, &sender, &totals);
+    thread_pairs_tell(plan, span_index_threads(join->index));
+    return plan;
 }
 
 bool join_has_threads(const struct sample_plan *plan)

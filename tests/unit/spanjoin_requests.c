@@ -114,6 +114,13 @@ void traces_begin(struct request *request, const char *service)
                  spans);
 }
 
+void traces_resource_string(struct request *request, const char *key, const char *value)
+{
+    Resource *resource = request->traces->resource_spans[0]->resource;
+    push_pointer(&request->arena, &resource->attributes, &resource->n_attributes,
+                 key_value(&request->arena, key, value));
+}
+
 SpanMessage *traces_span(struct request *request, uint64_t trace, uint64_t span, uint64_t start_ns,
                          uint64_t end_ns, const char *name)
 {
