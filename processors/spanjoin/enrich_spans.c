@@ -29,6 +29,7 @@ struct reading {
     struct span_reader *reader;
     struct request_spans *spans;
     struct arena values;
+    struct wanted_attributes wanted; /* only if the reader wants values */
     struct keep_judge judge;
     struct value_expressions expressions;
     struct span_put puts[READ_TOGETHER];
@@ -88,7 +89,8 @@ static void read_thread(struct reading *reading, const struct span_view *span,
 
 static void read_span(struct reading *reading, struct slice raw, const struct span_place *place)
 {
-    struct span_view span = span_view_read(raw);
+    struct span_view span =
+        span_view_read(raw, reading->reader->wants_values ? &reading->wanted : NULL);
     struct span_key key;
     if (!span_view_key(&span, &key))
         return;
@@ -156,6 +158,8 @@ struct request_spans request_spans_read(struct batch *batch, const struct reques
     reading.put_count = 0;
     reading.thread_count = 0;
     arena_init(&reading.values, batch->arena.budget);
+    wanted_attributes_init(&reading.wanted, &sender->settings->samples,
+                           sender->settings->samples.by_thread);
     keep_judge_init(&reading.judge, &sender->settings->keep, sender->keep);
     value_expressions_init(&reading.expressions, &sender->settings->samples, sender->sample_values);
     for (size_t i = 0; i < batch->part_count; i++) {
@@ -191,7 +195,7 @@ struct enriching {
 /* Whether a span has both ids; only such spans were read. */
 static bool has_key(struct slice raw)
 {
-    struct span_view span = span_view_read(raw);
+    struct span_view span = span_view_read(raw, NULL);
     struct span_key key;
     return span_view_key(&span, &key);
 }
@@ -232,7 +236,7 @@ static void enrich_span(struct enriching *enriching, struct message_iter *it,
 {
     const uint64_t *totals = seen->totals;
     const struct spanjoin_side *side = &enriching->settings->spans;
-    struct span_view span = span_view_read(field->wire.bytes);
+    struct span_view span = span_view_read(field->wire.bytes, NULL);
     struct message *node = NULL;
     if (value_expressions_any(enriching->expressions))
         value_expressions_span(enriching->expressions, span.raw);

@@ -16,6 +16,7 @@
 #include "core/pipeline/batch.h"
 #include "processors/spanjoin/spanjoin_settings.h"
 #include "processors/spanjoin/value_expressions.h"
+#include "processors/spanjoin/wanted_attributes.h"
 
 /* The fields of an encoded Span that the join needs. */
 struct span_view {
@@ -26,13 +27,15 @@ struct span_view {
     struct slice name;
     struct slice status_message;
     struct slice attributes; /* from the first to the last, including fields between them */
+    const struct wanted_attributes *wanted; /* those that were looked for; NULL: none were */
     uint64_t start_ns;
     uint64_t end_ns;
     uint8_t kind;
     uint8_t status;
 };
-/* Reads an encoded Span. */
-struct span_view span_view_read(struct slice raw);
+/* Reads an encoded Span. wanted: attributes to look for (NULL: none); it must exist as long as the
+ * view. */
+struct span_view span_view_read(struct slice raw, struct wanted_attributes *wanted);
 /* Sets *key_out and returns true if both ids are present and not all zero. */
 bool span_view_key(const struct span_view *span, struct span_key *key_out);
 
