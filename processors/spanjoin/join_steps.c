@@ -6,6 +6,7 @@
 #include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/keep_samples.h"
 #include "processors/spanjoin/request_instance.h"
+#include "processors/spanjoin/root_spans.h"
 #include "processors/spanjoin/thread_pairs.h"
 #include "processors/spanjoin/thread_samples.h"
 #include "processors/spanjoin/upload_services.h"
@@ -304,6 +305,8 @@ void join_find_spans(struct spanjoin *join, struct sample_plan *plan, uint64_t n
 {
     span_index_find_many(join->index, now_ns, plan->finds, plan->key_count, &plan->arena);
     sample_plan_choose(plan);
+    if (plan->settings->samples.root_count > 0)
+        root_spans_find_for_samples(plan, join->index, now_ns);
     keep_samples_decide(plan);
 }
 

@@ -275,7 +275,7 @@ static struct slice computed_value(enum join_path path, const struct span_key *k
     }
 }
 
-/* ---- kept values: index (1 byte), size (2 bytes), payload ---- */
+/* ---- kept values: number (1 byte), size (2 bytes), payload ---- */
 
 enum { KEPT_HEADER = 3 };
 
@@ -313,18 +313,39 @@ static void keep_payload(struct kept_values *kept, size_t joined, struct slice p
         memcpy(to, payload.data, payload.size);
 }
 
-struct slice values_to_keep(const struct spanjoin_side *side, const struct span_view *span,
-                            const struct span_place *place, struct arena *arena)
+/* Keeps what `root.` paths take from a local root. own: of whose paths none is kept yet. */
+static void keep_root_values(struct kept_values *kept, const struct spanjoin_side *side,
+                             uint8_t own, const struct span_view *span)
 {
+    for (size_t r = 0; r < side->root_count; r++) {
+        const struct joined_attribute *joined = &side->joined[side->roots[r]];
+        if (joined->kept_as < own) /* for the other side, too */
+            continue;
+        if (joined->path == JOIN_ROOT_NAME)
+            keep_text(kept, joined->kept_as, span->name);
+        else
+            keep_payload(kept, joined->kept_as,
+                         attribute_value(span->attributes, SPAN_ATTRIBUTES, joined->name));
+    }
+}
+
+struct slice values_to_keep(const struct spanjoin_settings *settings, const struct span_view *span,
+                            bool is_root, const struct span_place *place, struct arena *arena)
+{
+    const struct spanjoin_side *side = &settings->samples;
     struct kept_values kept;
     kept.size = 0;
-    assert(side->joined_count <= UINT8_MAX); /* an index takes one byte */
+    assert(side->joined_count <= UINT8_MAX); /* a number takes one byte */
     for (size_t k = 0; k < side->kept_count; k++) {
         size_t i = side->kept[k];
         if (side->joined[i].path == JOIN_SPAN_NAME)
             keep_text(&kept, i, span->name);
         else
             keep_payload(&kept, i, own_value(side, i, span, place, arena));
+    }
+    if (is_root) {
+        keep_root_values(&kept, side, 0, span);
+        keep_root_values(&kept, &settings->spans, JOIN_ATTRIBUTES_MAX, span);
     }
     return kept.size ? arena_copy(arena, slice_of(kept.bytes, kept.size)) : (struct slice){0};
 }
@@ -342,13 +363,22 @@ static struct slice kept_value(struct slice kept, size_t position)
     return (struct slice){0};
 }
 
+static struct slice value_of_root(const struct joined_attribute *joined,
+                                  const struct span_match *root)
+{
+    return root ? kept_value(root->facts.values, joined->kept_as) : (struct slice){0};
+}
+
 struct slice value_for_sample(const struct spanjoin_side *side, size_t i,
-                              const struct span_match *match, struct arena *arena)
+                              const struct span_match *match, const struct span_match *root,
+                              struct arena *arena)
 {
     assert(i < side->joined_count);
     enum join_path path = side->joined[i].path;
     if (join_path_is_kept(path))
         return kept_value(match->facts.values, i);
+    if (join_path_is_of_root(path))
+        return value_of_root(&side->joined[i], root);
     return computed_value(path, &match->key, &match->facts, arena);
 }
 
@@ -356,7 +386,8 @@ bool values_are_shared(const struct spanjoin_side *side)
 {
     for (size_t i = 0; i < side->joined_count; i++) {
         enum join_path path = side->joined[i].path;
-        if (!join_path_is_kept(path) && path != JOIN_SPAN_KIND && path != JOIN_SPAN_STATUS_CODE)
+        if (!join_path_is_kept(path) && !join_path_is_of_root(path) && path != JOIN_SPAN_KIND &&
+            path != JOIN_SPAN_STATUS_CODE)
             return false;
     }
     return true;
@@ -376,12 +407,14 @@ static struct slice value_of_totals(const struct joined_attribute *joined, const
 
 struct slice value_for_span(const struct spanjoin_side *side, size_t i,
                             const struct span_view *span, const struct span_place *place,
-                            const uint64_t *totals, struct arena *arena)
+                            const struct span_surroundings *around, struct arena *arena)
 {
     assert(i < side->joined_count);
     const struct joined_attribute *joined = &side->joined[i];
     if (joined->path == JOIN_SAMPLES_COUNT || joined->path == JOIN_SAMPLES_SUM)
-        return value_of_totals(joined, totals, arena);
+        return value_of_totals(joined, around->totals, arena);
+    if (join_path_is_of_root(joined->path))
+        return value_of_root(joined, around->root);
     if (join_path_is_kept(joined->path))
         return own_value(side, i, span, place, arena);
     struct span_key key;

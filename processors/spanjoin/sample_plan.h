@@ -81,6 +81,8 @@ struct sample_plan {
 
     struct span_find *finds; /* one per key, for the index */
     struct sample_key *keys;
+    const struct span_match **roots; /* by key: the local root above its span, NULL: not known.
+                                        NULL: nobody needs them */
     uint32_t key_count;
     uint32_t *samples; /* in wire order */
     uint32_t sample_count;

@@ -140,6 +140,11 @@ SpanMessage *traces_span(struct request *request, uint64_t trace, uint64_t span,
     return message;
 }
 
+void span_set_parent(struct request *request, SpanMessage *span, uint64_t parent)
+{
+    span->parent_span_id = span_id(&request->arena, parent);
+}
+
 void span_string(struct request *request, SpanMessage *span, const char *key, const char *value)
 {
     push_pointer(&request->arena, &span->attributes, &span->n_attributes,
