@@ -457,7 +457,8 @@ void cost_stages_start(void)
         "processors: {redaction: {allow_all_keys: true, redact_all_types: true, "
         "ignored_key_patterns: "
         "['(a+)+$'], allowed_values: ['(b|b?)+$'], blocked_key_patterns: [token], blocked_values: "
-        "['4[0-9]+', 'x(.*y)?'], hash_function: sha1, summary: debug, secret_words: {}}}";
+        "['4[0-9]+', 'x(.*y)?'], hash_function: sha1, summary: debug, secret_words: {}, "
+        "url_sanitizer: {attributes: [k]}, db_sanitizer: {sql: {attributes: [k]}}}}";
     static const char sample[] =
         "processors: {probabilistic_sampler: {sampling_percentage: 50, profiles: {without_trace: "
         "sample}}}";
