@@ -35,6 +35,7 @@ extern const struct component_type forward_connector_type;
 extern const struct component_type routing_connector_type;
 extern const struct component_type basicauth_extension_type;
 extern const struct component_type bearertokenauth_extension_type;
+extern const struct component_type explore_extension_type;
 extern const struct component_type headers_setter_extension_type;
 extern const struct component_type health_check_extension_type;
 extern const struct component_type pprof_extension_type;
@@ -71,6 +72,7 @@ const struct config_type *const component_types[] = {
 
     &basicauth_extension_type.config,
     &bearertokenauth_extension_type.config,
+    &explore_extension_type.config,
     &headers_setter_extension_type.config,
     &health_check_extension_type.config,
     &pprof_extension_type.config,

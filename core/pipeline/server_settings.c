@@ -301,6 +301,11 @@ void http_server_check(const struct http_server_settings *settings, const char *
     }
 }
 
+const char *http_server_transport(const struct http_server_settings *settings)
+{
+    return transports[settings->transport];
+}
+
 static bool are_equal(const struct field *fields, const void *one, const void *other)
 {
     struct arena arena = {0};

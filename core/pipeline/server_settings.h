@@ -92,6 +92,8 @@ struct config_same_listener grpc_server_listener(const char *name,
 struct config_same_listener http_server_listener(const char *name,
                                                  const struct http_server_settings *settings);
 
+/* Returns the transport of a listener: "tcp", "unix" and so on. */
+const char *http_server_transport(const struct http_server_settings *settings);
 /* Returns how many connections a listener accepts: the setting, or if that is 0, a number that
  * follows the memory limit. */
 uint32_t server_max_connections(uint64_t setting, const struct process *process);

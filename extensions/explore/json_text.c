@@ -31,12 +31,17 @@ void json_text_close(struct json_text *json, char bracket)
     json->has_members = true;
 }
 
+static void append_text(struct text *out, struct slice value)
+{
+    text_append_char(out, '"');
+    text_append_json(out, value);
+    text_append_char(out, '"');
+}
+
 void json_text_slice(struct json_text *json, const char *key, struct slice value)
 {
     begin(json, key);
-    text_append_char(json->out, '"');
-    text_append_json(json->out, value);
-    text_append_char(json->out, '"');
+    append_text(json->out, value);
 }
 
 void json_text_string(struct json_text *json, const char *key, const char *value)
@@ -59,4 +64,63 @@ void json_text_time(struct json_text *json, const char *key, uint64_t ns)
 {
     begin(json, key);
     text_printf(json->out, "\"%" PRIu64 "\"", ns);
+}
+
+void json_text_u64(struct json_text *json, const char *key, uint64_t value)
+{
+    begin(json, key);
+    text_append_u64(json->out, value);
+}
+
+static void append_i64(struct text *out, int64_t value)
+{
+    if (value < 0)
+        text_append_char(out, '-');
+    text_append_u64(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+void json_text_i64(struct json_text *json, const char *key, int64_t value)
+{
+    begin(json, key);
+    append_i64(json->out, value);
+}
+
+void json_text_bool(struct json_text *json, const char *key, bool value)
+{
+    begin(json, key);
+    text_append(json->out, value ? "true" : "false");
+}
+
+void json_text_null(struct json_text *json, const char *key)
+{
+    begin(json, key);
+    text_append(json->out, "null");
+}
+
+void json_text_hex(struct json_text *json, const char *key, const uint8_t *bytes, size_t size)
+{
+    bool is_zero = true;
+    for (size_t i = 0; i < size; i++)
+        is_zero &= bytes[i] == 0;
+    begin(json, key);
+    text_append_char(json->out, '"');
+    if (!is_zero)
+        text_append_hex(json->out, slice_of(bytes, size));
+    text_append_char(json->out, '"');
+}
+
+void json_text_member(struct json_text *json, struct slice key, int64_t value)
+{
+    begin(json, NULL);
+    append_text(json->out, key);
+    text_append_char(json->out, ':');
+    append_i64(json->out, value);
+}
+
+void json_text_members(struct json_text *json, const char *key, struct slice members)
+{
+    begin(json, key);
+    text_append_char(json->out, '{');
+    text_append_slice(json->out, members);
+    text_append_char(json->out, '}');
 }

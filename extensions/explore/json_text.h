@@ -24,6 +24,16 @@ void json_text_close(struct json_text *json, char bracket);
 void json_text_slice(struct json_text *json, const char *key, struct slice value);
 void json_text_string(struct json_text *json, const char *key, const char *value);
 void json_text_number(struct json_text *json, const char *key, double value);
+void json_text_u64(struct json_text *json, const char *key, uint64_t value);
+void json_text_i64(struct json_text *json, const char *key, int64_t value);
+void json_text_bool(struct json_text *json, const char *key, bool value);
+void json_text_null(struct json_text *json, const char *key);
+/* Bytes as lower-case hex digits; an empty text, if all are zero. */
+void json_text_hex(struct json_text *json, const char *key, const uint8_t *bytes, size_t size);
+/* A number whose key is a text of others. */
+void json_text_member(struct json_text *json, struct slice key, int64_t value);
+/* An object whose members are JSON already. */
+void json_text_members(struct json_text *json, const char *key, struct slice members);
 /* A time, as decimal digits in a string. */
 void json_text_time(struct json_text *json, const char *key, uint64_t ns);
 

@@ -58,6 +58,7 @@ static const struct {
     {CONFIG_EXTENSIONS, "headers_setter", "{headers: [{key: a, value: b, action: upsert}]}"},
     {CONFIG_EXTENSIONS, "health_check",
      "{http: {endpoint: '127.0.0.1:0', config: {enabled: true}}, grpc: {endpoint: '127.0.0.1:0'}}"},
+    {CONFIG_EXTENSIONS, "explore", "{endpoint: '127.0.0.1:0', max_memory_mib: 2}"},
     {CONFIG_EXTENSIONS, "pprof", ""},
     {CONFIG_EXTENSIONS, "zpages", "{endpoint: '127.0.0.1:0'}"},
 };

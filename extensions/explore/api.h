@@ -1,0 +1,108 @@
+/*
+ * api: answers the queries under /api/ from the store (docs/explore.md is the contract).
+ *
+ * A query is checked and answered on the store's thread. Its cost is bounded by the store and by
+ * the limits of its parameters; what takes longer than the deadline ends with 503.
+ *
+ * Owner: the caller owns the request; the answer's text too.
+ *
+ * Thread: that of the store.
+ */
+#ifndef PROFCOL_EXPLORE_API_H
+#define PROFCOL_EXPLORE_API_H
+
+#include "core/base/arena.h"
+#include "core/base/text.h"
+#include "extensions/explore/json_text.h"
+#include "extensions/explore/store_query.h"
+
+enum {
+    API_PARAMETERS_MAX = 48,
+    API_VALUE_MAX = 4096,              /* bytes of a parameter */
+    API_ANSWER_MAX = 48 * 1024 * 1024, /* bytes */
+    API_NODES_MAX = 100000,            /* of a flame graph */
+    API_LIST_DEFAULT = 50,
+    API_LIST_MAX = 1000,
+};
+
+/* Links to other programs; "": none. */
+struct api_links {
+    const char *grafana, *tempo, *pyroscope;
+};
+
+/* What answers need besides the store; constant. */
+struct api_context {
+    const char *version;
+    struct api_links links;
+    size_t limit_bytes; /* of store and mailbox */
+    struct join_feed *feed;
+};
+
+struct api_parameter {
+    struct slice name;
+    struct slice value; /* decoded, valid UTF-8 or not */
+};
+
+struct api_request {
+    struct store *store; /* not changed */
+    const struct api_context *context;
+    struct arena arena; /* for the answer */
+    struct api_parameter parameters[API_PARAMETERS_MAX];
+    unsigned parameter_count;
+    uint64_t now_ns;
+    uint64_t deadline_ns; /* monotonic; 0: none */
+    /* The answer: */
+    int status;
+    const char *type;
+    const char *file_name; /* of a download; NULL: none */
+    bool is_late;
+    struct text body;
+    struct json_text json; /* over body */
+};
+
+/* Answers a query. path: after "/api/". Free the request with api_deinit. */
+void api_answer(struct api_request *request, struct slice path, struct slice query);
+void api_deinit(struct api_request *request);
+/* Whether there is an answer to this path. */
+bool api_has_path(struct slice path);
+
+/* ---- for the answers ---- */
+
+/* Answers with an error. Returns false. */
+bool api_refuse(struct api_request *request, int status, const char *code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Returns whether the deadline has passed, or the answer is too long, and then refuses. Call it for
+ * each item of a list. */
+bool api_must_stop(struct api_request *request);
+/* Returns a parameter, empty if there is none. */
+struct slice api_parameter(const struct api_request *request, const char *name);
+/* Reads a number within bounds. Returns false after refusing. */
+bool api_number(struct api_request *request, const char *name, uint64_t fallback, uint64_t max,
+                uint64_t *out);
+/* Prints the member `next` of a list of which the items before `next` were listed. */
+void api_next(struct api_request *request, uint64_t next, bool has_more);
+/* Reads the selection, and its type. prefix: "", "a." or "b.". Returns false after refusing. */
+bool api_selection(struct api_request *request, const char *prefix,
+                   struct store_selection *selection, uint8_t *type_out);
+/* Returns the texts of the store. */
+static inline struct slice api_text(const struct api_request *request, uint32_t text)
+{
+    return store_names_read(&request->store->names, text);
+}
+extern const char *const api_kinds[6];
+extern const char *const api_states[3];
+
+/* The answers, by path. */
+void api_status(struct api_request *request);
+void api_services(struct api_request *request);
+void api_operations(struct api_request *request);
+void api_spans(struct api_request *request);
+void api_span(struct api_request *request);
+void api_flamegraph(struct api_request *request);
+void api_diff(struct api_request *request);
+void api_functions(struct api_request *request);
+void api_histogram(struct api_request *request);
+void api_export(struct api_request *request);
+void api_explain(struct api_request *request);
+
+#endif

@@ -1,0 +1,394 @@
+/* The answers about stacks: /api/flamegraph, diff, functions. */
+#include "core/base/saturate.h"
+#include "extensions/explore/api.h"
+
+static uint64_t size_of(int64_t value)
+{
+    return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+}
+
+static uint64_t add_sizes(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* ---- texts that an answer refers to by their place in a list ---- */
+
+struct text_list {
+    uint32_t *places; /* of each text of the store, + 1; 0: not in the list */
+    uint32_t *items;
+    uint32_t count, capacity;
+};
+
+static uint32_t place_of(struct api_request *request, struct text_list *list, uint32_t text)
+{
+    uint32_t texts = request->store->names.texts.count;
+    if (!list->places) /* one more for "(other)", which the store does not have */
+        list->places = arena_array(&request->arena, texts + 1, sizeof *list->places);
+    uint32_t *place = &list->places[text == STORE_NONE ? texts : text];
+    if (*place == 0) {
+        list->items = arena_grow(&request->arena, list->items, list->count, &list->capacity,
+                                 sizeof *list->items);
+        list->items[list->count++] = text;
+        *place = list->count;
+    }
+    return *place - 1;
+}
+
+static void print_texts(struct api_request *request, const char *key, const struct text_list *list)
+{
+    json_text_open(&request->json, key, '[');
+    for (uint32_t i = 0; i < list->count && !api_must_stop(request); i++)
+        json_text_slice(&request->json, NULL,
+                        list->items[i] == STORE_NONE ? SLICE("(other)")
+                                                     : api_text(request, list->items[i]));
+    if (!request->is_late)
+        json_text_close(&request->json, ']');
+}
+
+/* ---- graphs ---- */
+
+/* One flame graph, or two that are compared. */
+struct graph {
+    struct api_request *request;
+    struct store_values sides[2];
+    int side_count;
+    uint32_t count;    /* nodes of the store */
+    uint64_t *weights; /* the sizes of the values of a node and all below it; 0: it is left out */
+    uint64_t least;    /* nodes below this weight are merged into "(other)" */
+    uint64_t ties;     /* how many nodes of this weight are left */
+    bool is_truncated;
+    uint32_t *places; /* of the nodes in the answer, + 1; 0: merged */
+    uint32_t printed;
+    int64_t *others[2]; /* what was merged, by parent */
+    struct text_list names, files;
+};
+
+static void weigh(struct graph *graph)
+{
+    const struct store_names *names = &graph->request->store->names;
+    graph->weights = arena_array(&graph->request->arena, graph->count, sizeof *graph->weights);
+    for (uint32_t i = graph->count; i-- > 0;) {
+        for (int side = 0; side < graph->side_count; side++)
+            graph->weights[i] = add_sizes(graph->weights[i], size_of(graph->sides[side].self[i]));
+        uint32_t parent = store_node_at(names, i)->parent;
+        if (i > 0)
+            graph->weights[parent] = add_sizes(graph->weights[parent], graph->weights[i]);
+    }
+}
+
+static int compare_weights(const void *a, const void *b)
+{
+    const uint64_t *one = a, *other = b;
+    return *one > *other ? -1 : *one < *other;
+}
+
+/* A caller weighs at least as much as what it calls, so what is left is a tree. */
+static void limit_nodes(struct graph *graph, uint64_t max_nodes)
+{
+    uint32_t used = 0;
+    uint64_t *sorted = arena_array(&graph->request->arena, graph->count, sizeof *sorted);
+    for (uint32_t i = 0; i < graph->count; i++)
+        if (graph->weights[i] > 0)
+            sorted[used++] = graph->weights[i];
+    if (used <= max_nodes)
+        return;
+    qsort(sorted, used, sizeof *sorted, compare_weights);
+    uint64_t left = max_nodes / 2; /* each that is left may get an "(other)" */
+    graph->is_truncated = true;
+    graph->least = sorted[left];
+    for (uint64_t i = left; i > 0 && sorted[i - 1] == graph->least; i--)
+        graph->ties++;
+    for (int side = 0; side < graph->side_count; side++)
+        graph->others[side] =
+            arena_array(&graph->request->arena, graph->count, sizeof *graph->others[side]);
+}
+
+static void print_node(struct graph *graph, uint32_t parent, uint32_t name, uint32_t file,
+                       const int64_t *self, const int64_t *total)
+{
+    struct json_text *json = &graph->request->json;
+    json_text_open(json, NULL, '[');
+    json_text_u64(json, NULL, parent);
+    json_text_u64(json, NULL, place_of(graph->request, &graph->names, name));
+    json_text_u64(json, NULL, place_of(graph->request, &graph->files, file));
+    for (int side = 0; side < graph->side_count; side++) {
+        json_text_i64(json, NULL, self[side]);
+        json_text_i64(json, NULL, total[side]);
+    }
+    json_text_close(json, ']');
+    graph->printed++;
+}
+
+static void merge_node(struct graph *graph, uint32_t node, uint32_t parent)
+{
+    if (graph->places[parent] == 0)
+        return; /* it is in what its caller has merged */
+    for (int side = 0; side < graph->side_count; side++)
+        graph->others[side][parent] =
+            saturate_add(graph->others[side][parent], graph->sides[side].total[node]);
+}
+
+/* Callers come before what they call, so that of equal weights the callers are left. */
+static bool is_left(struct graph *graph, uint32_t node, uint32_t parent)
+{
+    uint64_t weight = graph->weights[node];
+    if (node == STORE_NODE_ROOT)
+        return true;
+    if (weight == 0 || graph->places[parent] == 0 || weight < graph->least)
+        return false;
+    if (weight > graph->least || !graph->is_truncated)
+        return true;
+    if (graph->ties == 0)
+        return false;
+    graph->ties--;
+    return true;
+}
+
+static void add_node(struct graph *graph, uint32_t node)
+{
+    const struct store_names *names = &graph->request->store->names;
+    uint32_t parent = store_node_at(names, node)->parent;
+    const struct store_frame *frame = store_frame_at(names, store_node_at(names, node)->frame);
+    if (!is_left(graph, node, parent)) {
+        if (graph->weights[node] > 0)
+            merge_node(graph, node, parent);
+        return;
+    }
+    int64_t self[2] = {0}, total[2] = {0};
+    for (int side = 0; side < graph->side_count; side++) {
+        self[side] = graph->sides[side].self[node];
+        total[side] = graph->sides[side].total[node];
+    }
+    graph->places[node] = graph->printed + 1;
+    print_node(graph, graph->places[parent] - 1, frame->name, frame->file, self, total);
+}
+
+static void print_others(struct graph *graph)
+{
+    for (uint32_t i = 0; graph->is_truncated && i < graph->count; i++) {
+        int64_t values[2] = {0};
+        for (int side = 0; side < graph->side_count; side++)
+            values[side] = graph->others[side][i];
+        if (values[0] != 0 || values[1] != 0)
+            print_node(graph, graph->places[i] - 1, STORE_NONE, STORE_TEXT_EMPTY, values, values);
+    }
+}
+
+static void print_nodes(struct graph *graph, uint64_t max_nodes)
+{
+    graph->count = graph->sides[0].count;
+    graph->places = arena_array(&graph->request->arena, graph->count, sizeof *graph->places);
+    weigh(graph);
+    limit_nodes(graph, max_nodes);
+    json_text_open(&graph->request->json, "nodes", '[');
+    for (uint32_t i = 0; i < graph->count; i++) {
+        if ((i & 1023) == 0 && api_must_stop(graph->request))
+            return;
+        add_node(graph, i);
+    }
+    print_others(graph);
+    json_text_close(&graph->request->json, ']');
+    json_text_bool(&graph->request->json, "truncated", graph->is_truncated);
+    print_texts(graph->request, "names", &graph->names);
+    if (!graph->request->is_late)
+        print_texts(graph->request, "files", &graph->files);
+}
+
+static void print_type(struct api_request *request, uint8_t type)
+{
+    const struct store_type *of = &request->store->cells.types[type];
+    bool is_known = type < STORE_TYPES_MAX;
+    json_text_slice(&request->json, "type", is_known ? api_text(request, of->name) : SLICE(""));
+    json_text_slice(&request->json, "unit", is_known ? api_text(request, of->unit) : SLICE(""));
+}
+
+void api_flamegraph(struct api_request *request)
+{
+    struct store_selection selection;
+    struct graph graph = {.request = request, .side_count = 1};
+    uint8_t type;
+    uint64_t max_nodes;
+    if (!api_selection(request, "", &selection, &type) ||
+        !api_number(request, "max_nodes", API_NODES_MAX, API_NODES_MAX, &max_nodes))
+        return;
+    graph.sides[0] = store_query_values(request->store, &selection, type);
+    json_text_open(&request->json, NULL, '{');
+    print_type(request, type);
+    json_text_i64(&request->json, "total", graph.sides[0].sum);
+    json_text_u64(&request->json, "spans", graph.sides[0].spans);
+    print_nodes(&graph, max_nodes > 2 ? max_nodes : 2);
+    store_values_deinit(&graph.sides[0]);
+    if (!request->is_late)
+        json_text_close(&request->json, '}');
+}
+
+void api_diff(struct api_request *request)
+{
+    struct store_selection a, b;
+    struct graph graph = {.request = request, .side_count = 2};
+    uint8_t type, other_type;
+    uint64_t max_nodes;
+    if (!api_selection(request, "a.", &a, &type) ||
+        !api_selection(request, "b.", &b, &other_type) ||
+        !api_number(request, "max_nodes", API_NODES_MAX, API_NODES_MAX, &max_nodes))
+        return;
+    if (type != other_type) {
+        api_refuse(request, 400, "invalid_parameter", "both sides must have the same type");
+        return;
+    }
+    graph.sides[0] = store_query_values(request->store, &a, type);
+    graph.sides[1] = store_query_values(request->store, &b, type);
+    json_text_open(&request->json, NULL, '{');
+    print_type(request, type);
+    json_text_i64(&request->json, "total_a", graph.sides[0].sum);
+    json_text_i64(&request->json, "total_b", graph.sides[1].sum);
+    json_text_u64(&request->json, "spans_a", graph.sides[0].spans);
+    json_text_u64(&request->json, "spans_b", graph.sides[1].spans);
+    print_nodes(&graph, max_nodes > 2 ? max_nodes : 2);
+    store_values_deinit(&graph.sides[0]);
+    store_values_deinit(&graph.sides[1]);
+    if (!request->is_late)
+        json_text_close(&request->json, '}');
+}
+
+/* ---- functions ---- */
+
+struct function_row {
+    int64_t self, total;
+    uint32_t frame;
+    uint32_t open; /* frames of the present stack that are this function */
+};
+
+struct walk {
+    const struct store_names *names;
+    const struct store_values *values;
+    struct function_row *rows; /* by frame */
+    uint32_t *children;        /* the first one; 0: none */
+    uint32_t *siblings;        /* the next one */
+};
+
+static void enter(struct walk *walk, uint32_t node)
+{
+    struct function_row *row = &walk->rows[store_node_at(walk->names, node)->frame];
+    row->self = saturate_add(row->self, walk->values->self[node]);
+    if (row->open++ == 0) /* a recursive function counts once */
+        row->total = saturate_add(row->total, walk->values->total[node]);
+}
+
+/* Returns the next node after all below this one; 0: there are no more. */
+static uint32_t leave(struct walk *walk, uint32_t node)
+{
+    while (node != STORE_NODE_ROOT) {
+        walk->rows[store_node_at(walk->names, node)->frame].open--;
+        if (walk->siblings[node] != 0)
+            return walk->siblings[node];
+        node = store_node_at(walk->names, node)->parent;
+    }
+    return 0;
+}
+
+static struct function_row *collect_functions(struct api_request *request,
+                                              const struct store_values *values)
+{
+    struct walk walk = {.names = &request->store->names, .values = values};
+    walk.rows = arena_array(&request->arena, walk.names->frames.count, sizeof *walk.rows);
+    walk.children = arena_array(&request->arena, values->count, sizeof *walk.children);
+    walk.siblings = arena_array(&request->arena, values->count, sizeof *walk.siblings);
+    for (uint32_t i = 0; i < walk.names->frames.count; i++)
+        walk.rows[i].frame = i;
+    for (uint32_t i = values->count; i-- > 1;) {
+        uint32_t parent = store_node_at(walk.names, i)->parent;
+        walk.siblings[i] = walk.children[parent];
+        walk.children[parent] = i;
+    }
+    for (uint32_t node = walk.children[STORE_NODE_ROOT]; node != 0;) {
+        enter(&walk, node);
+        node = walk.children[node] ? walk.children[node] : leave(&walk, node);
+    }
+    return walk.rows;
+}
+
+static int compare_self(const void *a, const void *b)
+{
+    const struct function_row *one = a, *other = b;
+    if (one->self != other->self)
+        return one->self > other->self ? -1 : 1;
+    return one->frame < other->frame ? -1 : one->frame > other->frame;
+}
+
+static int compare_total(const void *a, const void *b)
+{
+    const struct function_row *one = a, *other = b;
+    if (one->total != other->total)
+        return one->total > other->total ? -1 : 1;
+    return one->frame < other->frame ? -1 : one->frame > other->frame;
+}
+
+static bool contains(struct slice text, struct slice part)
+{
+    for (size_t i = 0; i + part.size <= text.size; i++)
+        if (strncasecmp((const char *)text.data + i, (const char *)part.data, part.size) == 0)
+            return true;
+    return false;
+}
+
+/* Moves the rows that have a value and the searched name to the front; returns their number. */
+static uint32_t choose_rows(struct api_request *request, struct function_row *rows)
+{
+    struct slice search = api_parameter(request, "search");
+    uint32_t chosen = 0;
+    for (uint32_t i = 0; i < request->store->names.frames.count; i++) {
+        if (rows[i].self == 0 && rows[i].total == 0)
+            continue;
+        if ((i & 1023) == 0 && api_must_stop(request))
+            return 0;
+        if (search.size == 0 ||
+            contains(api_text(request, store_frame_at(&request->store->names, rows[i].frame)->name),
+                     search))
+            rows[chosen++] = rows[i];
+    }
+    return chosen;
+}
+
+static void print_function(struct api_request *request, const struct function_row *row)
+{
+    const struct store_frame *frame = store_frame_at(&request->store->names, row->frame);
+    json_text_open(&request->json, NULL, '{');
+    json_text_slice(&request->json, "name", api_text(request, frame->name));
+    json_text_slice(&request->json, "file", api_text(request, frame->file));
+    json_text_i64(&request->json, "self", row->self);
+    json_text_i64(&request->json, "total", row->total);
+    json_text_close(&request->json, '}');
+}
+
+void api_functions(struct api_request *request)
+{
+    struct store_selection selection;
+    uint8_t type;
+    uint64_t from, limit, i;
+    struct slice sort = api_parameter(request, "sort");
+    if (!api_selection(request, "", &selection, &type) ||
+        !api_number(request, "cursor", 0, UINT32_MAX, &from) ||
+        !api_number(request, "limit", API_LIST_DEFAULT, API_LIST_MAX, &limit))
+        return;
+    struct store_values values = store_query_values(request->store, &selection, type);
+    struct function_row *rows = collect_functions(request, &values);
+    uint32_t count = choose_rows(request, rows);
+    qsort(rows, count, sizeof *rows, slice_is(sort, "total") ? compare_total : compare_self);
+    int64_t sum = values.sum;
+    store_values_deinit(&values);
+    if (request->is_late)
+        return;
+    json_text_open(&request->json, NULL, '{');
+    print_type(request, type);
+    json_text_i64(&request->json, "total", sum);
+    json_text_open(&request->json, "functions", '[');
+    for (i = from; i < count && i < from + limit && !api_must_stop(request); i++)
+        print_function(request, &rows[i]);
+    if (request->is_late)
+        return;
+    json_text_close(&request->json, ']');
+    api_next(request, i, i < count);
+    json_text_close(&request->json, '}');
+}

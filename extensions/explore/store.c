@@ -1,0 +1,146 @@
+#include "extensions/explore/store.h"
+
+#include "core/base/text.h"
+#include "core/data/any_value.h"
+#include "core/data/message.h"
+
+/* Percent of the budget. A tenth is for the mailbox, and another for what a query or a reduction
+ * needs for a moment. */
+enum { NAMES_PART = 22, CELLS_PART = 36, SPANS_PART = 20, TRAILS_PART = 2 };
+
+struct store *store_new(size_t budget_bytes, uint64_t now_ns)
+{
+    assert(budget_bytes >= STORE_BUDGET_MIN);
+    struct store *store = memory_zalloc(sizeof *store);
+    size_t share = budget_bytes / 100;
+    store->budget_bytes = budget_bytes;
+    store->started_ns = store->now_ns = now_ns;
+    store_names_init(&store->names, share * NAMES_PART);
+    store_cells_init(&store->cells, &store->names, share * CELLS_PART);
+    store_spans_init(&store->spans, &store->cells, share * SPANS_PART);
+    store->trail_limit = (uint32_t)(share * TRAILS_PART / sizeof *store->trails) + 1;
+    store->trails = memory_zalloc(store->trail_limit * sizeof *store->trails);
+    store->unread = memory_zalloc(STORE_UNREAD_MAX * sizeof *store->unread);
+    return store;
+}
+
+void store_free(struct store *store)
+{
+    if (!store)
+        return;
+    store_names_deinit(&store->names);
+    store_cells_deinit(&store->cells);
+    store_spans_deinit(&store->spans);
+    free(store->trails);
+    free(store->unread);
+    free(store);
+}
+
+size_t store_bytes(const struct store *store)
+{
+    return sizeof *store + store_names_bytes(&store->names) + store_cells_bytes(&store->cells) +
+           store_spans_bytes(&store->spans) + store->trail_limit * sizeof *store->trails +
+           STORE_UNREAD_MAX * sizeof *store->unread;
+}
+
+/* Converts a monotonic time to one since 1970. */
+static uint64_t wall_of(uint64_t then_ns, uint64_t now_ns, uint64_t monotonic_ns)
+{
+    uint64_t ago = monotonic_ns > then_ns ? monotonic_ns - then_ns : 0;
+    return now_ns > ago ? now_ns - ago : 1;
+}
+
+void store_add(struct store *store, const struct join_offer *offer, uint64_t now_ns,
+               uint64_t monotonic_ns)
+{
+    store->now_ns = now_ns > store->now_ns ? now_ns : store->now_ns;
+    if (offer->signal == SIGNAL_PROFILES) {
+        store->profiles++;
+        store_read_profiles(store, offer, wall_of(offer->arrived_ns, now_ns, monotonic_ns));
+    } else if (offer->signal == SIGNAL_TRACES) {
+        store->traces++;
+        store_read_traces(store, offer);
+    }
+    store_reduce(store);
+}
+
+/* ---- what both signals have ---- */
+
+static uint32_t text_value(struct store *store, struct slice value)
+{
+    struct any_value read = any_value_read(value);
+    return read.kind == ANY_VALUE_STRING
+               ? store_names_text(&store->names, read.bytes, STORE_TEXT_MAX)
+               : STORE_TEXT_EMPTY;
+}
+
+void store_read_service(struct store *store, struct slice resource, uint32_t *service_out,
+                        uint32_t *version_out)
+{
+    struct message_iter it = message_iter_bytes(resource);
+    struct message_field field;
+    *service_out = *version_out = STORE_TEXT_EMPTY;
+    while (message_next_bytes(&it, RESOURCE_ATTRIBUTES, &field)) {
+        struct key_value pair = key_value_read(field.wire.bytes);
+        if (slice_is(pair.key, "service.name"))
+            *service_out = text_value(store, pair.value);
+        else if (slice_is(pair.key, "service.version"))
+            *version_out = text_value(store, pair.value);
+    }
+}
+
+/* ---- ids ---- */
+
+static bool read_hex_id(struct slice text, uint8_t *id)
+{
+    if (text.size != (size_t)2 * SPAN_ID_SIZE)
+        return false;
+    for (size_t i = 0; i < SPAN_ID_SIZE; i++) {
+        int byte = text_hex_byte(text.data + 2 * i);
+        if (byte < 0)
+            return false;
+        id[i] = (uint8_t)byte;
+    }
+    return true;
+}
+
+static bool read_decimal_id(struct slice text, uint8_t *id)
+{
+    uint64_t number = 0;
+    if (text.size < 4 || text.size > 20 || text_count_digits(text, 0) != text.size)
+        return false;
+    for (size_t i = 0; i < text.size; i++)
+        if (__builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, text.data[i] - '0', &number))
+            return false;
+    for (int i = SPAN_ID_SIZE - 1; i >= 0; i--, number >>= 8)
+        id[i] = (uint8_t)number;
+    return true;
+}
+
+static bool read_base64_id(struct slice text, uint8_t *id)
+{
+    uint8_t bytes[12];
+    size_t size;
+    if ((text.size != 11 && text.size != 12) || !text_decode_base64(text, bytes, &size) ||
+        size != SPAN_ID_SIZE)
+        return false;
+    memcpy(id, bytes, SPAN_ID_SIZE);
+    return true;
+}
+
+bool store_read_id(struct slice text, uint8_t span_id_out[SPAN_ID_SIZE])
+{
+    uint8_t plain[40];
+    size_t size = 0;
+    if (text.size > sizeof plain)
+        return false;
+    if (text.size > 2 && text.data[0] == '0' && (text.data[1] | 0x20) == 'x')
+        text = slice_of(text.data + 2, text.size - 2);
+    for (size_t i = 0; i < text.size; i++)
+        if (!slice_is_one_of(text.data[i], "- :{}"))
+            plain[size++] = text.data[i];
+    struct slice digits = slice_of(plain, size);
+    return read_hex_id(digits, span_id_out) || read_decimal_id(digits, span_id_out) ||
+           read_base64_id(text, span_id_out);
+}

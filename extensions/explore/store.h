@@ -1,0 +1,87 @@
+/*
+ * store: what explore remembers of the requests that left the join (docs/explore.md).
+ *
+ * It has one budget, which is divided among its tables. After each request, store_reduce makes room
+ * for the next one. Everything that senders choose is bounded: names are cut, stacks have at most
+ * STORE_DEPTH_MAX frames, and what has no room is counted without its details.
+ *
+ * Times are nanoseconds since 1970. A request belongs to the minute in which it arrived here, so a
+ * wrong clock of a sender changes nothing.
+ *
+ * Owner: a store_thread; it survives reloads.
+ *
+ * Thread: one at a time.
+ */
+#ifndef PROFCOL_EXPLORE_STORE_H
+#define PROFCOL_EXPLORE_STORE_H
+
+#include "core/pipeline/join_feed.h"
+#include "extensions/explore/store_spans.h"
+
+enum {
+    STORE_DEPTH_MAX = 512, /* frames of a stack, from the root on */
+    STORE_JSON_MAX = 4096, /* bytes of the attributes of a span, as JSON */
+    STORE_UNREAD_MAX = 1024,
+};
+#define STORE_BUDGET_MIN ((size_t)512 * 1024)
+#define STORE_MINUTE_NS UINT64_C(60000000000)
+
+/* What became of the samples of a request that name one span, for explain. */
+struct store_trail {
+    uint8_t trace_id[TRACE_ID_SIZE];
+    uint8_t span_id[SPAN_ID_SIZE];
+    uint64_t arrived_ns, left_ns;
+    int64_t lag_ns;
+    uint64_t window_ns, wait_ns; /* of the join */
+    uint64_t types;              /* a bit for each profile type */
+    uint64_t tenant;
+    uint32_t samples;
+    uint32_t service; /* number; STORE_NONE: not known */
+    uint8_t outcome;  /* enum join_outcome */
+    bool is_promoted, is_ambiguous, is_kept_out;
+};
+
+/* An attribute of a sample without a Link that looks like the id of a span. */
+struct store_unread {
+    uint8_t span_id[SPAN_ID_SIZE];
+    uint32_t key; /* text */
+    uint32_t service;
+    uint64_t arrived_ns;
+};
+
+struct store {
+    struct store_names names;
+    struct store_cells cells;
+    struct store_spans spans;
+    struct store_trail *trails; /* a ring */
+    uint32_t trail_limit;
+    uint64_t trail_count;        /* since the start */
+    struct store_unread *unread; /* a ring */
+    uint64_t unread_count;
+    size_t budget_bytes;
+    uint64_t started_ns;
+    uint64_t now_ns;           /* of the last request */
+    uint64_t profiles, traces; /* requests */
+};
+
+/* Creates an empty store. budget_bytes: at least STORE_BUDGET_MIN. */
+struct store *store_new(size_t budget_bytes, uint64_t now_ns);
+void store_free(struct store *store); /* NULL is allowed */
+/* Adds a request, and makes room afterwards. now_ns: since 1970; monotonic_ns: now, for the times
+ * of the offer. The offer stays the caller's. */
+void store_add(struct store *store, const struct join_offer *offer, uint64_t now_ns,
+               uint64_t monotonic_ns);
+/* Returns the memory in bytes. */
+size_t store_bytes(const struct store *store);
+
+/* Internals: read a request (store_profiles.c, store_traces.c), and make room (store_reduce.c). */
+void store_read_profiles(struct store *store, const struct join_offer *offer, uint64_t arrived_ns);
+void store_read_traces(struct store *store, const struct join_offer *offer);
+void store_reduce(struct store *store);
+/* Reads service.name and service.version of a resource; texts. */
+void store_read_service(struct store *store, struct slice resource, uint32_t *service_out,
+                        uint32_t *version_out);
+/* Reads a number of a span id from an attribute's text; returns false if it is none. */
+bool store_read_id(struct slice text, uint8_t span_id_out[SPAN_ID_SIZE]);
+
+#endif

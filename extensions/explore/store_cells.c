@@ -1,0 +1,331 @@
+#include "extensions/explore/store_cells.h"
+
+#include "core/base/hash.h"
+#include "core/base/saturate.h"
+
+enum { ENTRY_RESERVE_MIN = 2 * STORE_TYPES_MAX };
+
+/* ---- buckets: four to each power of two, from 1,024 ns on ---- */
+
+unsigned store_bucket_of(uint64_t ns)
+{
+    uint64_t value = ns >> 10;
+    if (value < 4)
+        return (unsigned)value;
+    unsigned power = 63 - (unsigned)__builtin_clzll(value);
+    unsigned bucket = 4 * (power - 1) + (unsigned)(value >> (power - 2) & 3);
+    return bucket < STORE_BUCKETS ? bucket : STORE_BUCKETS - 1;
+}
+
+uint64_t store_bucket_lower(unsigned bucket)
+{
+    if (bucket < 4)
+        return (uint64_t)bucket << 10;
+    unsigned power = bucket / 4 + 1;
+    return (uint64_t)(4 + bucket % 4) << (power - 2) << 10;
+}
+
+/* ---- types and services ---- */
+
+uint8_t store_cells_type(struct store_cells *cells, uint32_t name, uint32_t unit)
+{
+    for (uint32_t i = 0; i < cells->type_count; i++)
+        if (cells->types[i].name == name && cells->types[i].unit == unit)
+            return (uint8_t)i;
+    if (cells->type_count == STORE_TYPES_MAX)
+        return STORE_TYPES_MAX - 1;
+    if (cells->type_count == STORE_TYPES_MAX - 1)
+        name = STORE_TEXT_MERGED, unit = STORE_TEXT_EMPTY;
+    cells->types[cells->type_count] = (struct store_type){name, unit, 0};
+    return (uint8_t)cells->type_count++;
+}
+
+uint32_t store_cells_service(struct store_cells *cells, uint32_t name)
+{
+    struct store_table *table = &cells->services;
+    struct index_probe probe = store_table_probe(table, hash_u64(name));
+    for (uint32_t number; index_table_next(&table->index, &probe, &number);)
+        if (store_service_at(cells, number)->name == name)
+            return number;
+    uint32_t number = store_table_append(table);
+    if (number == STORE_NONE)
+        return 0;
+    store_service_at(cells, number)->name = name;
+    index_table_add(&table->index, &probe, number);
+    return number;
+}
+
+void store_versions_note(struct store_versions *versions, uint32_t version)
+{
+    uint32_t carried = version;
+    for (int i = 0; i < STORE_VERSIONS_MAX && version != STORE_TEXT_EMPTY; i++) {
+        uint32_t was = versions->texts[i];
+        versions->texts[i] = carried;
+        if (was == version || was == STORE_TEXT_EMPTY)
+            break;
+        carried = was;
+    }
+}
+
+/* ---- operations ---- */
+
+static uint64_t hash_operation(uint32_t service, uint32_t name, uint8_t kind)
+{
+    return hash_u64(hash_u64((uint64_t)service << 32 | name) ^ kind);
+}
+
+/* Whether a table has room for a record with details: there is always room for one without for each
+ * service. */
+static bool has_room(const struct store_cells *cells, const struct store_table *table,
+                     bool has_details)
+{
+    return table->count + (has_details ? cells->services.limit : 0) < table->limit;
+}
+
+static uint32_t add_operation(struct store_cells *cells, struct index_probe *probe,
+                              const struct store_operation *operation)
+{
+    if (!has_room(cells, &cells->operations, operation->name != STORE_TEXT_MERGED))
+        return STORE_NONE;
+    uint32_t number = store_table_append(&cells->operations);
+    *store_operation_at(cells, number) = *operation;
+    index_table_add(&cells->operations.index, probe, number);
+    store_service_at(cells, operation->service)->operations++;
+    return number;
+}
+
+static uint32_t find_operation(struct store_cells *cells, uint32_t service, uint32_t name,
+                               uint8_t kind)
+{
+    struct store_table *table = &cells->operations;
+    struct index_probe probe = store_table_probe(table, hash_operation(service, name, kind));
+    for (uint32_t number; index_table_next(&table->index, &probe, &number);) {
+        const struct store_operation *found = store_operation_at(cells, number);
+        if (found->service == service && found->name == name && found->kind == kind)
+            return number;
+    }
+    const struct store_operation operation = {
+        .service = service, .name = name, .kind = kind, .keeps_buckets = true};
+    return add_operation(cells, &probe, &operation);
+}
+
+uint32_t store_cells_operation(struct store_cells *cells, uint32_t service, uint32_t name,
+                               uint8_t kind)
+{
+    uint32_t number = find_operation(cells, service, name, kind);
+    if (number == STORE_NONE)
+        number = find_operation(cells, service, STORE_TEXT_MERGED, 0);
+    return number == STORE_NONE ? 0 : number;
+}
+
+/* ---- cells ---- */
+
+static uint64_t hash_cell(const struct store_cell *cell)
+{
+    uint64_t place = (uint64_t)cell->operation << 32 | cell->version;
+    return hash_u64(hash_u64(place) ^ ((uint64_t)cell->minute << 8 | cell->status));
+}
+
+static bool is_same_cell(const struct store_cell *a, const struct store_cell *b)
+{
+    return a->operation == b->operation && a->version == b->version && a->minute == b->minute &&
+           a->status == b->status;
+}
+
+static uint32_t find_cell(struct store_cells *cells, const struct store_cell *key)
+{
+    struct store_table *table = &cells->cells;
+    struct index_probe probe = store_table_probe(table, hash_cell(key));
+    for (uint32_t number; index_table_next(&table->index, &probe, &number);)
+        if (is_same_cell(store_cell_at(cells, number), key))
+            return number;
+    if (!has_room(cells, table, key->minute != 0))
+        return STORE_NONE;
+    uint32_t number = store_table_append(table);
+    *store_cell_at(cells, number) = *key;
+    store_cell_at(cells, number)->spans = 0;
+    index_table_add(&table->index, &probe, number);
+    return number;
+}
+
+uint32_t store_cells_cell(struct store_cells *cells, const struct store_cell *key)
+{
+    uint32_t number = find_cell(cells, key);
+    if (number != STORE_NONE)
+        return number;
+    uint32_t service = store_operation_at(cells, key->operation)->service;
+    const struct store_cell any = {.operation =
+                                       store_cells_operation(cells, service, STORE_TEXT_MERGED, 0)};
+    number = find_cell(cells, &any);
+    return number == STORE_NONE ? 0 : number;
+}
+
+/* ---- entries ---- */
+
+static uint64_t hash_entry(const struct store_entry *entry)
+{
+    uint64_t what = (uint64_t)entry->node << 16 | (uint64_t)entry->type << 8 | entry->bucket;
+    return hash_u64(hash_u64(what) + entry->cell);
+}
+
+static bool is_same_entry(const struct store_entry *a, const struct store_entry *b)
+{
+    return a->cell == b->cell && a->node == b->node && a->type == b->type && a->bucket == b->bucket;
+}
+
+/* Returns false if there is no room. `reserve`: entries that must stay free. */
+static bool add_entry(struct store_cells *cells, const struct store_entry *entry, uint32_t reserve)
+{
+    struct store_table *table = &cells->entries;
+    struct index_probe probe = store_table_probe(table, hash_entry(entry));
+    for (uint32_t number; index_table_next(&table->index, &probe, &number);) {
+        struct store_entry *found = store_entry_at(cells, number);
+        if (!is_same_entry(found, entry))
+            continue;
+        found->value = saturate_add(found->value, entry->value);
+        return true;
+    }
+    if (table->limit - table->count <= reserve)
+        return false;
+    uint32_t number = store_table_append(table);
+    *store_entry_at(cells, number) = *entry;
+    index_table_add(&table->index, &probe, number);
+    return true;
+}
+
+static bool is_histogram(const struct store_entry *entry)
+{
+    return entry->type >= STORE_TYPES_MAX;
+}
+
+/* Adds a value without details: to its cell, its service, or all services. */
+static void add_plain(struct store_cells *cells, struct store_entry entry)
+{
+    struct store_cell any = {.operation = store_cell_at(cells, entry.cell)->operation};
+    uint32_t service = store_operation_at(cells, any.operation)->service;
+    entry.node = is_histogram(&entry) ? entry.node : STORE_NODE_MERGED;
+    entry.bucket = STORE_BUCKET_ANY;
+    cells->merged.stacks++;
+    if (add_entry(cells, &entry, cells->entry_reserve))
+        return;
+    any.operation = store_cells_operation(cells, service, STORE_TEXT_MERGED, 0);
+    entry.cell = store_cells_cell(cells, &any);
+    if (add_entry(cells, &entry, ENTRY_RESERVE_MIN))
+        return;
+    entry.cell = 0;
+    entry.node = is_histogram(&entry) ? 0 : STORE_NODE_MERGED;
+    bool is_added = add_entry(cells, &entry, 0);
+    assert(is_added); /* at most one for each type */
+    (void)is_added;
+}
+
+void store_cells_add(struct store_cells *cells, const struct store_entry *entry)
+{
+    if (entry->value != 0 && !add_entry(cells, entry, cells->entry_reserve))
+        add_plain(cells, *entry);
+}
+
+bool store_cells_take(struct store_cells *cells, const struct store_entry *entry)
+{
+    struct store_table *table = &cells->entries;
+    struct index_probe probe = store_table_probe(table, hash_entry(entry));
+    for (uint32_t number; index_table_next(&table->index, &probe, &number);) {
+        struct store_entry *found = store_entry_at(cells, number);
+        if (!is_same_entry(found, entry))
+            continue;
+        bool has_value =
+            entry->value > 0 ? found->value >= entry->value : found->value <= entry->value;
+        if (has_value)
+            found->value -= entry->value;
+        return has_value;
+    }
+    return false;
+}
+
+/* ---- indexes ---- */
+
+void store_cells_index_services(struct store_cells *cells)
+{
+    store_table_clear_index(&cells->services);
+    for (uint32_t i = 0; i < cells->services.count; i++)
+        store_table_index(&cells->services, hash_u64(store_service_at(cells, i)->name), i);
+}
+
+void store_cells_index_operations(struct store_cells *cells)
+{
+    store_table_clear_index(&cells->operations);
+    for (uint32_t i = 0; i < cells->operations.count; i++) {
+        const struct store_operation *operation = store_operation_at(cells, i);
+        store_table_index(&cells->operations,
+                          hash_operation(operation->service, operation->name, operation->kind), i);
+    }
+}
+
+void store_cells_index_cells(struct store_cells *cells)
+{
+    store_table_clear_index(&cells->cells);
+    for (uint32_t i = 0; i < cells->cells.count; i++)
+        store_table_index(&cells->cells, hash_cell(store_cell_at(cells, i)), i);
+}
+
+void store_cells_index_entries(struct store_cells *cells)
+{
+    struct store_table *table = &cells->entries;
+    uint32_t count = table->count;
+    store_table_clear_index(table);
+    table->count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct store_entry entry = ((const struct store_entry *)(void *)table->records)[i];
+        if (entry.value == 0)
+            continue;
+        bool is_added = add_entry(cells, &entry, 0); /* not beyond where it is read */
+        assert(is_added && table->count <= i + 1);
+        (void)is_added;
+    }
+    store_table_trim(table);
+}
+
+/* ---- life ---- */
+
+void store_cells_init(struct store_cells *cells, struct store_names *names, size_t budget_bytes)
+{
+    enum { SLOT_BYTES = 32 };
+    size_t share = budget_bytes / 8;
+    *cells = (struct store_cells){.names = names};
+    uint32_t services = (uint32_t)(share / (sizeof(struct store_service) + SLOT_BYTES));
+    store_table_init(&cells->services, sizeof(struct store_service),
+                     services > 2048 ? 2048 : services);
+    store_table_init(&cells->operations, sizeof(struct store_operation),
+                     (uint32_t)(share / (sizeof(struct store_operation) + SLOT_BYTES)));
+    store_table_init(&cells->cells, sizeof(struct store_cell),
+                     (uint32_t)(share / (sizeof(struct store_cell) + SLOT_BYTES)));
+    uint32_t entries = (uint32_t)(share * 5 / (sizeof(struct store_entry) + SLOT_BYTES));
+    store_table_init(&cells->entries, sizeof(struct store_entry), entries);
+    cells->entry_reserve = entries / 16 + ENTRY_RESERVE_MIN;
+    assert(entries > 2 * cells->entry_reserve);
+    /* Those that stand for what has no room: number 0 of each. */
+    store_cells_service(cells, STORE_TEXT_MERGED);
+    store_cells_operation(cells, 0, STORE_TEXT_MERGED, 0);
+    store_cells_cell(cells, &(struct store_cell){.operation = 0});
+}
+
+void store_cells_deinit(struct store_cells *cells)
+{
+    store_table_deinit(&cells->services);
+    store_table_deinit(&cells->operations);
+    store_table_deinit(&cells->cells);
+    store_table_deinit(&cells->entries);
+}
+
+bool store_cells_are_above(const struct store_cells *cells, uint32_t eighths)
+{
+    return store_table_is_above(&cells->operations, eighths) ||
+           store_table_is_above(&cells->cells, eighths) ||
+           store_table_is_above(&cells->entries, eighths);
+}
+
+size_t store_cells_bytes(const struct store_cells *cells)
+{
+    return store_table_bytes(&cells->services) + store_table_bytes(&cells->operations) +
+           store_table_bytes(&cells->cells) + store_table_bytes(&cells->entries);
+}

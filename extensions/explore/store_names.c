@@ -1,0 +1,274 @@
+#include "extensions/explore/store_names.h"
+
+#include "core/base/hash.h"
+#include "core/base/text.h"
+
+/* ---- texts ---- */
+
+static bool has_bytes(struct store_names *names, size_t size)
+{
+    if (size > names->byte_limit - names->byte_count)
+        return false;
+    while (names->byte_capacity - names->byte_count < size) {
+        uint64_t capacity = names->byte_capacity ? names->byte_capacity * 3 / 2 : 4096;
+        capacity = capacity > names->byte_limit ? names->byte_limit : capacity;
+        names->bytes = memory_grow(names->bytes, capacity, 1);
+        names->byte_capacity = (uint32_t)capacity;
+    }
+    return true;
+}
+
+static uint32_t add_text(struct store_names *names, struct index_probe *probe, struct slice text)
+{
+    if (!has_bytes(names, text.size) || names->texts.count == names->texts.limit) {
+        names->missed++;
+        return STORE_TEXT_MERGED;
+    }
+    uint32_t number = store_table_append(&names->texts);
+    *(struct store_text *)store_table_at(&names->texts, number) =
+        (struct store_text){names->byte_count, (uint32_t)text.size};
+    if (text.size > 0)
+        memcpy(names->bytes + names->byte_count, text.data, text.size);
+    names->byte_count += (uint32_t)text.size;
+    index_table_add(&names->texts.index, probe, number);
+    return number;
+}
+
+static uint32_t find_text(struct store_names *names, struct slice text)
+{
+    struct index_probe probe = store_table_probe(&names->texts, hash_bytes(text));
+    for (uint32_t number; index_table_next(&names->texts.index, &probe, &number);)
+        if (slice_equal(store_names_read(names, number), text))
+            return number;
+    return add_text(names, &probe, text);
+}
+
+/* Returns the beginning of a text that may be invalid UTF-8, without a part of a character. */
+static size_t cut_at(struct slice text, size_t max)
+{
+    size_t size = max;
+    while (size > max - 4 && (text.data[size] & 0xc0) == 0x80)
+        size--;
+    return size;
+}
+
+uint32_t store_names_text(struct store_names *names, struct slice text, size_t text_max)
+{
+    uint8_t cut[STORE_TEXT_MAX + 3];
+    if (text.size <= text_max)
+        return find_text(names, text);
+    assert(text_max <= STORE_TEXT_MAX && text_max > 4);
+    size_t size = cut_at(text, text_max);
+    memcpy(cut, text.data, size);
+    memset(cut + size, '.', 3);
+    return find_text(names, slice_of(cut, size + 3));
+}
+
+struct slice store_names_read(const struct store_names *names, uint32_t text)
+{
+    const struct store_text *at = store_table_at(&names->texts, text);
+    assert(names->bytes || at->size == 0);
+    return slice_of(names->bytes ? names->bytes + at->at : NULL, at->size);
+}
+
+/* ---- pairs: frames and nodes ---- */
+
+struct pair {
+    uint32_t first, second;
+};
+
+_Static_assert(sizeof(struct store_frame) == sizeof(struct pair), "frames are pairs");
+_Static_assert(sizeof(struct store_node) == sizeof(struct pair), "nodes are pairs");
+
+static uint64_t hash_pair(struct pair pair)
+{
+    return hash_u64((uint64_t)pair.first << 32 | pair.second);
+}
+
+/* Returns the number of a pair; STORE_NONE: there is no room. */
+static uint32_t find_pair(struct store_table *table, struct pair pair)
+{
+    struct index_probe probe = store_table_probe(table, hash_pair(pair));
+    for (uint32_t number; index_table_next(&table->index, &probe, &number);) {
+        const struct pair *found = store_table_at(table, number);
+        if (found->first == pair.first && found->second == pair.second)
+            return number;
+    }
+    uint32_t number = store_table_append(table);
+    if (number == STORE_NONE)
+        return STORE_NONE;
+    *(struct pair *)store_table_at(table, number) = pair;
+    index_table_add(&table->index, &probe, number);
+    return number;
+}
+
+uint32_t store_names_frame(struct store_names *names, uint32_t name, uint32_t file)
+{
+    uint32_t number = find_pair(&names->frames, (struct pair){name, file});
+    names->missed += number == STORE_NONE;
+    return number == STORE_NONE ? STORE_FRAME_MERGED : number;
+}
+
+uint32_t store_names_node(struct store_names *names, uint32_t parent, uint32_t frame)
+{
+    uint32_t number = find_pair(&names->nodes, (struct pair){parent, frame});
+    names->missed += number == STORE_NONE;
+    return number == STORE_NONE ? parent : number;
+}
+
+/* ---- life ---- */
+
+void store_names_init(struct store_names *names, size_t budget_bytes)
+{
+    enum { TEXT_BYTES = 32, PAIR_BYTES = 40 /* with their indexes, at most */ };
+    *names = (struct store_names){.byte_limit = (uint32_t)(budget_bytes / 3)};
+    size_t rest = budget_bytes - names->byte_limit;
+    store_table_init(&names->texts, sizeof(struct store_text),
+                     (uint32_t)(rest / 5 / (TEXT_BYTES + sizeof(struct store_text))));
+    store_table_init(&names->frames, sizeof(struct store_frame), (uint32_t)(rest / 5 / PAIR_BYTES));
+    store_table_init(&names->nodes, sizeof(struct store_node),
+                     (uint32_t)(rest / 5 * 3 / PAIR_BYTES));
+    find_text(names, SLICE(""));
+    find_text(names, SLICE("(other)"));
+    store_names_frame(names, STORE_TEXT_EMPTY, STORE_TEXT_EMPTY);
+    store_names_frame(names, STORE_TEXT_MERGED, STORE_TEXT_EMPTY);
+    find_pair(&names->nodes, (struct pair){STORE_NODE_ROOT, STORE_FRAME_EMPTY});
+    store_names_node(names, STORE_NODE_ROOT, STORE_FRAME_MERGED);
+    assert(names->texts.count == 2 && names->frames.count == 2 && names->nodes.count == 2);
+}
+
+void store_names_deinit(struct store_names *names)
+{
+    store_table_deinit(&names->texts);
+    store_table_deinit(&names->frames);
+    store_table_deinit(&names->nodes);
+    free(names->bytes);
+    names->bytes = NULL;
+}
+
+bool store_names_are_above(const struct store_names *names, uint32_t eighths)
+{
+    return store_table_is_above(&names->texts, eighths) ||
+           store_table_is_above(&names->frames, eighths) ||
+           store_table_is_above(&names->nodes, eighths) ||
+           names->byte_count > (uint64_t)names->byte_limit * eighths / 8;
+}
+
+size_t store_names_bytes(const struct store_names *names)
+{
+    return store_table_bytes(&names->texts) + store_table_bytes(&names->frames) +
+           store_table_bytes(&names->nodes) + names->byte_capacity;
+}
+
+/* ---- sweep ---- */
+
+struct store_sweep store_sweep_begin(struct store_names *names)
+{
+    struct store_sweep sweep = {
+        .names = names,
+        .texts = memory_zalloc((names->texts.count + 1) * sizeof(uint32_t)),
+        .nodes = memory_zalloc((names->nodes.count + 1) * sizeof(uint32_t)),
+    };
+    sweep.texts[STORE_TEXT_EMPTY] = sweep.texts[STORE_TEXT_MERGED] = 1;
+    sweep.nodes[STORE_NODE_ROOT] = sweep.nodes[STORE_NODE_MERGED] = 1;
+    return sweep;
+}
+
+/* Turns marks into numbers: those that are marked get the next one. Returns how many there are. */
+static uint32_t number_marks(uint32_t *marks, uint32_t count)
+{
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < count; i++)
+        marks[i] = marks[i] ? next++ : STORE_NONE;
+    return next;
+}
+
+/* Moves the records that have a new number to their place. */
+static void compact(struct store_table *table, const uint32_t *numbers, uint32_t left)
+{
+    for (uint32_t i = 0; i < table->count; i++)
+        if (numbers[i] != STORE_NONE && numbers[i] != i)
+            memcpy(store_table_at(table, numbers[i]), store_table_at(table, i), table->record_size);
+    assert(left <= table->count);
+    table->count = left;
+    store_table_clear_index(table);
+    store_table_trim(table);
+}
+
+static void index_pairs(struct store_table *table)
+{
+    for (uint32_t i = 0; i < table->count; i++)
+        store_table_index(table, hash_pair(*(struct pair *)store_table_at(table, i)), i);
+}
+
+/* Marks the callers of the marked nodes, and the frames of both; then removes the others. */
+static void sweep_nodes(struct store_sweep *sweep, uint32_t *frames)
+{
+    struct store_names *names = sweep->names;
+    for (uint32_t i = names->nodes.count; i-- > 0;)
+        if (sweep->nodes[i]) {
+            sweep->nodes[store_node_at(names, i)->parent] = 1;
+            frames[store_node_at(names, i)->frame] = 1;
+        }
+    uint32_t count = names->nodes.count, left = number_marks(sweep->nodes, count);
+    compact(&names->nodes, sweep->nodes, left);
+    for (uint32_t i = 0; i < left; i++) {
+        struct store_node *node = store_table_at(&names->nodes, i);
+        node->parent = sweep->nodes[node->parent];
+        assert(node->parent <= i);
+    }
+}
+
+static void sweep_frames(struct store_sweep *sweep, uint32_t *frames)
+{
+    struct store_names *names = sweep->names;
+    uint32_t count = names->frames.count;
+    for (uint32_t i = 0; i < count; i++)
+        if (frames[i]) {
+            sweep->texts[store_frame_at(names, i)->name] = 1;
+            sweep->texts[store_frame_at(names, i)->file] = 1;
+        }
+    compact(&names->frames, frames, number_marks(frames, count));
+    for (uint32_t i = 0; i < names->nodes.count; i++) {
+        struct store_node *node = store_table_at(&names->nodes, i);
+        node->frame = frames[node->frame];
+    }
+    index_pairs(&names->nodes);
+}
+
+static void sweep_texts(struct store_sweep *sweep)
+{
+    struct store_names *names = sweep->names;
+    uint32_t at = 0;
+    compact(&names->texts, sweep->texts, number_marks(sweep->texts, names->texts.count));
+    for (uint32_t i = 0; i < names->texts.count; i++) {
+        struct store_text *text = store_table_at(&names->texts, i);
+        assert(at <= text->at); /* texts are in the order of their bytes */
+        memmove(names->bytes + at, names->bytes + text->at, text->size);
+        text->at = at;
+        at += text->size;
+        store_table_index(&names->texts, hash_bytes(store_names_read(names, i)), i);
+    }
+    names->byte_count = at;
+    for (uint32_t i = 0; i < names->frames.count; i++) {
+        struct store_frame *frame = store_table_at(&names->frames, i);
+        *frame = (struct store_frame){sweep->texts[frame->name], sweep->texts[frame->file]};
+    }
+    index_pairs(&names->frames);
+}
+
+void store_sweep_number(struct store_sweep *sweep)
+{
+    uint32_t *frames = memory_zalloc((sweep->names->frames.count + 1) * sizeof *frames);
+    frames[STORE_FRAME_EMPTY] = frames[STORE_FRAME_MERGED] = 1;
+    sweep_nodes(sweep, frames);
+    sweep_frames(sweep, frames);
+    sweep_texts(sweep);
+    free(frames);
+}
+
+void store_sweep_end(struct store_sweep *sweep)
+{
+    free(sweep->texts);
+    free(sweep->nodes);
+}

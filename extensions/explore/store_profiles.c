@@ -1,0 +1,662 @@
+/* How the store reads profiles requests. Each entry of the dictionary is read once, however many
+ * samples refer to it. */
+#include "core/base/arena.h"
+#include "core/base/buffer.h"
+#include "core/base/hash.h"
+#include "core/base/saturate.h"
+#include "core/base/text.h"
+#include "core/data/dictionary.h"
+#include "core/formats/otlp_profile.h"
+#include "extensions/explore/store.h"
+
+#include <stdio.h>
+
+/* Frames of stacks that a request may have, besides eight for each of its bytes: a small table of
+ * locations can make very many. Further stacks are merged. */
+enum { FRAMES_FREE = 1 << 20, FRAMES_FOR_BYTE = 8 };
+
+/* What an attribute of samples says. */
+enum meaning { MEANS_UNREAD, MEANS_NOTHING, MEANS_NAME, MEANS_KIND, MEANS_STATUS, MEANS_ID };
+struct attribute_memo {
+    uint8_t meaning; /* enum meaning */
+    uint8_t number;  /* kind, status */
+    uint32_t text;   /* name; of MEANS_ID the key */
+};
+
+struct link_memo {
+    uint32_t span;     /* in the store, + 1; 0: not read yet */
+    uint32_t resource; /* for which `cell` is; 0: none */
+    uint32_t cell;
+    uint32_t trail; /* + 1; 0: none */
+    bool names_span;
+    bool is_found;
+    uint8_t outcome; /* enum join_outcome */
+};
+
+struct location_memo {
+    uint32_t first, count; /* in `frames`, outermost first; count + 1, 0: not read yet */
+};
+
+struct indices {
+    uint32_t *items;
+    uint32_t count, capacity;
+};
+
+struct reading {
+    struct store *store;
+    const struct join_offer *offer;
+    struct arena arena;
+    struct message root;
+    struct dictionary *dictionary;
+    uint64_t arrived_ns;
+    uint64_t frames_left;
+    uint32_t *texts;  /* by index in the string_table: number + 1; 0: not read yet */
+    uint32_t *stacks; /* likewise, nodes */
+    struct location_memo *locations;
+    struct indices frames;
+    struct indices stack; /* the locations of the stack being read */
+    struct link_memo *links;
+    struct attribute_memo *attributes;
+    struct index_table keys; /* of the report, by span id */
+    uint64_t first_trail;
+    /* The resource and profile being read: */
+    uint32_t resource; /* counted from 1 */
+    uint32_t service;  /* number */
+    uint32_t version;  /* text */
+    uint8_t type;
+    int64_t factor;      /* of values */
+    uint32_t plain_cell; /* of samples without a span; STORE_NONE: not made yet */
+};
+
+/* ---- texts and frames ---- */
+
+static uint32_t read_text(struct reading *reading, uint32_t index)
+{
+    if (reading->texts[index] == 0)
+        reading->texts[index] =
+            store_names_text(&reading->store->names, dictionary_string(reading->dictionary, index),
+                             STORE_TEXT_MAX) +
+            1;
+    return reading->texts[index] - 1;
+}
+
+static void push(struct reading *reading, struct indices *list, uint32_t item)
+{
+    list->items =
+        arena_grow(&reading->arena, list->items, list->count, &list->capacity, sizeof *list->items);
+    list->items[list->count++] = item;
+}
+
+/* Reads the numbers of an entry: field i to numbers[i]. */
+static void read_numbers(struct slice payload, uint64_t *numbers, uint32_t count)
+{
+    struct wire_cursor cursor = wire_cursor(payload);
+    struct wire_field field;
+    while (wire_next(&cursor, &field))
+        if (field.type == WIRE_VARINT && field.number < count)
+            numbers[field.number] = field.value;
+}
+
+static uint32_t read_function(struct reading *reading, uint64_t index)
+{
+    uint64_t numbers[FUNCTION_START_LINE] = {0};
+    read_numbers(dictionary_entry(reading->dictionary, DICTIONARY_FUNCTION_TABLE, (uint32_t)index),
+                 numbers, FUNCTION_START_LINE);
+    uint64_t name = numbers[FUNCTION_NAME_STRINDEX];
+    name = name ? name : numbers[FUNCTION_SYSTEM_NAME_STRINDEX];
+    return store_names_frame(&reading->store->names, read_text(reading, (uint32_t)name),
+                             read_text(reading, (uint32_t)numbers[FUNCTION_FILENAME_STRINDEX]));
+}
+
+static uint32_t mapping_file(struct reading *reading, uint64_t index)
+{
+    uint64_t numbers[MAPPING_ATTRIBUTE_INDICES] = {0};
+    read_numbers(dictionary_entry(reading->dictionary, DICTIONARY_MAPPING_TABLE, (uint32_t)index),
+                 numbers, MAPPING_ATTRIBUTE_INDICES);
+    return (uint32_t)numbers[MAPPING_FILENAME_STRINDEX];
+}
+
+static struct slice base_name(struct slice path)
+{
+    for (size_t i = path.size; i > 0; i--)
+        if (path.data[i - 1] == '/')
+            return slice_of(path.data + i, path.size - i);
+    return path;
+}
+
+/* A location without lines is its mapping and address: "libc.so.6 0x1f2e3". */
+static uint32_t frame_of_address(struct reading *reading, uint64_t mapping, uint64_t address)
+{
+    uint32_t file = mapping_file(reading, mapping);
+    struct slice path = dictionary_string(reading->dictionary, file);
+    struct slice base = base_name(path);
+    char name[160];
+    int size = snprintf(name, sizeof name, "%.*s%s0x%llx", base.size > 100 ? 100 : (int)base.size,
+                        base.data ? (const char *)base.data : "", base.size ? " " : "",
+                        (unsigned long long)address);
+    uint32_t text =
+        store_names_text(&reading->store->names, slice_of(name, (size_t)size), STORE_TEXT_MAX);
+    return store_names_frame(&reading->store->names, text, read_text(reading, file));
+}
+
+/* Lines come innermost first; frames are kept outermost first. */
+static void reverse(uint32_t *items, uint32_t count)
+{
+    for (uint32_t i = 0; i + 1 < count - i; i++) {
+        uint32_t item = items[i];
+        items[i] = items[count - 1 - i];
+        items[count - 1 - i] = item;
+    }
+}
+
+static void read_lines(struct reading *reading, uint32_t index)
+{
+    struct slice payload = dictionary_entry(reading->dictionary, DICTIONARY_LOCATION_TABLE, index);
+    struct wire_cursor cursor = wire_cursor(payload);
+    struct wire_field field;
+    uint32_t first = reading->frames.count;
+    while (wire_next_bytes(&cursor, LOCATION_LINES, &field)) {
+        uint64_t line[LINE_LINE] = {0};
+        read_numbers(field.bytes, line, LINE_LINE);
+        push(reading, &reading->frames, read_function(reading, line[LINE_FUNCTION_INDEX]));
+    }
+    if (reading->frames.count == first) {
+        uint64_t numbers[LOCATION_LINES] = {0};
+        read_numbers(payload, numbers, LOCATION_LINES);
+        push(reading, &reading->frames,
+             frame_of_address(reading, numbers[LOCATION_MAPPING_INDEX], numbers[LOCATION_ADDRESS]));
+    }
+    uint32_t count = reading->frames.count - first;
+    reverse(reading->frames.items + first, count);
+    reading->locations[index] = (struct location_memo){first, count + 1};
+}
+
+/* ---- stacks ---- */
+
+static void read_indices(struct reading *reading, const struct wire_field *field)
+{
+    if (field->type == WIRE_VARINT) {
+        push(reading, &reading->stack, (uint32_t)field->value);
+        return;
+    }
+    struct wire_cursor packed = wire_cursor(field->bytes);
+    for (uint64_t index; wire_packed_varint(&packed, &index);)
+        push(reading, &reading->stack, (uint32_t)index);
+}
+
+/* Adds the frames of a location below a node. */
+static uint32_t descend(struct reading *reading, uint32_t node, uint32_t location,
+                        uint32_t *depth_left)
+{
+    if (reading->locations[location].count == 0)
+        read_lines(reading, location);
+    const struct location_memo memo = reading->locations[location];
+    for (uint32_t i = 0; i + 1 < memo.count && *depth_left > 0; i++, --*depth_left)
+        node =
+            store_names_node(&reading->store->names, node, reading->frames.items[memo.first + i]);
+    return node;
+}
+
+static uint32_t make_node(struct reading *reading)
+{
+    uint32_t node = STORE_NODE_ROOT, depth_left = STORE_DEPTH_MAX;
+    if (reading->frames_left < STORE_DEPTH_MAX)
+        return STORE_NODE_MERGED;
+    for (uint32_t i = reading->stack.count; i > 0 && depth_left > 0; i--)
+        node = descend(reading, node, reading->stack.items[i - 1], &depth_left);
+    reading->frames_left -= STORE_DEPTH_MAX - depth_left;
+    return node;
+}
+
+static uint32_t read_stack(struct reading *reading, uint32_t index)
+{
+    if (reading->stacks[index] != 0)
+        return reading->stacks[index] - 1;
+    struct slice payload = dictionary_entry(reading->dictionary, DICTIONARY_STACK_TABLE, index);
+    struct wire_cursor cursor = wire_cursor(payload);
+    struct wire_field field;
+    reading->stack.count = 0;
+    while (wire_next(&cursor, &field))
+        if (field.number == STACK_LOCATION_INDICES)
+            read_indices(reading, &field);
+    uint32_t node = make_node(reading);
+    reading->stacks[index] = node + 1;
+    return node;
+}
+
+/* ---- attributes of samples ---- */
+
+static uint8_t number_of(struct slice word, const char *const *words, uint8_t count)
+{
+    for (uint8_t i = 0; i < count; i++)
+        if (slice_is_ignoring_case(word, words[i]))
+            return i;
+    return 0;
+}
+
+static bool contains(struct slice text, const char *word)
+{
+    size_t size = strlen(word);
+    for (size_t i = 0; i + size <= text.size; i++)
+        if (strncasecmp((const char *)text.data + i, word, size) == 0)
+            return true;
+    return false;
+}
+
+static struct attribute_memo classify(struct reading *reading, struct slice key,
+                                      const struct any_value *value)
+{
+    static const char *const kinds[] = {"unspecified", "internal", "server",
+                                        "client",      "producer", "consumer"};
+    static const char *const states[] = {"unset", "ok", "error"};
+    struct attribute_memo memo = {.meaning = MEANS_NOTHING};
+    uint8_t id[SPAN_ID_SIZE];
+    if (value->kind != ANY_VALUE_STRING || key.size > 256)
+        return memo;
+    if (slice_is(key, "span_name")) {
+        memo.meaning = MEANS_NAME;
+        memo.text = store_names_text(&reading->store->names, value->bytes, STORE_TEXT_MAX);
+    } else if (slice_is(key, "span_kind")) {
+        memo = (struct attribute_memo){MEANS_KIND, number_of(value->bytes, kinds, 6), 0};
+    } else if (slice_is(key, "span_status")) {
+        memo = (struct attribute_memo){MEANS_STATUS, number_of(value->bytes, states, 3), 0};
+    } else if (contains(key, "span") && store_read_id(value->bytes, id)) {
+        memo.meaning = MEANS_ID;
+        memo.text = store_names_text(&reading->store->names, key, STORE_TEXT_MAX);
+    }
+    return memo;
+}
+
+static const struct attribute_memo *read_attribute(struct reading *reading, uint32_t index)
+{
+    struct attribute_memo *memo = &reading->attributes[index];
+    if (memo->meaning == MEANS_UNREAD) {
+        struct key_value_and_unit entry = dictionary_attribute(reading->dictionary, index);
+        struct any_value value = any_value_read(entry.value);
+        *memo = classify(reading, dictionary_string(reading->dictionary, entry.key), &value);
+    }
+    return memo;
+}
+
+/* What the attributes of a sample say of its span. */
+struct said {
+    uint32_t name; /* text */
+    uint8_t kind, status;
+    bool has_name;
+};
+
+static void note_unread(struct reading *reading, uint32_t attribute, uint32_t key)
+{
+    struct store *store = reading->store;
+    struct key_value_and_unit entry = dictionary_attribute(reading->dictionary, attribute);
+    struct any_value value = any_value_read(entry.value);
+    struct store_unread *unread = &store->unread[store->unread_count++ % STORE_UNREAD_MAX];
+    *unread = (struct store_unread){
+        .key = key, .service = reading->service, .arrived_ns = reading->arrived_ns};
+    store_read_id(value.bytes, unread->span_id);
+}
+
+static struct said read_said(struct reading *reading, const struct otlp_sample *sample,
+                             bool has_span)
+{
+    struct said said = {0};
+    for (uint32_t i = 0; i < sample->attribute_count; i++) {
+        const struct attribute_memo *memo = read_attribute(reading, sample->attributes[i]);
+        if (memo->meaning == MEANS_NAME)
+            said.has_name = true, said.name = memo->text;
+        else if (memo->meaning == MEANS_KIND)
+            said.kind = memo->number;
+        else if (memo->meaning == MEANS_STATUS)
+            said.status = memo->number;
+        else if (memo->meaning == MEANS_ID && !has_span)
+            note_unread(reading, sample->attributes[i], memo->text);
+    }
+    return said;
+}
+
+/* ---- links ---- */
+
+static uint32_t hash_ids(const uint8_t *trace_id, const uint8_t *span_id)
+{
+    uint8_t ids[TRACE_ID_SIZE + SPAN_ID_SIZE];
+    memcpy(ids, trace_id, TRACE_ID_SIZE);
+    memcpy(ids + TRACE_ID_SIZE, span_id, SPAN_ID_SIZE);
+    return (uint32_t)hash_bytes(slice_of(ids, sizeof ids));
+}
+
+/* Finds what became of a span in the report. */
+static const struct join_key *find_key(const struct reading *reading, const uint8_t *trace_id,
+                                       const uint8_t *span_id, uint32_t *number_out)
+{
+    const struct join_key *keys = reading->offer->report->keys, *found = NULL;
+    if (!reading->keys.slots)
+        return NULL;
+    struct index_probe probe = index_table_probe(&reading->keys, hash_ids(trace_id, span_id));
+    for (uint32_t k; !found && index_table_next(&reading->keys, &probe, &k);)
+        if (memcmp(keys[k].span_id, span_id, SPAN_ID_SIZE) == 0 &&
+            memcmp(keys[k].trace_id, trace_id, TRACE_ID_SIZE) == 0) {
+            found = &keys[k];
+            *number_out = k;
+        }
+    return found;
+}
+
+static void read_link(struct reading *reading, uint32_t index, struct link_memo *memo)
+{
+    static const uint8_t none[TRACE_ID_SIZE];
+    struct dictionary_link link = dictionary_link(reading->dictionary, index);
+    struct store_spans *spans = &reading->store->spans;
+    const uint8_t *trace_id = link.trace_id.size == TRACE_ID_SIZE ? link.trace_id.data : none;
+    uint32_t key = 0;
+    memo->names_span =
+        link.span_id.size == SPAN_ID_SIZE && memcmp(link.span_id.data, none, SPAN_ID_SIZE) != 0;
+    memo->span = 1;
+    if (!memo->names_span)
+        return;
+    const struct join_key *found = find_key(reading, trace_id, link.span_id.data, &key);
+    memo->outcome = found ? found->outcome : JOIN_OVERFLOW; /* beyond the keys of a request */
+    memo->is_found = memo->outcome <= JOIN_FOUND_BY_THREAD;
+    memo->trail = found && key < reading->store->trail_limit ? key + 1 : 0;
+    uint32_t span = store_spans_find(spans, trace_id, link.span_id.data);
+    if (span == STORE_NONE)
+        span = store_spans_add(spans, trace_id, link.span_id.data);
+    memo->span = span + 1;
+}
+
+/* The store may have evicted the span since the link was read. */
+static bool is_still_there(struct reading *reading, const struct link_memo *memo, uint32_t index)
+{
+    const struct store_span *span = store_span_at(&reading->store->spans, memo->span - 1);
+    struct slice id = dictionary_link(reading->dictionary, index).span_id;
+    return span->is_used && memcmp(span->span_id, id.data, SPAN_ID_SIZE) == 0;
+}
+
+static struct link_memo *memo_of_link(struct reading *reading, uint32_t index)
+{
+    struct link_memo *memo = &reading->links[index];
+    if (memo->span == 0 || (memo->names_span && !is_still_there(reading, memo, index))) {
+        *memo = (struct link_memo){.span = 0};
+        read_link(reading, index, memo);
+    }
+    return memo;
+}
+
+/* ---- samples ---- */
+
+static uint32_t cell_of(struct reading *reading, uint32_t name, uint8_t kind, uint8_t status)
+{
+    struct store_cells *cells = &reading->store->cells;
+    const struct store_cell key = {.operation =
+                                       store_cells_operation(cells, reading->service, name, kind),
+                                   .version = reading->version,
+                                   .minute = (uint32_t)(reading->store->now_ns / STORE_MINUTE_NS),
+                                   .status = status};
+    return store_cells_cell(cells, &key);
+}
+
+static uint32_t plain_cell(struct reading *reading)
+{
+    if (reading->plain_cell == STORE_NONE)
+        reading->plain_cell = cell_of(reading, STORE_TEXT_EMPTY, 0, 0);
+    return reading->plain_cell;
+}
+
+/* Returns the cell of a sample of a span. `span` NULL: it names none. */
+static uint32_t cell_of_sample(struct reading *reading, struct link_memo *memo,
+                               const struct store_span *span, const struct said *said)
+{
+    if (!span || !store_span_has_arrived(span))
+        return said->has_name ? cell_of(reading, said->name, said->kind, said->status)
+                              : plain_cell(reading);
+    if (memo->resource != reading->resource) {
+        uint32_t name = store_operation_at(&reading->store->cells, span->operation)->name;
+        memo->cell = cell_of(reading, name, span->kind, span->status);
+        memo->resource = reading->resource;
+    }
+    return memo->cell;
+}
+
+static uint8_t bucket_of(const struct reading *reading, const struct store_span *span)
+{
+    if (!span || !store_span_has_arrived(span) ||
+        !store_operation_at(&reading->store->cells, span->operation)->keeps_buckets)
+        return STORE_BUCKET_ANY;
+    return (uint8_t)store_bucket_of(span->duration_ns);
+}
+
+/* Adds to the CPU time of a span, and moves it in the histogram. */
+static void add_cpu(struct reading *reading, uint32_t number, int64_t value)
+{
+    struct store_spans *spans = &reading->store->spans;
+    struct store_span *span = store_span_at(spans, number);
+    unsigned before = store_bucket_of((uint64_t)span->cpu_ns);
+    int64_t cpu_ns = saturate_add(span->cpu_ns, value);
+    span->cpu_ns = cpu_ns > 0 ? cpu_ns : 0;
+    if (!store_span_has_arrived(span))
+        return;
+    unsigned after = store_bucket_of((uint64_t)span->cpu_ns);
+    struct store_entry entry = {1, span->cell, before, STORE_ENTRY_CPU, STORE_BUCKET_ANY};
+    if (after != before && store_cells_take(&reading->store->cells, &entry)) {
+        entry.node = after;
+        store_cells_add(&reading->store->cells, &entry);
+    }
+    store_spans_note(spans, number);
+}
+
+static void add_to_span(struct reading *reading, const struct link_memo *memo,
+                        const struct store_entry *entry)
+{
+    struct store_spans *spans = &reading->store->spans;
+    uint32_t number = memo->span - 1;
+    const struct store_cost cost = {.value = entry->value,
+                                    .node = entry->node,
+                                    .cell = entry->cell,
+                                    .type = entry->type,
+                                    .bucket = entry->bucket};
+    store_span_at(spans, number)->samples++;
+    store_spans_cost(spans, number, &cost);
+    if (entry->type == spans->cpu_type)
+        add_cpu(reading, number, entry->value);
+    if (memo->trail) {
+        struct store *store = reading->store;
+        uint64_t trail = (reading->first_trail + memo->trail - 1) % store->trail_limit;
+        store->trails[trail].types |= UINT64_C(1) << entry->type;
+        store->trails[trail].service = reading->service;
+    }
+}
+
+static void count_joined(struct store_service *service, const struct link_memo *memo, bool has_name)
+{
+    static const uint8_t reasons[JOIN_OUTCOMES] = {[JOIN_NOT_FOUND] = STORE_UNJOINED_NOT_FOUND,
+                                                   [JOIN_EXPIRED] = STORE_UNJOINED_EXPIRED,
+                                                   [JOIN_OVERFLOW] = STORE_UNJOINED_OVERFLOW};
+    if (memo->is_found || has_name)
+        service->joined_samples++;
+    else
+        service->unjoined[memo->names_span ? reasons[memo->outcome] : STORE_UNJOINED_NO_ID]++;
+}
+
+static void add_sample(struct reading *reading, const struct otlp_sample *sample)
+{
+    struct store_cells *cells = &reading->store->cells;
+    struct link_memo *memo = memo_of_link(reading, sample->link);
+    struct said said = read_said(reading, sample, memo->names_span);
+    const struct store_span *span =
+        memo->names_span ? store_span_at(&reading->store->spans, memo->span - 1) : NULL;
+    struct store_entry entry = {.value = saturate_multiply(sample->value, reading->factor),
+                                .node = read_stack(reading, sample->stack),
+                                .type = reading->type,
+                                .bucket = bucket_of(reading, span)};
+    entry.cell = cell_of_sample(reading, memo, span, &said);
+    store_cells_add(cells, &entry);
+    struct store_service *service = store_service_at(cells, reading->service);
+    struct store_type *type = &cells->types[reading->type];
+    service->totals[reading->type] = saturate_add(service->totals[reading->type], entry.value);
+    type->total = saturate_add(type->total, entry.value);
+    count_joined(service, memo, said.has_name);
+    if (memo->is_found || said.has_name)
+        service->joined[reading->type] = saturate_add(service->joined[reading->type], entry.value);
+    if (memo->names_span)
+        add_to_span(reading, memo, &entry);
+}
+
+/* ---- profiles ---- */
+
+static bool is_type(const struct reading *reading, uint32_t type, uint32_t unit, const char *name,
+                    const char *unit_name)
+{
+    return slice_is(dictionary_string(reading->dictionary, type), name) &&
+           slice_is(dictionary_string(reading->dictionary, unit), unit_name);
+}
+
+/* eBPF profilers count samples of a period; that is CPU time, unless the upload has it as well. */
+static bool counts_cpu(const struct reading *reading, const struct otlp_profile *profile)
+{
+    return profile->period > 0 &&
+           is_type(reading, profile->sample_type, profile->sample_unit, "samples", "count") &&
+           is_type(reading, profile->period_type, profile->period_unit, "cpu", "nanoseconds");
+}
+
+static void set_type(struct reading *reading, const struct otlp_profile *profile, bool has_cpu)
+{
+    struct store_cells *cells = &reading->store->cells;
+    bool converts = !has_cpu && counts_cpu(reading, profile);
+    reading->factor = converts ? profile->period : 1;
+    struct store_names *names = &reading->store->names;
+    uint32_t name = converts ? store_names_text(names, SLICE("cpu"), STORE_TEXT_MAX)
+                             : read_text(reading, profile->sample_type);
+    uint32_t unit = converts ? store_names_text(names, SLICE("nanoseconds"), STORE_TEXT_MAX)
+                             : read_text(reading, profile->sample_unit);
+    reading->type = store_cells_type(cells, name, unit);
+    if (converts ||
+        is_type(reading, profile->sample_type, profile->sample_unit, "cpu", "nanoseconds"))
+        reading->store->spans.cpu_type = reading->type;
+}
+
+static void read_profile(struct reading *reading, const struct message_field *field, bool has_cpu)
+{
+    struct otlp_profile profile;
+    struct otlp_sample sample;
+    otlp_profile_read(&profile, field, &reading->arena);
+    set_type(reading, &profile, has_cpu);
+    struct otlp_samples samples = otlp_profile_samples(&profile, &reading->arena);
+    while (otlp_samples_next(&samples, &sample))
+        add_sample(reading, &sample);
+}
+
+static bool scope_has_cpu(struct reading *reading, struct slice bytes)
+{
+    struct message_iter it = message_iter_bytes(bytes);
+    struct message_field field;
+    struct otlp_profile profile;
+    while (message_next_bytes(&it, SCOPE_PROFILES_PROFILES, &field)) {
+        otlp_profile_read(&profile, &field, &reading->arena);
+        if (is_type(reading, profile.sample_type, profile.sample_unit, "cpu", "nanoseconds"))
+            return true;
+    }
+    return false;
+}
+
+static void read_scope(struct reading *reading, struct slice bytes)
+{
+    bool has_cpu = scope_has_cpu(reading, bytes);
+    struct message_iter it = message_iter_bytes(bytes);
+    struct message_field field;
+    while (message_next_bytes(&it, SCOPE_PROFILES_PROFILES, &field))
+        read_profile(reading, &field, has_cpu);
+}
+
+static void read_group(struct reading *reading, struct slice bytes)
+{
+    struct store_cells *cells = &reading->store->cells;
+    struct message_iter it = message_iter_bytes(bytes);
+    struct message_field field;
+    struct slice resource = {0};
+    uint32_t service;
+    while (message_next_bytes(&it, RESOURCE_PROFILES_RESOURCE, &field))
+        resource = field.wire.bytes;
+    store_read_service(reading->store, resource, &service, &reading->version);
+    reading->service = store_cells_service(cells, service);
+    reading->resource++;
+    reading->plain_cell = STORE_NONE;
+    store_versions_note(&store_service_at(cells, reading->service)->versions, reading->version);
+    it = message_iter_bytes(bytes);
+    while (message_next_bytes(&it, RESOURCE_PROFILES_SCOPE_PROFILES, &field))
+        read_scope(reading, field.wire.bytes);
+}
+
+/* ---- the report ---- */
+
+static void add_trail(struct reading *reading, const struct join_key *key)
+{
+    struct store *store = reading->store;
+    const struct join_report *report = reading->offer->report;
+    struct store_trail *trail = &store->trails[store->trail_count++ % store->trail_limit];
+    *trail = (struct store_trail){
+        .arrived_ns = reading->arrived_ns,
+        .left_ns = store->now_ns,
+        .lag_ns = key->lag_ns,
+        .window_ns = report->window_ns,
+        .wait_ns = report->wait_ns,
+        .tenant = reading->offer->tenant,
+        .samples = key->samples,
+        .service = STORE_NONE,
+        .outcome = key->outcome,
+        .is_promoted = key->is_promoted,
+        .is_ambiguous = key->is_ambiguous,
+        .is_kept_out = key->is_kept_out,
+    };
+    memcpy(trail->trace_id, key->trace_id, TRACE_ID_SIZE);
+    memcpy(trail->span_id, key->span_id, SPAN_ID_SIZE);
+}
+
+static void read_report(struct reading *reading)
+{
+    const struct join_report *report = reading->offer->report;
+    reading->first_trail = reading->store->trail_count;
+    if (!report || report->key_count == 0)
+        return;
+    index_table_reserve(&reading->keys, report->key_count, &reading->arena);
+    for (uint32_t k = 0; k < report->key_count; k++) {
+        const struct join_key *key = &report->keys[k];
+        uint32_t known; /* samples without a trace id have a key for each time */
+        if (!find_key(reading, key->trace_id, key->span_id, &known))
+            index_table_add_new(&reading->keys, hash_ids(key->trace_id, key->span_id), k);
+        if (k < reading->store->trail_limit)
+            add_trail(reading, key);
+    }
+}
+
+static void make_memos(struct reading *reading)
+{
+    struct dictionary *dictionary = reading->dictionary;
+    struct arena *arena = &reading->arena;
+    uint32_t counts[DICTIONARY_TABLE_COUNT];
+    for (int table = 1; table < DICTIONARY_TABLE_COUNT; table++)
+        counts[table] = dictionary_count(dictionary, table) + 1; /* empty tables have an entry 0 */
+    reading->texts = arena_array(arena, counts[DICTIONARY_STRING_TABLE], sizeof(uint32_t));
+    reading->stacks = arena_array(arena, counts[DICTIONARY_STACK_TABLE], sizeof(uint32_t));
+    reading->locations =
+        arena_array(arena, counts[DICTIONARY_LOCATION_TABLE], sizeof *reading->locations);
+    reading->links = arena_array(arena, counts[DICTIONARY_LINK_TABLE], sizeof *reading->links);
+    reading->attributes =
+        arena_array(arena, counts[DICTIONARY_ATTRIBUTE_TABLE], sizeof *reading->attributes);
+}
+
+void store_read_profiles(struct store *store, const struct join_offer *offer, uint64_t arrived_ns)
+{
+    struct reading reading = {.store = store, .offer = offer, .arrived_ns = arrived_ns};
+    assert(offer->signal == SIGNAL_PROFILES && offer->part_count == 1);
+    struct slice bytes = buffer_slice(offer->parts[0]);
+    reading.frames_left = FRAMES_FREE + FRAMES_FOR_BYTE * bytes.size;
+    arena_init(&reading.arena, offer->parts[0]->budget);
+    message_init(&reading.root, bytes);
+    reading.dictionary = dictionary_new(&reading.root, &reading.arena);
+    make_memos(&reading);
+    read_report(&reading);
+    struct message_iter it = message_iter_bytes(bytes);
+    struct message_field field;
+    while (message_next_bytes(&it, PROFILES_RESOURCE_PROFILES, &field))
+        read_group(&reading, field.wire.bytes);
+    arena_deinit(&reading.arena);
+}

@@ -1,0 +1,518 @@
+/* How the store makes room: minutes become hours, buckets are folded, rare operations and small
+ * stacks are merged, and the oldest hours lose their details. Values are moved, never lost. */
+#include "extensions/explore/store.h"
+
+enum {
+    FULL_EIGHTHS = 6,   /* of a table: time to make room */
+    TARGET_EIGHTHS = 4, /* and how much is left then */
+    ENOUGH_EIGHTHS = 5,
+    FRESH_MINUTES = 60, /* that stay minutes as long as possible */
+    DETAILED_OPERATIONS = 32,
+    HOUR = 60,
+};
+
+/* ---- cells get other keys ---- */
+
+struct rekeying {
+    struct store *store;
+    uint32_t *cells;         /* new number of each cell */
+    struct store_cell *keys; /* wanted key of each cell */
+    bool *loses_stacks;      /* entries of the cell */
+};
+
+static struct rekeying begin_rekeying(struct store *store)
+{
+    const struct store_cells *cells = &store->cells;
+    struct rekeying rekeying = {
+        .store = store,
+        .cells = memory_array(cells->cells.count, sizeof(uint32_t)),
+        .keys = memory_array(cells->cells.count, sizeof(struct store_cell)),
+        .loses_stacks = memory_zalloc(cells->cells.count),
+    };
+    memcpy(rekeying.keys, cells->cells.records, cells->cells.count * sizeof *rekeying.keys);
+    return rekeying;
+}
+
+/* Gives the cells their keys; equal ones become one. */
+static void rekey_cells(struct rekeying *rekeying)
+{
+    struct store_cells *cells = &rekeying->store->cells;
+    uint32_t count = cells->cells.count;
+    store_table_clear_index(&cells->cells);
+    cells->cells.count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t number = store_cells_cell(cells, &rekeying->keys[i]);
+        assert(number <= i);
+        store_cell_at(cells, number)->spans += rekeying->keys[i].spans;
+        rekeying->cells[i] = number;
+    }
+    store_table_trim(&cells->cells);
+}
+
+static void rekey_entries(struct rekeying *rekeying)
+{
+    struct store_cells *cells = &rekeying->store->cells;
+    for (uint32_t i = 0; i < cells->entries.count; i++) {
+        struct store_entry *entry = store_entry_at(cells, i);
+        if (rekeying->loses_stacks[entry->cell] && entry->type < STORE_TYPES_MAX) {
+            cells->merged.stacks += entry->node != STORE_NODE_MERGED;
+            entry->node = STORE_NODE_MERGED;
+            entry->bucket = STORE_BUCKET_ANY;
+        }
+        entry->cell = rekeying->cells[entry->cell];
+    }
+    store_cells_index_entries(cells);
+}
+
+static void rekey_spans(struct rekeying *rekeying)
+{
+    struct store_spans *spans = &rekeying->store->spans;
+    for (uint32_t i = 0; i < spans->spans.count; i++) {
+        struct store_span *span = store_span_at(spans, i);
+        if (span->is_used && span->cell != STORE_NONE)
+            span->cell = rekeying->cells[span->cell];
+        for (uint32_t at = span->is_used ? span->first_cost : 0; at;) {
+            struct store_cost *cost = store_table_at(&spans->costs, at - 1);
+            cost->cell = rekeying->cells[cost->cell];
+            at = cost->next;
+        }
+    }
+}
+
+static void end_rekeying(struct rekeying *rekeying)
+{
+    rekey_cells(rekeying);
+    rekey_entries(rekeying);
+    rekey_spans(rekeying);
+    free(rekeying->cells);
+    free(rekeying->keys);
+    free(rekeying->loses_stacks);
+}
+
+/* ---- the steps ---- */
+
+/* Minutes before the last `fresh` ones become hours. */
+static void merge_minutes(struct store *store, uint32_t fresh)
+{
+    struct rekeying rekeying = begin_rekeying(store);
+    uint32_t now = (uint32_t)(store->now_ns / STORE_MINUTE_NS);
+    for (uint32_t i = 0; i < store->cells.cells.count; i++) {
+        struct store_cell *key = &rekeying.keys[i];
+        if (key->is_hour || key->minute == 0 || key->minute + fresh > now)
+            continue;
+        key->is_hour = true;
+        key->minute -= key->minute % HOUR;
+        store->cells.merged.minutes++;
+    }
+    end_rekeying(&rekeying);
+}
+
+/* Returns the weight of each operation: its entries' values in CPU time, else in any type. */
+static uint64_t *weigh_operations(const struct store *store)
+{
+    const struct store_cells *cells = &store->cells;
+    uint64_t *weights = memory_zalloc((cells->operations.count + 1) * sizeof *weights);
+    for (uint32_t i = 0; i < cells->entries.count; i++) {
+        const struct store_entry *entry = store_entry_at(cells, i);
+        bool counts = store->spans.cpu_type < STORE_TYPES_MAX ? entry->type == store->spans.cpu_type
+                                                              : entry->type < STORE_TYPES_MAX;
+        if (counts && entry->value > 0)
+            weights[store_cell_at(cells, entry->cell)->operation] += (uint64_t)entry->value;
+    }
+    for (uint32_t i = 0; i < cells->cells.count; i++)
+        weights[store_cell_at(cells, i)->operation] += store_cell_at(cells, i)->spans;
+    return weights;
+}
+
+static int compare_weights(const void *a, const void *b)
+{
+    const uint64_t *one = a, *other = b;
+    return *one < *other ? 1 : *one > *other ? -1 : 0;
+}
+
+/* Returns the weight of the operation that is number `rank` from above; 0: there are fewer. */
+static uint64_t weight_at(const uint64_t *weights, uint32_t count, uint32_t rank)
+{
+    if (rank >= count)
+        return 0;
+    uint64_t *sorted = memory_array(count, sizeof *sorted);
+    memcpy(sorted, weights, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, compare_weights);
+    uint64_t weight = sorted[rank];
+    free(sorted);
+    return weight;
+}
+
+/* Only the most expensive operations keep stacks by bucket. */
+static void fold_buckets(struct store *store)
+{
+    struct store_cells *cells = &store->cells;
+    uint64_t *weights = weigh_operations(store);
+    uint64_t least = weight_at(weights, cells->operations.count, DETAILED_OPERATIONS - 1);
+    for (uint32_t i = 0; i < cells->operations.count; i++)
+        store_operation_at(cells, i)->keeps_buckets = weights[i] > least;
+    for (uint32_t i = 0; i < cells->entries.count; i++) {
+        struct store_entry *entry = store_entry_at(cells, i);
+        uint32_t operation = store_cell_at(cells, entry->cell)->operation;
+        if (entry->type < STORE_TYPES_MAX && !store_operation_at(cells, operation)->keeps_buckets)
+            entry->bucket = STORE_BUCKET_ANY;
+    }
+    free(weights);
+    store_cells_index_entries(cells);
+}
+
+/* Cells of rare operations go to the operation that stands for them. */
+static void merge_operations(struct store *store)
+{
+    struct store_cells *cells = &store->cells;
+    uint32_t count = cells->operations.count;
+    uint64_t *weights = weigh_operations(store);
+    uint64_t least = weight_at(weights, count, count / 3);
+    struct rekeying rekeying = begin_rekeying(store);
+    for (uint32_t i = 0; i < cells->cells.count; i++) {
+        struct store_cell *key = &rekeying.keys[i];
+        const struct store_operation operation = *store_operation_at(cells, key->operation);
+        if (weights[key->operation] > least || operation.name == STORE_TEXT_EMPTY ||
+            operation.name == STORE_TEXT_MERGED)
+            continue;
+        key->operation = store_cells_operation(cells, operation.service, STORE_TEXT_MERGED, 0);
+        key->version = STORE_TEXT_EMPTY;
+    }
+    free(weights);
+    end_rekeying(&rekeying);
+}
+
+/* The oldest cells lose their time, stacks and operation. `left`: how many keep them. */
+static void merge_oldest(struct store *store, uint32_t left)
+{
+    struct store_cells *cells = &store->cells;
+    uint32_t count = cells->cells.count;
+    uint64_t *minutes = memory_array(count + 1, sizeof *minutes);
+    for (uint32_t i = 0; i < count; i++)
+        minutes[i] = store_cell_at(cells, i)->minute;
+    uint64_t oldest = weight_at(minutes, count, left);
+    free(minutes);
+    struct rekeying rekeying = begin_rekeying(store);
+    for (uint32_t i = 0; i < count; i++) {
+        struct store_cell *key = &rekeying.keys[i];
+        if (key->minute > oldest)
+            continue;
+        uint32_t service = store_operation_at(cells, key->operation)->service;
+        key->operation = store_cells_operation(cells, service, STORE_TEXT_MERGED, 0);
+        key->version = STORE_TEXT_EMPTY;
+        key->minute = key->status = 0;
+        key->is_hour = false;
+        rekeying.loses_stacks[i] = true;
+    }
+    end_rekeying(&rekeying);
+}
+
+/* ---- small stacks ---- */
+
+struct ranked {
+    uint64_t size; /* of the value */
+    uint32_t cell;
+    uint32_t entry;
+};
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const struct ranked *one = a, *other = b;
+    if (one->cell != other->cell)
+        return one->cell < other->cell ? -1 : 1;
+    return one->size < other->size ? 1 : one->size > other->size ? -1 : 0;
+}
+
+static uint64_t size_of(int64_t value)
+{
+    return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+}
+
+/* Returns how many entries each cell may keep, so that `left` are left of all. */
+static uint32_t entries_for_cell(const struct store *store, uint32_t left)
+{
+    const struct store_cells *cells = &store->cells;
+    uint32_t *counts = memory_zalloc((cells->cells.count + 1) * sizeof *counts);
+    for (uint32_t i = 0; i < cells->entries.count; i++)
+        counts[store_entry_at(cells, i)->cell]++;
+    uint32_t most = left;
+    for (;; most /= 2) {
+        uint64_t sum = 0;
+        for (uint32_t i = 0; i < cells->cells.count; i++)
+            sum += counts[i] < most ? counts[i] : most;
+        if (sum <= left || most <= 1)
+            break;
+    }
+    free(counts);
+    return most;
+}
+
+static struct ranked *rank_entries(const struct store *store)
+{
+    const struct store_cells *cells = &store->cells;
+    struct ranked *ranked = memory_array(cells->entries.count + 1, sizeof *ranked);
+    for (uint32_t i = 0; i < cells->entries.count; i++) {
+        const struct store_entry *entry = store_entry_at(cells, i);
+        bool is_histogram = entry->type >= STORE_TYPES_MAX;
+        ranked[i] =
+            (struct ranked){is_histogram ? UINT64_MAX : size_of(entry->value), entry->cell, i};
+    }
+    qsort(ranked, cells->entries.count, sizeof *ranked, compare_ranked);
+    return ranked;
+}
+
+/* Large cells keep their largest stacks, small cells all of them. */
+static void merge_stacks(struct store *store, uint32_t left)
+{
+    struct store_cells *cells = &store->cells;
+    uint32_t most = entries_for_cell(store, left), in_cell = 0;
+    struct ranked *ranked = rank_entries(store);
+    for (uint32_t i = 0; i < cells->entries.count; i++) {
+        in_cell = i > 0 && ranked[i].cell == ranked[i - 1].cell ? in_cell + 1 : 0;
+        struct store_entry *entry = store_entry_at(cells, ranked[i].entry);
+        if (in_cell < most || entry->type >= STORE_TYPES_MAX)
+            continue;
+        cells->merged.stacks += entry->node != STORE_NODE_MERGED;
+        entry->node = STORE_NODE_MERGED;
+        entry->bucket = STORE_BUCKET_ANY;
+    }
+    free(ranked);
+    store_cells_index_entries(cells);
+}
+
+/* ---- spans and names ---- */
+
+/* Forgets the part of the remembered spans that came first. */
+static void forget_spans(struct store *store, uint32_t part)
+{
+    struct store_spans *spans = &store->spans;
+    uint32_t count = spans->spans.count, forget = count / part;
+    for (uint32_t i = 0; i < forget; i++) {
+        uint32_t number = (spans->hand + i) % count;
+        if (store_span_at(spans, number)->is_used)
+            store_spans_evict(spans, number);
+    }
+    spans->hand = count > 0 ? (spans->hand + forget) % count : 0;
+}
+
+/* Moves the spans of operations that have no cells any more. */
+static void leave_operations(struct store *store, const uint32_t *used)
+{
+    struct store_spans *spans = &store->spans;
+    for (uint32_t i = 0; i < spans->spans.count; i++) {
+        const struct store_span *span = store_span_at(spans, i);
+        if (!span->is_used || !store_span_has_arrived(span) || used[span->operation])
+            continue;
+        uint32_t service = store_operation_at(&store->cells, span->operation)->service;
+        store_spans_merge_operation(
+            spans, i, store_cells_operation(&store->cells, service, STORE_TEXT_MERGED, 0));
+    }
+}
+
+/* Marks the operations that stay. There is room for those that are added later. */
+static uint32_t *used_operations(struct store *store)
+{
+    struct store_cells *cells = &store->cells;
+    uint32_t *used = memory_zalloc(cells->operations.limit * sizeof *used);
+    for (uint32_t i = 0; i < cells->cells.count; i++)
+        used[store_cell_at(cells, i)->operation] = 1;
+    leave_operations(store, used);
+    for (uint32_t i = 0; i < cells->operations.count; i++)
+        used[i] |= store_operation_at(cells, i)->name == STORE_TEXT_MERGED;
+    return used;
+}
+
+/* Moves operations to their new numbers, which replace the marks. */
+static void compact_operations(struct store_cells *cells, uint32_t *numbers)
+{
+    uint32_t count = cells->operations.count, left = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct store_operation operation = *store_operation_at(cells, i);
+        if (!numbers[i]) {
+            store_service_at(cells, operation.service)->operations--;
+            cells->merged.operations++;
+            continue;
+        }
+        *store_operation_at(cells, left) = operation;
+        numbers[i] = left++;
+    }
+    cells->operations.count = left;
+    store_table_trim(&cells->operations);
+    store_cells_index_operations(cells);
+}
+
+static void remove_operations(struct store *store)
+{
+    struct store_cells *cells = &store->cells;
+    uint32_t *numbers = used_operations(store);
+    compact_operations(cells, numbers);
+    for (uint32_t i = 0; i < cells->cells.count; i++) {
+        struct store_cell *cell = store_cell_at(cells, i);
+        cell->operation = numbers[cell->operation];
+    }
+    store_cells_index_cells(cells);
+    for (uint32_t i = 0; i < store->spans.spans.count; i++) {
+        struct store_span *span = store_span_at(&store->spans, i);
+        if (span->is_used && store_span_has_arrived(span))
+            span->operation = numbers[span->operation];
+    }
+    free(numbers);
+}
+
+/* ---- names that nobody uses any more ---- */
+
+/* Calls a function for each text, or node, that the store refers to. */
+struct visit {
+    struct store_sweep *sweep;
+    void (*text)(struct store_sweep *sweep, uint32_t *text);
+    void (*node)(struct store_sweep *sweep, uint32_t *node);
+};
+
+static void visit_versions(const struct visit *visit, struct store_versions *versions)
+{
+    for (int i = 0; i < STORE_VERSIONS_MAX; i++)
+        visit->text(visit->sweep, &versions->texts[i]);
+}
+
+static void visit_cells(struct store *store, const struct visit *visit)
+{
+    struct store_cells *cells = &store->cells;
+    for (uint32_t i = 0; i < cells->type_count; i++) {
+        visit->text(visit->sweep, &cells->types[i].name);
+        visit->text(visit->sweep, &cells->types[i].unit);
+    }
+    for (uint32_t i = 0; i < cells->services.count; i++) {
+        visit->text(visit->sweep, &store_service_at(cells, i)->name);
+        visit_versions(visit, &store_service_at(cells, i)->versions);
+    }
+    for (uint32_t i = 0; i < cells->operations.count; i++) {
+        visit->text(visit->sweep, &store_operation_at(cells, i)->name);
+        visit_versions(visit, &store_operation_at(cells, i)->versions);
+    }
+    for (uint32_t i = 0; i < cells->cells.count; i++)
+        visit->text(visit->sweep, &store_cell_at(cells, i)->version);
+    for (uint32_t i = 0; i < cells->entries.count; i++)
+        if (store_entry_at(cells, i)->type < STORE_TYPES_MAX)
+            visit->node(visit->sweep, &store_entry_at(cells, i)->node);
+}
+
+static void visit_span(struct store *store, const struct visit *visit, struct store_span *span)
+{
+    visit->text(visit->sweep, &span->name);
+    visit->text(visit->sweep, &span->version);
+    visit->text(visit->sweep, &span->status_message);
+    visit->text(visit->sweep, &span->scope);
+    visit->text(visit->sweep, &span->attributes);
+    visit->text(visit->sweep, &span->resource);
+    for (uint32_t at = span->first_cost; at;) {
+        struct store_cost *cost = store_table_at(&store->spans.costs, at - 1);
+        visit->node(visit->sweep, &cost->node);
+        at = cost->next;
+    }
+}
+
+static void visit_all(struct store *store, const struct visit *visit)
+{
+    visit_cells(store, visit);
+    for (uint32_t i = 0; i < store->spans.spans.count; i++)
+        if (store_span_at(&store->spans, i)->is_used)
+            visit_span(store, visit, store_span_at(&store->spans, i));
+    uint64_t unread =
+        store->unread_count < STORE_UNREAD_MAX ? store->unread_count : STORE_UNREAD_MAX;
+    for (uint64_t i = 0; i < unread; i++)
+        visit->text(visit->sweep, &store->unread[i].key);
+}
+
+static void mark_text(struct store_sweep *sweep, uint32_t *text)
+{
+    store_sweep_text(sweep, *text);
+}
+
+static void mark_node(struct store_sweep *sweep, uint32_t *node)
+{
+    store_sweep_node(sweep, *node);
+}
+
+static void take_text(struct store_sweep *sweep, uint32_t *text)
+{
+    *text = sweep->texts[*text];
+}
+
+static void take_node(struct store_sweep *sweep, uint32_t *node)
+{
+    *node = sweep->nodes[*node];
+}
+
+static void index_services(struct store_cells *cells)
+{
+    store_cells_index_services(cells);
+    store_cells_index_operations(cells);
+    store_cells_index_cells(cells);
+}
+
+static void sweep_names(struct store *store)
+{
+    struct store_sweep sweep = store_sweep_begin(&store->names);
+    visit_all(store, &(struct visit){&sweep, mark_text, mark_node});
+    store_sweep_number(&sweep);
+    visit_all(store, &(struct visit){&sweep, take_text, take_node});
+    store_sweep_end(&sweep);
+    index_services(&store->cells);
+    store_cells_index_entries(&store->cells);
+}
+
+/* ---- all of it ---- */
+
+static bool cells_are_full(const struct store *store)
+{
+    return store_cells_are_above(&store->cells, TARGET_EIGHTHS);
+}
+
+static void reduce_cells(struct store *store)
+{
+    struct store_cells *cells = &store->cells;
+    merge_minutes(store, FRESH_MINUTES);
+    if (cells_are_full(store))
+        merge_minutes(store, 1);
+    if (store_table_is_above(&cells->entries, TARGET_EIGHTHS))
+        fold_buckets(store);
+    if (store_table_is_above(&cells->operations, TARGET_EIGHTHS) || cells_are_full(store)) {
+        merge_operations(store);
+        remove_operations(store);
+    }
+    if (store_table_is_above(&cells->cells, TARGET_EIGHTHS))
+        merge_oldest(store, cells->cells.limit / 8 * TARGET_EIGHTHS);
+    if (store_table_is_above(&cells->entries, TARGET_EIGHTHS))
+        merge_stacks(store, cells->entries.limit / 8 * TARGET_EIGHTHS);
+}
+
+/* Names are used by entries and spans; the more of both go, the more names do. */
+static void reduce_names(struct store *store)
+{
+    struct store_cells *cells = &store->cells;
+    sweep_names(store);
+    for (uint32_t part = 2; store_names_are_above(&store->names, ENOUGH_EIGHTHS) && part > 0;
+         part--) {
+        forget_spans(store, part);
+        merge_stacks(store, cells->entries.count / 4);
+        if (part == 1) {
+            merge_operations(store);
+            remove_operations(store);
+        }
+        sweep_names(store);
+    }
+    if (!store_names_are_above(&store->names, ENOUGH_EIGHTHS))
+        return;
+    merge_oldest(store, 0);
+    remove_operations(store);
+    sweep_names(store);
+}
+
+void store_reduce(struct store *store)
+{
+    bool names = store_names_are_above(&store->names, FULL_EIGHTHS);
+    if (store_cells_are_above(&store->cells, FULL_EIGHTHS))
+        reduce_cells(store);
+    if (names)
+        reduce_names(store);
+}
