@@ -195,11 +195,10 @@ static void append_text(struct text *out, struct slice text)
 
 static void add_match(void *context, const struct redaction_match *match)
 {
-    static const char *const kinds[REDACTION_KINDS] = {"attribute", "function", "file", "mapping"};
     struct report *report = context;
     struct text *out = report->out;
     report->matches++;
-    text_printf(out, "%s\t%s", kinds[match->kind], match->rule);
+    text_printf(out, "%s\t%s", redaction_kind_names[match->kind], match->rule);
     if (match->pattern[0]) {
         text_append(out, ": ");
         append_text(out, slice_of_string(match->pattern));

@@ -1,6 +1,7 @@
 #include "core/data/fold.h"
 
 #include "core/base/arena.h"
+#include "core/base/saturate.h"
 #include "core/data/fold_groups.h"
 #include "core/data/sample_fields.h"
 
@@ -55,7 +56,9 @@ struct folding {
     struct dictionary *dictionary;
     struct arena *arena; /* of the batch */
     struct fold_result result;
-    uint8_t *takes; /* for each entry of the attribute_table; 0: not asked yet, TAKEN, STAYING */
+    uint8_t
+        *takes; /* for each entry of the attribute_table; 0: not asked yet, otherwise enum taking
+                 */
     uint32_t attribute_count;
     struct arena request_scratch;
     /* Of the profile that is being read: */
@@ -68,26 +71,44 @@ struct folding {
 
 /* ---- attributes ---- */
 
-enum { TAKEN = 1, STAYING = 2 };
+/* STRIPPED: whatever becomes of the sample. */
+enum taking { TAKEN = 1, STRIPPED, STAYING };
 
-static bool is_taken(const struct fold_rule *rule, struct slice key)
+static bool is_one_of(struct slice key, const struct slice *keys, size_t count)
 {
-    for (size_t i = 0; i < rule->key_count; i++)
-        if (slice_equal(rule->keys[i], key))
+    for (size_t i = 0; i < count; i++)
+        if (slice_equal(keys[i], key))
             return true;
-    return fold_takes_key(key);
+    return false;
 }
 
-/* Whether folding takes the entry away. A key is compared once for each entry. */
-static bool takes_attribute(struct folding *folding, uint32_t index)
+static enum taking taking_of_key(const struct fold_rule *rule, struct slice key)
+{
+    if (is_one_of(key, rule->stripped_keys, rule->stripped_count))
+        return STRIPPED;
+    return is_one_of(key, rule->keys, rule->key_count) || fold_takes_key(key) ? TAKEN : STAYING;
+}
+
+/* Returns whether folding takes the entry away. A key is compared once for each entry. */
+static enum taking taking_of(struct folding *folding, uint32_t index)
 {
     assert(index < folding->attribute_count); /* scanned */
     if (folding->takes[index] == 0) {
         uint32_t key = dictionary_attribute(folding->dictionary, index).key;
-        bool taken = is_taken(folding->rule, dictionary_string(folding->dictionary, key));
-        folding->takes[index] = taken ? TAKEN : STAYING;
+        folding->takes[index] =
+            (uint8_t)taking_of_key(folding->rule, dictionary_string(folding->dictionary, key));
     }
-    return folding->takes[index] == TAKEN;
+    return (enum taking)folding->takes[index];
+}
+
+/* Whether a sample with these attributes is stripped. */
+static bool is_stripped(struct folding *folding, struct slice attributes)
+{
+    struct wire_cursor packed = wire_cursor(attributes);
+    for (uint64_t index; folding->rule->stripped_count > 0 && wire_packed_varint(&packed, &index);)
+        if (index != 0 && taking_of(folding, (uint32_t)index) == STRIPPED)
+            return true;
+    return false;
 }
 
 /* ---- what a rule sees ---- */
@@ -135,13 +156,19 @@ static enum fold_shape shape_of(struct slice values, struct slice timestamps, st
     return single ? SHAPE_SUM : SHAPE_APART;
 }
 
+enum combining { FOLDS, MOVES, STRIPS };
+
 /* Adds the attributes that stay to the key. */
-static void add_attributes(struct folding *folding, struct slice attributes, bool all)
+static void add_attributes(struct folding *folding, struct slice attributes, enum combining how)
 {
     struct wire_cursor packed = wire_cursor(attributes);
-    for (uint64_t index; wire_packed_varint(&packed, &index);)
-        if (index != 0 && (all || !takes_attribute(folding, (uint32_t)index)))
+    bool takes_none = how != FOLDS && folding->rule->stripped_count == 0;
+    for (uint64_t index; wire_packed_varint(&packed, &index);) {
+        enum taking taking =
+            takes_none || index == 0 ? STAYING : taking_of(folding, (uint32_t)index);
+        if (index != 0 && taking != STRIPPED && (how != FOLDS || taking != TAKEN))
             fold_groups_add_attribute(&folding->groups, (uint32_t)index);
+    }
     fold_groups_sort_key(&folding->groups);
 }
 
@@ -151,19 +178,46 @@ static uint32_t stack_by_rule(const struct folding *folding, uint32_t stack)
     return rule->stack ? rule->stack(rule->context, stack) : stack;
 }
 
-/* Folds or moves a sample. Returns whether it begins a group. */
+/* Returns the sum of the values; without values, the number of timestamps. */
+static int64_t sum_of(struct slice values, struct slice timestamps)
+{
+    struct wire_cursor packed = wire_cursor(values);
+    int64_t sum = 0;
+    if (values.size == 0)
+        return (int64_t)(timestamps.size / sizeof(uint64_t));
+    for (uint64_t value; wire_packed_varint(&packed, &value);)
+        sum = saturate_add(sum, (int64_t)value);
+    return sum;
+}
+
+/* Adds a stripped sample to the key's group. Returns whether it begins one. */
+static bool add_stripped(struct folding *folding, int64_t value, struct slice others)
+{
+    if (others.size == 0)
+        return fold_groups_sum(&folding->groups, value);
+    fold_groups_keep_value(&folding->groups, value, others);
+    return true;
+}
+
+/* Folds, moves or strips a sample. Returns whether it begins a group. */
 static bool combine_one(struct folding *folding, struct slice sample, struct sample_head head,
-                        bool moves)
+                        enum combining how)
 {
     struct arena *scratch = &folding->scratch;
+    struct slice attributes = sample_list(sample, SAMPLE_ATTRIBUTE_INDICES, scratch);
     struct slice values = sample_list(sample, SAMPLE_VALUES, scratch);
     struct slice timestamps = sample_list(sample, SAMPLE_TIMESTAMPS_UNIX_NANO, scratch);
     struct slice others = sample_other_fields(sample, scratch);
+    bool strips = is_stripped(folding, attributes);
     int64_t value;
     enum fold_shape shape = shape_of(values, timestamps, others, &value);
+    if (strips)
+        shape = others.size > 0 ? SHAPE_APART : SHAPE_SUM;
     fold_groups_begin_key(&folding->groups, stack_by_rule(folding, head.stack),
-                          moves ? head.link : 0, shape);
-    add_attributes(folding, sample_list(sample, SAMPLE_ATTRIBUTE_INDICES, scratch), moves);
+                          how == FOLDS ? 0 : head.link, shape);
+    add_attributes(folding, attributes, how);
+    if (strips)
+        return add_stripped(folding, sum_of(values, timestamps), others);
     if (shape == SHAPE_SUM)
         return fold_groups_sum(&folding->groups, value);
     if (shape != SHAPE_APART)
@@ -230,12 +284,25 @@ static uint32_t newest_group(const struct folding *folding)
 }
 
 static uint32_t combine(struct folding *folding, struct slice sample, struct sample_head head,
-                        bool moves)
+                        enum combining how)
 {
-    if (!combine_one(folding, sample, head, moves))
+    if (!combine_one(folding, sample, head, how))
         return FATE_GOES;
     folding->result.combined++;
     return newest_group(folding);
+}
+
+/* Keeps a sample, but for what is stripped. */
+static uint32_t keep(struct folding *folding, struct slice sample, struct sample_head head)
+{
+    folding->result.kept++;
+    if (folding->rule->stripped_count == 0 ||
+        !is_stripped(folding, sample_list(sample, SAMPLE_ATTRIBUTE_INDICES, &folding->scratch)))
+        return FATE_STAYS;
+    if (combine_one(folding, sample, head, STRIPS))
+        return newest_group(folding);
+    folding->result.merged++;
+    return FATE_GOES;
 }
 
 static uint32_t decide(struct folding *folding, struct slice sample)
@@ -246,10 +313,10 @@ static uint32_t decide(struct folding *folding, struct slice sample)
     switch (folding->rule->decide(folding->rule->context, &seen)) {
     case FOLD_FOLD:
         result->folded++;
-        return combine(folding, sample, head, false);
+        return combine(folding, sample, head, FOLDS);
     case FOLD_MOVE:
         result->moved++;
-        return combine(folding, sample, head, true);
+        return combine(folding, sample, head, MOVES);
     case FOLD_WEIGH:
         result->kept++;
         weigh_one(folding, sample, head);
@@ -260,8 +327,7 @@ static uint32_t decide(struct folding *folding, struct slice sample)
     case FOLD_KEEP:
         break;
     }
-    result->kept++;
-    return FATE_STAYS;
+    return keep(folding, sample, head);
 }
 
 /* Returns whether something in the profile changes. */

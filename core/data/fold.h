@@ -10,7 +10,8 @@
  * what they mean, and so does one with fields that profcol does not know.
  *
  * A rule may also move samples to other stacks, and combine those that are equal then without
- * taking anything away.
+ * taking anything away. And it may strip samples of attributes that were added inside the process:
+ * they lose their timestamps, too, and those that are equal then become one.
  *
  * A profile in which nothing changes keeps its bytes; so does a kept sample, among others that
  * change. A profile whose samples are all dropped goes, too. The dictionary keeps what samples no
@@ -54,12 +55,17 @@ struct fold_rule {
     /* Keys of attributes that folding takes away in addition to those that it knows. */
     const struct slice *keys;
     size_t key_count;
+    /* A sample with an attribute of one of these keys loses it, and its timestamps; its values
+     * become one, their sum. So does one that is folded or moved. Not together with FOLD_WEIGH. */
+    const struct slice *stripped_keys;
+    size_t stripped_count;
     bool counts_only; /* the request stays as it is */
 };
 
 /* Numbers of samples. */
 struct fold_result {
-    uint32_t kept;   /* also those that were weighed */
+    uint32_t kept;   /* also those that were weighed or stripped */
+    uint32_t merged; /* of these: became part of another one, because they were stripped */
     uint32_t folded; /* became part of `combined` samples */
     uint32_t moved;  /* too */
     uint32_t dropped;
@@ -67,7 +73,7 @@ struct fold_result {
 };
 
 /* Applies the rule to all samples of a scanned, normalised request. Returns how many samples became
- * what; kept + combined are left. */
+ * what; kept - merged + combined are left. */
 struct fold_result profiles_fold(struct message *root, struct dictionary *dictionary,
                                  struct arena *arena, const struct fold_rule *rule);
 

@@ -4,6 +4,7 @@
 #include "core/base/memory.h"
 #include "core/data/instances.h"
 #include "core/data/span_entries.h"
+#include "core/data/span_trees.h"
 #include "core/data/thread_spans.h"
 
 #include <assert.h>
@@ -46,6 +47,7 @@ struct span_index {
     struct span_sets *sets;
     struct instances *instances;
     struct thread_spans *threads;
+    struct span_trees *trees; /* NULL: nobody needs them */
     struct span_index_common common;
 };
 
@@ -74,6 +76,8 @@ struct span_index *span_index_new(const struct span_index_options *options)
     index->instances = instances_new(
         options->type_count + 1, instances < INSTANCES_MAX ? (uint32_t)instances : INSTANCES_MAX);
     index->threads = thread_spans_new(options->max_spans / SPANS_PER_THREAD_SPAN + 1);
+    if (options->keeps_trees)
+        index->trees = span_trees_new(options->max_spans);
     size_t totals_size = index->common.totals_count * sizeof(uint64_t);
     for (uint32_t i = 0; i < index->shard_count; i++)
         span_shard_init(&index->shards[i], index->pages, totals_size);
@@ -99,6 +103,7 @@ void span_index_unref(struct span_index *index)
     span_sets_free(index->sets);
     instances_free(index->instances);
     thread_spans_free(index->threads);
+    span_trees_free(index->trees);
     free(index->shards);
     free(index);
 }
@@ -319,6 +324,11 @@ struct thread_spans *span_index_threads(struct span_index *index)
     return index->threads;
 }
 
+struct span_trees *span_index_trees(struct span_index *index)
+{
+    return index->trees;
+}
+
 struct span_source span_index_source(struct span_index *index, struct slice tenant, uint64_t peer,
                                      struct slice service, uint64_t now_ns)
 {
@@ -353,6 +363,8 @@ void span_index_sweep(struct span_index *index, uint64_t now_ns)
     struct instance_clock clock = {.now_ns = now_ns, .window_ns = window_ns};
     instances_sweep(index->instances, &clock);
     thread_spans_sweep(index->threads, now_ns, clock.window_ns);
+    if (index->trees)
+        span_trees_sweep(index->trees, now_ns, window_ns);
 }
 
 void span_index_set_window(struct span_index *index, uint64_t window_ns)
@@ -377,7 +389,8 @@ size_t span_index_memory(struct span_index *index)
 {
     size_t size = sizeof *index + index->shard_count * sizeof *index->shards +
                   span_sets_memory(index->sets) + instances_memory(index->instances) +
-                  thread_spans_memory(index->threads);
+                  thread_spans_memory(index->threads) +
+                  (index->trees ? span_trees_memory(index->trees) : 0);
     for (uint32_t i = 0; i < index->shard_count; i++) {
         pthread_mutex_lock(&index->shards[i].lock);
         size += span_shard_memory(&index->shards[i]);

@@ -26,6 +26,7 @@
 
 struct instances;
 struct span_index;
+struct span_trees;
 struct thread_spans;
 
 struct span_index_options {
@@ -34,6 +35,7 @@ struct span_index_options {
     unsigned type_count; /* number of sample types whose counts and sums are kept, at most
                             SPAN_INDEX_TYPES_MAX */
     int sum_type;        /* the one whose sum matches tell; -1: none */
+    bool keeps_trees;    /* the caller needs span_index_trees */
 };
 
 /* Creates an empty index, with one reference. Its memory grows as spans arrive. */
@@ -80,6 +82,9 @@ uint64_t span_index_window(const struct span_index *index);
 struct instances *span_index_instances(struct span_index *index);
 /* The spans that name their threads; likewise. */
 struct thread_spans *span_index_threads(struct span_index *index);
+
+/* Which span is above which; likewise. NULL if the options do not ask for it. */
+struct span_trees *span_index_trees(struct span_index *index);
 
 /* Returns the source of a request, as span_sources_find does. */
 struct span_source span_index_source(struct span_index *index, struct slice tenant, uint64_t peer,

@@ -6,6 +6,7 @@
 #include "core/base/list.h"
 #include "core/base/memory.h"
 #include "core/data/clock_offset.h"
+#include "core/data/thread_log.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -63,9 +64,12 @@ struct thread_spans {
     uint32_t names_free;      /* number + 1 */
     struct index_table by_id; /* also by os_id */
     struct index_table by_name;
-    struct clock *clocks[CLOCKS_MAX];     /* by instance; NULL: none */
+    struct clock *clocks[CLOCKS_MAX]; /* by instance; NULL: none */
+    struct thread_logs logs;
+    uint32_t owners;                      /* the largest number of an owner so far, plus 1 */
     uint64_t owned[SPAN_SOURCES_MAX];     /* spans by owner */
     struct list recent[SPAN_SOURCES_MAX]; /* threads by owner, those without new spans first */
+    struct list logged[SPAN_SOURCES_MAX]; /* logs with spans by owner, likewise */
 };
 
 struct thread_spans *thread_spans_new(uint64_t max_spans)
@@ -81,6 +85,10 @@ void thread_spans_free(struct thread_spans *threads)
     if (!threads)
         return;
     thread_spans_sweep(threads, UINT64_MAX, 0);
+    uint32_t number = 0;
+    for (struct thread_log *log; (log = thread_logs_next(&threads->logs, &number));)
+        thread_logs_remove(&threads->logs, log);
+    thread_logs_deinit(&threads->logs);
     for (uint32_t i = 0; i < CLOCKS_MAX; i++)
         free(threads->clocks[i]);
     pthread_mutex_destroy(&threads->lock);
@@ -172,11 +180,9 @@ static void leave_name(struct thread_spans *threads, struct thread *thread)
     thread->name = 0;
 }
 
-/* Threads change their names; the name of the newest span counts. */
-static void set_name(struct thread_spans *threads, struct thread *thread,
-                     const struct thread_span *span)
+/* Threads change their names; the name of the newest span counts. hash: 0: none. */
+static void set_name(struct thread_spans *threads, struct thread *thread, uint64_t hash)
 {
-    uint64_t hash = span->name.size > 0 ? hash_of_name(span->instance, span->name) : 0;
     if (thread->name != 0 && threads->names[thread->name - 1].hash == hash)
         return;
     leave_name(threads, thread);
@@ -238,14 +244,20 @@ static void free_thread(struct thread_spans *threads, struct thread *thread)
     free(thread);
 }
 
+static void count_less(struct thread_spans *threads, uint16_t owner, uint32_t spans)
+{
+    assert(threads->owned[owner] >= spans && threads->count >= spans);
+    threads->owned[owner] -= spans;
+    threads->count -= spans;
+}
+
 /* Removes the earliest spans of a thread. It stays, even if it has none any more. */
 static void drop_earliest(struct thread_spans *threads, struct thread *thread)
 {
     uint32_t count = timeline_drop_first(&thread->timeline);
-    assert(thread->spans >= count && threads->owned[thread->owner] >= count);
+    assert(thread->spans >= count);
     thread->spans -= count;
-    threads->owned[thread->owner] -= count;
-    threads->count -= count;
+    count_less(threads, thread->owner, count);
 }
 
 /* ---- adding ---- */
@@ -253,27 +265,53 @@ static void drop_earliest(struct thread_spans *threads, struct thread *thread)
 static uint16_t owner_of_most(const struct thread_spans *threads)
 {
     unsigned most = 0;
-    for (unsigned owner = 1; owner < SPAN_SOURCES_MAX; owner++)
+    for (unsigned owner = 1; owner < threads->owners; owner++)
         if (threads->owned[owner] > threads->owned[most])
             most = owner;
     return (uint16_t)most;
 }
 
-/* Makes room for a span of this thread, which stays. */
-static void make_room(struct thread_spans *threads, struct thread *thread)
+static void count_one_more(struct thread_spans *threads, uint16_t owner)
 {
-    if (thread->timeline.count == TIMELINE_BLOCKS_MAX)
-        drop_earliest(threads, thread);
-    while (threads->count >= threads->max_spans) {
-        struct list *recent = &threads->recent[owner_of_most(threads)];
-        struct thread *oldest = container_of(recent->first, struct thread, link);
-        drop_earliest(threads, oldest);
-        if (oldest->timeline.count == 0 && oldest != thread)
-            free_thread(threads, oldest);
-    }
+    threads->owned[owner]++;
+    threads->count++;
 }
 
-static struct timeline_span timeline_span_of(const struct thread_span *span)
+/* Takes out the oldest spans of a log, which then count no more; the caller frees them. */
+static struct thread_log_block *pop_logged(struct thread_spans *threads, struct thread_log *log)
+{
+    struct thread_log_block *block = thread_log_pop(log);
+    if (block)
+        count_less(threads, log->owner, block->count);
+    if (log->count == 0 && log->link.list)
+        list_remove(&threads->logged[log->owner], &log->link);
+    return block;
+}
+
+/* Removes some of the earliest spans of an owner. `thread` stays. */
+static void drop_some(struct thread_spans *threads, uint16_t owner, const struct thread *thread)
+{
+    const struct list *logs = &threads->logged[owner], *recent = &threads->recent[owner];
+    if (logs->first) {
+        free(pop_logged(threads, container_of(logs->first, struct thread_log, link)));
+        return;
+    }
+    struct thread *oldest = container_of(recent->first, struct thread, link);
+    drop_earliest(threads, oldest);
+    if (oldest->timeline.count == 0 && oldest != thread)
+        free_thread(threads, oldest);
+}
+
+/* Makes room for a span of this thread (NULL: of none), which stays. */
+static void make_room(struct thread_spans *threads, struct thread *thread)
+{
+    if (thread && thread->timeline.count == TIMELINE_BLOCKS_MAX)
+        drop_earliest(threads, thread);
+    while (threads->count >= threads->max_spans)
+        drop_some(threads, owner_of_most(threads), thread);
+}
+
+static struct timeline_span timeline_span_of(const struct logged_span *span)
 {
     struct timeline_span out = {
         .key = span->key, .start_ns = span->start_ns, .end_ns = span->end_ns};
@@ -281,35 +319,111 @@ static struct timeline_span timeline_span_of(const struct thread_span *span)
     return out;
 }
 
-static void put(struct thread_spans *threads, const struct thread_span *span, uint64_t now_ns)
+/* Sorts a span of a process into the timeline of its thread. */
+static void sort(struct thread_spans *threads, const struct thread_log *process,
+                 const struct logged_span *span, uint64_t now_ns)
 {
-    assert(span->instance != 0 && span->owner < SPAN_SOURCES_MAX);
-    uint64_t id = hash_of((enum hash_kind)span->kind, span->instance, (uint64_t)span->id);
+    uint64_t id = hash_of((enum hash_kind)span->kind, process->instance, (uint64_t)span->id);
     struct thread *thread = find_thread(threads, id);
     if (!thread)
-        thread = new_thread(threads, id, span->owner);
+        thread = new_thread(threads, id, process->owner);
     /* First, so that its earlier spans are not the ones that make room. */
     struct list *recent = &threads->recent[thread->owner];
     list_remove(recent, &thread->link);
     list_append(recent, &thread->link);
     make_room(threads, thread);
-    set_name(threads, thread, span);
+    set_name(threads, thread, span->name);
     struct timeline_span added = timeline_span_of(span);
     if (!timeline_add(&thread->timeline, &added, now_ns))
         return;
     thread->spans++;
-    threads->owned[thread->owner]++;
-    threads->count++;
+    count_one_more(threads, thread->owner);
+}
+
+static struct logged_span logged_span_of(const struct thread_span *span)
+{
+    struct logged_span out = {.key = span->key,
+                              .start_ns = span->start_ns,
+                              .end_ns = span->end_ns,
+                              .id = span->id,
+                              .kind = (uint8_t)span->kind};
+    memcpy(out.parent_id, span->parent_id, SPAN_ID_SIZE);
+    if (span->name.size > 0)
+        out.name = hash_of_name(span->instance, span->name);
+    return out;
+}
+
+/* Adds a span to the log of its process. */
+static void log_span(struct thread_spans *threads, struct thread_log *log,
+                     const struct logged_span *span, uint64_t now_ns)
+{
+    struct list *logs = &threads->logged[log->owner];
+    if (log->link.list && logs->last != &log->link)
+        list_remove(logs, &log->link);
+    if (!log->link.list)
+        list_append(logs, &log->link);
+    while (log->count >= THREAD_LOG_SPANS_MAX)
+        free(pop_logged(threads, log));
+    make_room(threads, NULL);
+    *thread_log_add(log, now_ns) = *span;
+    count_one_more(threads, log->owner);
+}
+
+static struct thread_log *log_of(struct thread_spans *threads, const struct thread_span *span)
+{
+    assert(span->instance != 0 && span->owner < SPAN_SOURCES_MAX);
+    struct thread_log *log = thread_logs_open(&threads->logs, span->instance, span->owner);
+    if (log->owner != span->owner) { /* the number is that of another process now */
+        for (struct thread_log_block *block; (block = pop_logged(threads, log));)
+            free(block);
+        log->owner = span->owner;
+    }
+    if (span->owner >= threads->owners)
+        threads->owners = (uint32_t)span->owner + 1;
+    return log;
 }
 
 void thread_spans_put(struct thread_spans *threads, const struct thread_span *spans, size_t count,
                       uint64_t now_ns)
 {
     pthread_mutex_lock(&threads->lock);
-    for (size_t i = 0; i < count; i++)
-        if (spans[i].start_ns <= spans[i].end_ns)
-            put(threads, &spans[i], now_ns);
+    struct thread_log *log = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (spans[i].start_ns > spans[i].end_ns)
+            continue;
+        if (!log || log->instance != spans[i].instance || log->owner != spans[i].owner)
+            log = log_of(threads, &spans[i]);
+        struct logged_span span = logged_span_of(&spans[i]);
+        if (log->is_asked)
+            sort(threads, log, &span, now_ns);
+        else
+            log_span(threads, log, &span, now_ns);
+    }
     pthread_mutex_unlock(&threads->lock);
+}
+
+/* Sorts the oldest spans in the log of a process. Returns false if there are none. */
+static bool sort_some(struct thread_spans *threads, struct thread_log *log)
+{
+    struct thread_log_block *block = pop_logged(threads, log);
+    for (uint32_t i = 0; block && i < block->count; i++)
+        sort(threads, log, &block->spans[i], block->arrived_ns);
+    bool any = block != NULL;
+    free(block);
+    return any;
+}
+
+/* Sorts the spans of a process, because somebody asks for them. Others get the lock between. */
+static void sort_logged(struct thread_spans *threads, uint16_t instance)
+{
+    struct thread_log *log;
+    while ((log = thread_logs_find(&threads->logs, instance))) {
+        log->is_asked = log->is_used = true;
+        if (!sort_some(threads, log))
+            return;
+        pthread_mutex_unlock(&threads->lock);
+        pthread_mutex_lock(&threads->lock);
+    }
 }
 
 /* ---- asking ---- */
@@ -338,14 +452,26 @@ struct resolved {
     bool is_ambiguous;
 };
 
+/* A sample with an id of the runtime is not found by a pair of ids, which is that of another one.
+ */
+static const struct thread *find_by_id(struct thread_spans *threads,
+                                       const struct sample_thread *sample, enum thread_id_kind kind)
+{
+    uint64_t hash = hash_of((enum hash_kind)kind, sample->instance, (uint64_t)sample->id[kind]);
+    const struct thread *thread = find_thread(threads, hash);
+    bool is_paired = thread && thread->id != hash;
+    return is_paired && sample->has_id[THREAD_ID_RUNTIME] ? NULL : thread;
+}
+
 static struct resolved resolve(struct thread_spans *threads, const struct sample_thread *sample)
 {
     struct resolved resolved = {.thread = NULL};
-    for (int kind = THREAD_ID_RUNTIME; kind >= THREAD_ID_OS && !resolved.thread; kind--)
-        if (sample->has_id[kind])
-            resolved.thread = find_thread(threads, hash_of((enum hash_kind)kind, sample->instance,
-                                                           (uint64_t)sample->id[kind]));
-    if (resolved.thread || sample->has_id[THREAD_ID_RUNTIME] || sample->name.size == 0)
+    bool has_runtime_id = sample->has_id[THREAD_ID_RUNTIME];
+    if (has_runtime_id)
+        resolved.thread = find_by_id(threads, sample, THREAD_ID_RUNTIME);
+    if (!resolved.thread && sample->has_id[THREAD_ID_OS])
+        resolved.thread = find_by_id(threads, sample, THREAD_ID_OS);
+    if (resolved.thread || has_runtime_id || sample->name.size == 0)
         return resolved;
     resolved.name = find_name(threads, hash_of_name(sample->instance, sample->name));
     if (resolved.name && resolved.name->threads == 1)
@@ -419,6 +545,9 @@ static void answer_some(struct thread_spans *threads, struct thread_ask *asks, s
 void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, size_t count)
 {
     pthread_mutex_lock(&threads->lock);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || asks[i].thread->instance != asks[i - 1].thread->instance)
+            sort_logged(threads, asks[i].thread->instance);
     vote(threads, asks, count);
     for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
         pthread_mutex_unlock(&threads->lock);
@@ -433,6 +562,7 @@ void thread_spans_pair(struct thread_spans *threads, uint16_t instance, int64_t 
 {
     uint64_t os = hash_of(HASH_OS, instance, (uint64_t)os_id);
     pthread_mutex_lock(&threads->lock);
+    sort_logged(threads, instance);
     struct thread *thread =
         find_thread(threads, hash_of(HASH_RUNTIME, instance, (uint64_t)runtime_id));
     struct thread *before = thread ? find_thread(threads, os) : NULL;
@@ -451,6 +581,22 @@ void thread_spans_pair(struct thread_spans *threads, uint16_t instance, int64_t 
 static bool is_expired(const struct thread *thread, uint64_t now_ns, uint64_t window_ns)
 {
     return thread->timeline.count > 0 && thread->timeline.blocks[0].arrived_ns + window_ns < now_ns;
+}
+
+static void sweep_logs(struct thread_spans *threads, uint64_t now_ns, uint64_t window_ns)
+{
+    uint32_t number = 0;
+    for (struct thread_log *log; (log = thread_logs_next(&threads->logs, &number));) {
+        while (log->first && log->first->arrived_ns + window_ns < now_ns)
+            free(pop_logged(threads, log));
+        if (log->is_used)
+            log->used_ns = now_ns;
+        log->is_used = false;
+        if (log->used_ns + window_ns < now_ns)
+            log->is_asked = false;
+        if (log->count == 0 && !log->is_asked)
+            thread_logs_remove(&threads->logs, log);
+    }
 }
 
 static void sweep_clocks(struct thread_spans *threads, uint64_t now_ns, uint64_t window_ns)
@@ -481,6 +627,7 @@ void thread_spans_sweep(struct thread_spans *threads, uint64_t now_ns, uint64_t 
         if (thread->timeline.count == 0)
             free_thread(threads, thread);
     }
+    sweep_logs(threads, now_ns, window_ns);
     sweep_clocks(threads, now_ns, window_ns);
     pthread_mutex_unlock(&threads->lock);
 }
@@ -501,7 +648,8 @@ static size_t table_memory(const struct index_table *table)
 size_t thread_spans_memory(struct thread_spans *threads)
 {
     pthread_mutex_lock(&threads->lock);
-    size_t size = sizeof *threads + table_memory(&threads->by_id) + table_memory(&threads->by_name);
+    size_t size = sizeof *threads + thread_logs_memory(&threads->logs);
+    size += table_memory(&threads->by_id) + table_memory(&threads->by_name);
     size += threads->capacity * sizeof(struct thread *);
     size += threads->names_capacity * sizeof *threads->names;
     for (uint32_t i = 0; i < threads->used; i++)

@@ -14,8 +14,11 @@
  * If the samples of a process have another clock than its spans, their times are moved by an
  * estimate (clock_offset.h).
  *
+ * Spans of a process whose samples have not asked are kept in a log (thread_log.h), and sorted when
+ * they ask for the first time; after a window without a question, they are in a log again.
+ *
  * Spans stay for the window after their arrival. At the limit, the owner with the most spans loses
- * those of the thread that has been without new ones for the longest time.
+ * some in logs, then those of the thread that has been without new ones for the longest time.
  *
  * Owner: a span_index.
  *

@@ -50,6 +50,7 @@ bool jfr_chunk_take(struct slice *rest, struct jfr_chunk *chunk, struct error *e
         .metadata_at = (uint32_t)metadata_at,
         .start_unix_nano = big_endian(header + 32, 8),
         .duration_nano = big_endian(header + 40, 8),
+        .start_ticks = big_endian(header + 48, 8),
         .ticks_per_second = big_endian(header + 56, 8),
     };
     if (chunk->ticks_per_second == 0)

@@ -27,7 +27,7 @@ struct jfr_chunk {
                                the chunk */
     uint32_t metadata_at;
     uint64_t start_unix_nano, duration_nano;
-    uint64_t ticks_per_second;
+    uint64_t start_ticks, ticks_per_second;
 };
 
 /* Removes the first chunk from the front of *rest. Returns false, with err set, if it is invalid or

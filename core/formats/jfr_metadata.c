@@ -77,6 +77,13 @@ static const struct {
     [JFR_TYPE] = {"type", "java.lang.Class", SHAPE_NUMBER},
     [JFR_NAME] = {"name", "jdk.types.Symbol", SHAPE_NUMBER},
     [JFR_STRING] = {"string", NULL, SHAPE_TEXT},
+    [JFR_START_TIME] = {"startTime", NULL, SHAPE_NUMBER},
+    [JFR_SAMPLED_THREAD] = {"sampledThread", "java.lang.Thread", SHAPE_NUMBER},
+    [JFR_EVENT_THREAD] = {"eventThread", "java.lang.Thread", SHAPE_NUMBER},
+    [JFR_JAVA_THREAD_ID] = {"javaThreadId", NULL, SHAPE_NUMBER},
+    [JFR_OS_THREAD_ID] = {"osThreadId", NULL, SHAPE_NUMBER},
+    [JFR_JAVA_NAME] = {"javaName", NULL, SHAPE_TEXT},
+    [JFR_OS_NAME] = {"osName", NULL, SHAPE_TEXT},
 };
 
 /* Whether there is room: a description of few bytes can need much more memory. */

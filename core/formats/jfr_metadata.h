@@ -42,9 +42,16 @@ enum jfr_field {
     JFR_FRAMES,    /* jdk.types.StackTrace */
     JFR_METHOD,    /* jdk.types.StackFrame */
     JFR_LINE_NUMBER,
-    JFR_TYPE,   /* jdk.types.Method: its class */
-    JFR_NAME,   /* of methods and classes */
-    JFR_STRING, /* jdk.types.Symbol */
+    JFR_TYPE,       /* jdk.types.Method: its class */
+    JFR_NAME,       /* of methods and classes */
+    JFR_STRING,     /* jdk.types.Symbol */
+    JFR_START_TIME, /* events: ticks */
+    JFR_SAMPLED_THREAD,
+    JFR_EVENT_THREAD,
+    JFR_JAVA_THREAD_ID, /* java.lang.Thread */
+    JFR_OS_THREAD_ID,
+    JFR_JAVA_NAME,
+    JFR_OS_NAME,
     JFR_FIELD_COUNT,
 };
 

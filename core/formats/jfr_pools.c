@@ -12,6 +12,7 @@ static const char *const class_names[JFR_POOL_COUNT] = {
     [JFR_POOL_SYMBOL] = "jdk.types.Symbol",
     [JFR_POOL_THREAD_STATE] = "jdk.types.ThreadState",
     [JFR_POOL_STRING] = "java.lang.String",
+    [JFR_POOL_THREAD] = "java.lang.Thread",
 };
 
 /* Returns the map for constants of a class; NULL if they are not used. */
@@ -99,12 +100,14 @@ static bool read_checkpoint(struct jfr_pools *pools, uint64_t at, uint64_t befor
 }
 
 bool jfr_pools_read(struct jfr_pools *pools, const struct jfr_chunk *chunk,
-                    struct jfr_metadata *metadata, struct budget *budget, struct error *err)
+                    struct jfr_metadata *metadata, bool with_threads, struct budget *budget,
+                    struct error *err)
 {
     *pools = (struct jfr_pools){.chunk = chunk, .metadata = metadata};
     for (int i = 0; i < JFR_POOL_COUNT; i++) {
         pools->maps[i].budget = budget;
-        pools->classes[i] = jfr_metadata_class_named(metadata, class_names[i]);
+        if (i != JFR_POOL_THREAD || with_threads)
+            pools->classes[i] = jfr_metadata_class_named(metadata, class_names[i]);
     }
     uint64_t before = chunk->bytes.size;
     uint64_t at = chunk->checkpoint_at;

@@ -23,6 +23,7 @@ enum jfr_pool {
     JFR_POOL_SYMBOL,
     JFR_POOL_THREAD_STATE,
     JFR_POOL_STRING,
+    JFR_POOL_THREAD,
     JFR_POOL_COUNT,
 };
 
@@ -33,9 +34,11 @@ struct jfr_pools {
     struct id_map maps[JFR_POOL_COUNT];
 };
 
-/* Finds all constants of a chunk. Returns false, with err set, if it is invalid. */
+/* Finds all constants of a chunk; threads only if they are wanted. Returns false, with err set, if
+ * it is invalid. */
 bool jfr_pools_read(struct jfr_pools *pools, const struct jfr_chunk *chunk,
-                    struct jfr_metadata *metadata, struct budget *budget, struct error *err);
+                    struct jfr_metadata *metadata, bool with_threads, struct budget *budget,
+                    struct error *err);
 /* Frees the maps. */
 void jfr_pools_deinit(struct jfr_pools *pools);
 

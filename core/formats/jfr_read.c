@@ -3,6 +3,7 @@
 #include "core/base/saturate.h"
 #include "core/formats/jfr_labels.h"
 #include "core/formats/jfr_stacks.h"
+#include "core/formats/jfr_threads.h"
 #include "core/formats/stacks.h"
 
 #include <assert.h>
@@ -75,6 +76,7 @@ struct reader {
     /* 1 + number of the first profile of a kind; the second has the next number */
     uint32_t profiles[KIND_COUNT];
     struct jfr_stacks stacks;
+    struct jfr_threads threads;
     struct wire_writer text; /* the current short text */
 };
 
@@ -156,8 +158,9 @@ static struct span_labels ids_of(const struct reader *r, const struct jfr_record
     return ids;
 }
 
-/* Sets the attributes and the link of a sample. attributes: memory for those of a context and one
- * more. */
+enum { ATTRIBUTES_MAX = JFR_CONTEXT_LABELS_MAX + 1 + SAMPLE_THREAD_KEYS };
+
+/* Sets the attributes and the link of a sample. attributes: memory for ATTRIBUTES_MAX. */
 static bool correlate(struct reader *r, const struct jfr_record *event, uint32_t *attributes,
                       struct built_sample *sample, struct error *err)
 {
@@ -177,11 +180,22 @@ static bool correlate(struct reader *r, const struct jfr_record *event, uint32_t
     return true;
 }
 
-static void add_value(struct reader *r, uint32_t profile, const struct built_sample *sample,
+/* A sample of an event, and when it was taken; 0: only sums are wanted. */
+struct observation {
+    struct built_sample sample;
+    uint64_t time_unix_nano;
+};
+
+static void add_value(struct reader *r, uint32_t profile, const struct observation *observation,
                       int64_t value)
 {
-    if (value != 0)
-        profiles_builder_add(r->builder, profile, sample, value);
+    if (value == 0)
+        return;
+    if (observation->time_unix_nano != 0)
+        profiles_builder_add_at(r->builder, profile, &observation->sample, value,
+                                observation->time_unix_nano);
+    else
+        profiles_builder_add(r->builder, profile, &observation->sample, value);
 }
 
 /* A value that an event adds to its stack. */
@@ -191,15 +205,15 @@ struct finding {
 };
 
 static void add_finding(struct reader *r, const struct finding *finding,
-                        const struct built_sample *sample)
+                        const struct observation *observation)
 {
     uint32_t profile = profile_of(r, finding->kind);
     int64_t count = finding->count;
     if (finding->kind == CPU || finding->kind == WALL)
         count = saturate_multiply(count, (int64_t)period_of(r, finding->kind));
     if (kinds[finding->kind].amount)
-        add_value(r, profile++, sample, finding->amount);
-    add_value(r, profile, sample, count);
+        add_value(r, profile++, observation, finding->amount);
+    add_value(r, profile, observation, count);
 }
 
 /* ---- events ---- */
@@ -307,6 +321,27 @@ static size_t find_out(struct reader *r, uint8_t role, const struct jfr_record *
     return count;
 }
 
+/* Returns when the event began. */
+static uint64_t time_of(const struct reader *r, const struct jfr_record *event)
+{
+    uint64_t ticks = event->values[JFR_START_TIME], start = r->chunk->start_ticks;
+    uint64_t nanos = ticks > start ? nanos_of_ticks(r, ticks - start) : 0;
+    return r->chunk->start_unix_nano + nanos;
+}
+
+/* Adds the thread of the event, and its time if the sample names no span. attributes: as for
+ * correlate. */
+static void add_thread(struct reader *r, const struct jfr_record *event, uint32_t *attributes,
+                       struct observation *observation)
+{
+    struct built_sample *sample = &observation->sample;
+    size_t count = jfr_threads_attributes(&r->threads, event, attributes + sample->attribute_count);
+    sample->attribute_count += count;
+    assert(sample->attribute_count <= ATTRIBUTES_MAX);
+    if (count > 0 && sample->link == 0)
+        observation->time_unix_nano = time_of(r, event);
+}
+
 static bool take_event(struct reader *r, uint8_t role, const struct jfr_record *event,
                        struct error *err)
 {
@@ -318,17 +353,20 @@ static bool take_event(struct reader *r, uint8_t role, const struct jfr_record *
     size_t count = find_out(r, role, event, findings);
     if (count == 0)
         return true;
-    struct built_sample sample = {0};
-    uint32_t attributes[JFR_CONTEXT_LABELS_MAX + 1];
+    struct observation observation = {.time_unix_nano = 0};
+    struct built_sample *sample = &observation.sample;
+    uint32_t attributes[ATTRIBUTES_MAX];
     bool found;
-    if (!jfr_stacks_build(&r->stacks, event->values[JFR_STACK_TRACE], &sample.stack, &found, err))
+    if (!jfr_stacks_build(&r->stacks, event->values[JFR_STACK_TRACE], &sample->stack, &found, err))
         return false;
     if (!found)
         return true;
-    if (!correlate(r, event, attributes, &sample, err))
+    if (!correlate(r, event, attributes, sample, err))
         return false;
+    if (r->options->with_threads)
+        add_thread(r, event, attributes, &observation);
     for (size_t i = 0; i < count; i++)
-        add_finding(r, &findings[i], &sample);
+        add_finding(r, &findings[i], &observation);
     return true;
 }
 
@@ -397,10 +435,12 @@ static bool read_chunk(struct reader *r, const struct jfr_chunk *chunk, struct e
     struct budget *budget = r->options->budget;
     r->chunk = chunk;
     jfr_stacks_begin_chunk(&r->stacks, chunk, &r->pools);
+    jfr_threads_begin_chunk(&r->threads);
     bool done = jfr_metadata_read(&r->metadata, chunk, r->builder, budget, err);
     if (done) {
-        done = jfr_pools_read(&r->pools, chunk, &r->metadata, budget, err) &&
-               assign_roles(r, err) && read_events(r, err);
+        done =
+            jfr_pools_read(&r->pools, chunk, &r->metadata, r->options->with_threads, budget, err) &&
+            assign_roles(r, err) && read_events(r, err);
         jfr_pools_deinit(&r->pools);
     }
     jfr_metadata_deinit(&r->metadata);
@@ -438,6 +478,7 @@ bool jfr_read(struct profiles_builder *builder, struct slice jfr, struct slice l
               const struct jfr_options *options, struct error *err)
 {
     struct reader r = {.builder = builder, .options = options, .stacks = {.builder = builder}};
+    r.threads = (struct jfr_threads){.builder = builder, .pools = &r.pools};
     profiles_builder_admit(builder, jfr.size + labels_snapshot.size);
     if (!check_chunks(&r, jfr, err))
         return false;
@@ -447,5 +488,6 @@ bool jfr_read(struct profiles_builder *builder, struct slice jfr, struct slice l
     wire_writer_deinit(&r.event_name);
     wire_writer_deinit(&r.text);
     jfr_stacks_deinit(&r.stacks);
+    jfr_threads_deinit(&r.threads);
     return done || profiles_builder_state(builder) != PROFILES_BUILDER_FINE;
 }

@@ -29,12 +29,27 @@ static const uint8_t zero_request[] = {
     /* clang-format on */
 };
 
+/* A value with its time, of a sum. */
+struct timed_value {
+    int64_t value;
+    uint64_t time_unix_nano;
+    uint32_t next; /* number + 1 of the next one of the sum; 0: none */
+};
+
+/* The timed values of a sum: numbers + 1. */
+struct timed_values {
+    uint32_t first, last;
+    uint32_t count;
+};
+
 /* A sample to which profiles_builder_add may add. */
 struct sum {
     uint32_t profile;
     uint32_t stack, link;
-    uint32_t attribute_count;
+    uint32_t attribute_count : 31;
+    uint32_t has_value : 1; /* `value` counts */
     int64_t value;
+    struct timed_values *timed; /* NULL: none */
     uint32_t attributes[];
 };
 
@@ -71,6 +86,8 @@ struct profiles_builder {
     uint32_t profile_count, profile_capacity;
     struct sum **sums; /* in the order of their first addition */
     struct index_table sums_by_hash;
+    struct timed_value *timed; /* of all sums */
+    uint32_t timed_count, timed_capacity;
     uint32_t *frames; /* for profiles_builder_frame: 1 + location, by string of the name */
     uint32_t frame_capacity;
 };
@@ -98,6 +115,7 @@ void profiles_builder_free(struct profiles_builder *builder)
     free(builder->profiles);
     free(builder->sums);
     free(builder->sums_by_hash.slots);
+    free(builder->timed);
     free(builder->frames);
     arena_deinit(&builder->arena);
     free(builder);
@@ -478,10 +496,27 @@ static size_t growth_for(const struct wire_writer *writer, size_t more)
     return writer->capacity - writer->size < more ? writer->capacity + more : 0;
 }
 
-void profiles_builder_sample(struct profiles_builder *builder, uint32_t number,
-                             const struct built_sample *sample, int64_t value)
+/* The values of a sample, and as many times or none. */
+struct sample_values {
+    const uint64_t *values;
+    const uint64_t *times;
+    size_t count;
+};
+
+static void write_times(struct wire_writer *samples, const uint64_t *times, size_t count)
 {
-    enum { SAMPLE_ROOM = 64, ATTRIBUTE_ROOM = 5 };
+    size_t begun = wire_writer_begin(samples, SAMPLE_TIMESTAMPS_UNIX_NANO);
+    uint8_t *to = wire_writer_room(samples, count * sizeof *times);
+    for (size_t i = 0; i < count; i++, to += sizeof *times)
+        memcpy(to, &times[i], sizeof *times);
+    wire_writer_wrote(samples, to);
+    wire_writer_end(samples, begun);
+}
+
+static void write_sample(struct profiles_builder *builder, uint32_t number,
+                         const struct built_sample *sample, const struct sample_values *values)
+{
+    enum { SAMPLE_ROOM = 64, ATTRIBUTE_ROOM = 5, VALUE_ROOM = 10 };
     if (builder->state != PROFILES_BUILDER_FINE)
         return;
     assert(number < builder->profile_count);
@@ -489,20 +524,30 @@ void profiles_builder_sample(struct profiles_builder *builder, uint32_t number,
     assert(sample->link < dictionary_count(builder->dictionary, DICTIONARY_LINK_TABLE));
     struct open_profile *profile = builder->profiles[number];
     struct wire_writer *samples = &profile->samples;
-    if (!profiles_builder_has_room(
-            builder, growth_for(samples, SAMPLE_ROOM + ATTRIBUTE_ROOM * sample->attribute_count)))
+    size_t room = SAMPLE_ROOM + ATTRIBUTE_ROOM * sample->attribute_count;
+    if (values->times)
+        room += (VALUE_ROOM + sizeof(uint64_t)) * values->count;
+    if (!profiles_builder_has_room(builder, growth_for(samples, room)))
         return;
     size_t capacity = samples->capacity;
-    const uint64_t values[] = {(uint64_t)value};
     size_t begun = wire_writer_begin(samples, PROFILE_SAMPLES);
     wire_writer_varint(samples, SAMPLE_STACK_INDEX, sample->stack);
     wire_writer_packed_u32(samples, SAMPLE_ATTRIBUTE_INDICES, sample->attributes,
                            sample->attribute_count);
     wire_writer_varint(samples, SAMPLE_LINK_INDEX, sample->link);
-    wire_writer_packed_u64(samples, SAMPLE_VALUES, values, 1);
+    wire_writer_packed_u64(samples, SAMPLE_VALUES, values->values, values->count);
+    if (values->times)
+        write_times(samples, values->times, values->count);
     wire_writer_end(samples, begun);
     profile->sample_count++;
     charge(builder, samples->capacity - capacity);
+}
+
+void profiles_builder_sample(struct profiles_builder *builder, uint32_t number,
+                             const struct built_sample *sample, int64_t value)
+{
+    const uint64_t values[] = {(uint64_t)value};
+    write_sample(builder, number, sample, &(struct sample_values){.values = values, .count = 1});
 }
 
 static uint64_t sample_hash(uint32_t profile, const struct built_sample *sample)
@@ -545,7 +590,7 @@ static struct sum *new_sum(struct profiles_builder *builder, uint32_t profile,
     *sum = (struct sum){.profile = profile,
                         .stack = sample->stack,
                         .link = sample->link,
-                        .attribute_count = (uint32_t)sample->attribute_count};
+                        .attribute_count = (uint32_t)sample->attribute_count & INT32_MAX};
     if (list > 0)
         memcpy(sum->attributes, sample->attributes, list);
     return sum;
@@ -575,6 +620,61 @@ void profiles_builder_add(struct profiles_builder *builder, uint32_t profile,
     assert(profile < builder->profile_count);
     struct sum *sum = find_or_add_sum(builder, profile, sample);
     sum->value = saturate_add(sum->value, value);
+    sum->has_value = true;
+}
+
+/* Makes room for another timed value. Returns false if there is none. */
+static bool reserve_timed(struct profiles_builder *builder)
+{
+    if (builder->timed_count < builder->timed_capacity)
+        return true;
+    uint32_t capacity = builder->timed_capacity ? builder->timed_capacity * 2 : 256;
+    size_t more = (capacity - builder->timed_capacity) * sizeof *builder->timed;
+    if (!profiles_builder_has_room(builder, more))
+        return false;
+    charge(builder, more);
+    builder->timed = memory_grow(builder->timed, capacity, sizeof *builder->timed);
+    builder->timed_capacity = capacity;
+    return true;
+}
+
+void profiles_builder_add_at(struct profiles_builder *builder, uint32_t profile,
+                             const struct built_sample *sample, int64_t value,
+                             uint64_t time_unix_nano)
+{
+    if (!has_room(builder) || !reserve_timed(builder))
+        return;
+    assert(profile < builder->profile_count);
+    struct sum *sum = find_or_add_sum(builder, profile, sample);
+    builder->timed[builder->timed_count++] =
+        (struct timed_value){.value = value, .time_unix_nano = time_unix_nano};
+    if (!sum->timed)
+        sum->timed = arena_zalloc(&builder->arena, sizeof *sum->timed);
+    struct timed_values *timed = sum->timed;
+    if (timed->count == 0)
+        timed->first = builder->timed_count;
+    else
+        builder->timed[timed->last - 1].next = builder->timed_count;
+    timed->last = builder->timed_count;
+    timed->count++;
+}
+
+/* Writes the timed values of a sum. */
+static void write_timed(struct profiles_builder *builder, const struct sum *sum,
+                        const struct built_sample *sample)
+{
+    size_t size = sum->timed->count * sizeof(uint64_t);
+    if (!profiles_builder_has_room(builder, 2 * size))
+        return;
+    uint64_t *values = memory_alloc(2 * size), *times = values + sum->timed->count;
+    size_t count = 0;
+    for (uint32_t i = sum->timed->first; i != 0; i = builder->timed[i - 1].next, count++) {
+        values[count] = (uint64_t)builder->timed[i - 1].value;
+        times[count] = builder->timed[i - 1].time_unix_nano;
+    }
+    assert(count == sum->timed->count);
+    write_sample(builder, sum->profile, sample, &(struct sample_values){values, times, count});
+    free(values);
 }
 
 static void write_sums(struct profiles_builder *builder)
@@ -585,7 +685,10 @@ static void write_sums(struct profiles_builder *builder)
                                       .link = sum->link,
                                       .attributes = sum->attributes,
                                       .attribute_count = sum->attribute_count};
-        profiles_builder_sample(builder, sum->profile, &sample, sum->value);
+        if (sum->has_value)
+            profiles_builder_sample(builder, sum->profile, &sample, sum->value);
+        if (sum->timed)
+            write_timed(builder, sum, &sample);
     }
 }
 

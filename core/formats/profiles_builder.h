@@ -169,6 +169,12 @@ void profiles_builder_sample(struct profiles_builder *builder, uint32_t profile,
 void profiles_builder_add(struct profiles_builder *builder, uint32_t profile,
                           const struct built_sample *sample, int64_t value);
 
+/* Like profiles_builder_add, but the value stays apart, with its time: the sample gets a list of
+ * values and of as many timestamps. */
+void profiles_builder_add_at(struct profiles_builder *builder, uint32_t profile,
+                             const struct built_sample *sample, int64_t value,
+                             uint64_t time_unix_nano);
+
 /* Returns the request, and sets *samples to its number of samples; with 0, the request is useless.
  * Returns NULL if the limits were exceeded (profiles_builder_state). Nothing may be added
  * afterwards. */

@@ -70,6 +70,9 @@ struct component_type {
      * (reservation_keep), lends the batch to a job that uses it (batch_lend), and needs is_idle
      * and node_stop. NULL for receivers and extensions. */
     void (*consume)(struct node *node, struct batch *batch);
+    /* Whether it joins samples by the threads and times that readers add, and removes these
+     * (core/pipeline/threads_behind.h). It also removes them if it does not. NULL: no. */
+    bool (*joins_threads)(const struct component *component);
     /* The node holds data within its own limits, so reservations (block_on_overflow) end here. */
     bool holds;
     /* Called when the process ends: stops accepting data from outside, and passes on held and

@@ -117,6 +117,7 @@ struct outlet {
     struct branch **past;
     size_t past_count;
     bool blocks;            /* a queue behind it has block_on_overflow */
+    bool joins_threads;     /* all profiles reach a component that joins them by thread */
     struct pace rooms;      /* of `waiting` */
     struct list waiting;    /* kept batches that wait for room in all branches, in order */
     struct queue *full;     /* the last queue found without room */
@@ -135,6 +136,7 @@ struct node {
     struct log_origin origin; /* for log_ functions; with the signal of a node that has only one */
     /* From the component's type (component.h): */
     void (*consume)(struct node *node, struct batch *batch);
+    bool (*joins_threads)(const struct component *component);
     bool holds;
     struct outlet outlets[SIGNAL_COUNT];
     struct delivery *delivery;  /* of an exporter that has one */

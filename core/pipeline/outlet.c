@@ -4,6 +4,7 @@
 #include "core/base/text.h"
 #include "core/pipeline/outlet_private.h"
 #include "core/pipeline/queues_behind.h"
+#include "core/pipeline/threads_behind.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -139,7 +140,7 @@ static void make_metrics(struct branch *branch)
 
 void outlet_start(struct outlet *outlet)
 {
-    outlet->blocks = queues_behind_block(outlet);
+    outlet_look_behind(outlet);
     for (size_t i = 0; i < outlet->count; i++)
         make_metrics(outlet->branches[i]);
 }
@@ -278,6 +279,7 @@ void outlet_reconnect(struct outlet *outlet, struct node *const *to, size_t coun
 void outlet_look_behind(struct outlet *outlet)
 {
     outlet->blocks = queues_behind_block(outlet);
+    outlet->joins_threads = outlet->signal == SIGNAL_PROFILES && threads_behind_join(outlet);
 }
 
 bool outlet_has_users(const struct outlet *outlet)

@@ -83,7 +83,8 @@ void outlet_deinit(struct outlet *outlet);
 /* Gives the outlet other nodes that come next. Branches to nodes that stay are the same; those that
  * end are past ones, which take back what is on its way. */
 void outlet_reconnect(struct outlet *outlet, struct node *const *to, size_t count);
-/* Learns whether a queue behind it has block_on_overflow. Call it when all are connected. */
+/* Learns whether a queue behind it has block_on_overflow, and whether all profiles are joined by
+ * thread. Call it when all are connected. */
 void outlet_look_behind(struct outlet *outlet);
 /* Whether batches that it passed on may come back to it. */
 bool outlet_has_users(const struct outlet *outlet);

@@ -3,6 +3,7 @@
 #include "core/base/memory.h"
 #include "core/data/attributes.h"
 #include "core/pipeline/batch.h"
+#include "processors/redaction/span_names.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -188,18 +189,26 @@ static void add_row(struct redact_lists *lists, struct message *message, uint32_
     put_attribute(message, arena, number, name, any_value_int((int64_t)sum));
 }
 
+/* Opens the current message of a level, and those around it. */
+static struct message *open_message(struct redact_lists *lists, unsigned level)
+{
+    for (unsigned i = 1; i <= level; i++)
+        message_iter_open(&lists->iters[i], &lists->iters[i - 1], &lists->fields[i - 1]);
+    return message_open(&lists->iters[level], &lists->fields[level]);
+}
+
 /* Redacts the attributes `number` of the current message of a level. */
 static void redact_message(struct redact_lists *lists, unsigned level, uint32_t number)
 {
     struct arena *arena = lists->redactor->arena;
     struct message_iter read = message_iter_into(&lists->fields[level], arena);
+    if (lists->redactor->has_databases)
+        lists->redactor->database = span_names_database(read, number);
     bool changes = decide_all(lists, read, number);
     bool summarises = lists->found_count > 0 && lists->redactor->rules->summary != SUMMARY_SILENT;
     if (!changes && !summarises)
         return;
-    for (unsigned i = 1; i <= level; i++)
-        message_iter_open(&lists->iters[i], &lists->iters[i - 1], &lists->fields[i - 1]);
-    struct message *message = message_open(&lists->iters[level], &lists->fields[level]);
+    struct message *message = open_message(lists, level);
     if (changes)
         change_all(lists, message_iter(message, arena), number);
     for (size_t i = 0; summarises && i < SUMMARY_ROWS; i++)
@@ -221,9 +230,17 @@ static bool next(struct redact_lists *lists, unsigned level, uint32_t number)
 
 static void redact_spans(struct redact_lists *lists)
 {
+    struct arena *arena = lists->redactor->arena;
     enter(lists, SPAN);
     while (next(lists, SPAN, SCOPE_ITEMS)) {
+        struct slice name;
+        bool is_renamed = span_names_sanitize(
+            lists->redactor, message_iter_into(&lists->fields[SPAN], arena), &name);
         redact_message(lists, SPAN, SPAN_ATTRIBUTES);
+        if (is_renamed) {
+            span_names_set(message_iter(open_message(lists, SPAN), arena), name);
+            lists->changed = true;
+        }
         enter(lists, EVENT);
         while (next(lists, EVENT, SPAN_EVENTS))
             redact_message(lists, EVENT, EVENT_ATTRIBUTES);

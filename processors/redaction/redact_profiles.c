@@ -130,6 +130,7 @@ bool redact_profiles_batch(struct redactor *redactor, struct batch *batch, bool 
 {
     struct profiles_redaction r = {.redactor = redactor, .arena = &batch->arena};
     assert(batch->part_count == 1);
+    redactor->database = (struct slice){0}; /* attributes of samples are not beside each other */
     struct message *root = &batch->parts[0].root;
     arena_init(&r.scratch, batch->arena.budget);
     prunes = redact_dictionary(&r, root, prunes);

@@ -63,7 +63,6 @@ static struct counter *make_counter(struct component *component, const char *nam
 
 static bool redaction_init(struct component *component, struct error *err)
 {
-    static const char *const kinds[REDACTION_KINDS] = {"attribute", "function", "file", "mapping"};
     struct redaction_component *redaction = component_of(component);
     redaction->rules = redaction_rules_new(component->settings, err);
     if (!redaction->rules)
@@ -73,7 +72,7 @@ static bool redaction_init(struct component *component, struct error *err)
             component, METRICS_OWN "processor_redaction_masked",
             "Values and names that the processor redaction has masked, each entry of a dictionary "
             "once.",
-            kinds[i]);
+            redaction_kind_names[i]);
     redaction->removed = make_counter(component, METRICS_OWN "processor_redaction_removed",
                                       "Attributes that the processor redaction has removed.", NULL);
     redaction->gave_up = make_counter(
@@ -128,7 +127,9 @@ static const struct batch_work words_work = {
 static bool has_patterns(const struct redaction_rules *rules)
 {
     return rules->ignored_keys.texts->count > 0 || rules->blocked_keys.texts->count > 0 ||
-           rules->blocked_values.texts->count > 0 || rules->allowed_values.texts->count > 0;
+           rules->blocked_values.texts->count > 0 || rules->allowed_values.texts->count > 0 ||
+           rules->settings->url_sanitizer.enabled ||
+           database_mask_is_enabled(&rules->settings->db_sanitizer);
 }
 
 static void redaction_consume(struct node *node, struct batch *batch)

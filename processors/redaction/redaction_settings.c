@@ -1,6 +1,5 @@
 #include "processors/redaction/redaction_settings.h"
 
-#include "config/node.h"
 #include "core/base/memory.h"
 #include "core/ottl/ottl_regex.h"
 
@@ -60,9 +59,9 @@ const struct field redaction_fields[] = {
                    "Replaces names that have one of some words, and values of attributes whose key "
                    "has one. The Collector does not have this."),
     FIELD_OPTIONAL(redaction_settings, url_sanitizer, url_sanitizer_settings, url_sanitizer_fields,
-                   "Replaces ids in the paths of URLs. Not supported yet."),
-    FIELD_NODE(redaction_settings, db_sanitizer,
-               "Replaces literals in database queries. Not supported yet."),
+                   "Replaces ids in the paths of URLs by * and removes their queries."),
+    FIELD_BLOCK(redaction_settings, db_sanitizer, db_sanitizer_settings, db_sanitizer_fields,
+                "Replaces values in database queries by ?."),
     FIELD_END,
 };
 
@@ -120,16 +119,13 @@ static void check_words(const struct secret_words_settings *settings, struct con
     }
 }
 
-static void refuse_unsupported(const struct redaction_settings *settings,
-                               struct config_check *check)
+/* As in the Collector, nothing says which attributes have URLs or queries. */
+static void warn_without_attributes(const struct redaction_settings *settings,
+                                    struct config_check *check)
 {
-    if (settings->url_sanitizer.enabled)
-        config_check_error(check, "url_sanitizer",
-                           "is not supported yet; use blocked_values, or `transform` with "
-                           "replace_pattern");
-    config_check_refuse(check, settings->db_sanitizer, "db_sanitizer",
-                        "is not supported yet; use blocked_key_patterns for attributes with "
-                        "queries, such as ['^db\\.(statement|query\\.text)$']");
+    const struct url_sanitizer_settings *url = &settings->url_sanitizer;
+    if (url->enabled && url->attributes.count == 0 && !url->sanitize_span_name)
+        config_check_warn(check, "url_sanitizer", "without attributes, it does nothing");
 }
 
 void redaction_check(void *context, struct config_check *check)
@@ -141,7 +137,7 @@ void redaction_check(void *context, struct config_check *check)
     check_patterns(check, "allowed_values", "allow", &settings->allowed_values);
     check_hash(settings, check);
     check_words(&settings->secret_words, check);
-    refuse_unsupported(settings, check);
+    warn_without_attributes(settings, check);
     if (!settings->allow_all_keys && settings->allowed_keys.count == 0)
         config_check_warn(check, "",
                           "without allow_all_keys or allowed_keys, every attribute is removed");

@@ -11,6 +11,7 @@
 #include "config/check.h"
 #include "core/base/arena.h"
 #include "core/base/error.h"
+#include "processors/redaction/database_mask.h"
 #include "processors/redaction/secret_words.h"
 
 struct ottl_regex;
@@ -51,7 +52,7 @@ struct redaction_settings {
     const char *summary;
     struct secret_words_settings secret_words;
     struct url_sanitizer_settings url_sanitizer;
-    const struct config_node *db_sanitizer;
+    struct db_sanitizer_settings db_sanitizer;
 };
 
 extern const struct field redaction_fields[];

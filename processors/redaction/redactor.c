@@ -5,6 +5,7 @@
 #include "core/ottl/ottl_regex.h"
 #include "core/ottl/ottl_value.h"
 #include "core/pipeline/items.h"
+#include "processors/redaction/url_mask.h"
 #include "processors/redaction/value_mask.h"
 
 #include <assert.h>
@@ -12,6 +13,9 @@
 /* Each match searches the rest of the value again. For one of 1 MiB, that is enough for about 400
  * matches; short values may have any number. */
 enum { SCANS_PER_BYTE = 128, SCAN_BYTES_MIN = 64 << 20 };
+
+const char *const redaction_kind_names[REDACTION_KINDS] = {"attribute", "function", "file",
+                                                           "mapping", "span_name"};
 
 enum found { FOUND_NOT, FOUND, FOUND_NO_ANSWER };
 
@@ -21,6 +25,7 @@ static void mask_nested(void *context, struct slice key, struct slice payload,
 void redactor_init(struct redactor *redactor, const struct redaction_rules *rules)
 {
     *redactor = (struct redactor){.rules = rules, .matcher = ottl_matcher_new()};
+    redactor->has_databases = database_mask_is_enabled(&rules->settings->db_sanitizer);
     redactor->nested = (struct nested_words){.words = &rules->words,
                                              .hides_numbers = rules->settings->redact_all_types,
                                              .mask = mask_nested,
@@ -206,6 +211,42 @@ static void charge_growth(struct redactor *redactor, const struct redaction_matc
         redactor->room -= grown;
 }
 
+/* ---- sanitizers ---- */
+
+/* Makes what is in redactor->next the value. Returns whether it is another one. */
+static bool take_next(struct redactor *redactor, const struct redaction_match *of, const char *rule)
+{
+    struct redaction_match match = *of;
+    struct text swap = redactor->value;
+    redactor->value = redactor->next;
+    redactor->next = swap;
+    if (slice_equal(slice_of(swap.data, swap.size),
+                    slice_of(redactor->value.data, redactor->value.size)))
+        return false;
+    match.rule = rule;
+    match.pattern = "";
+    report(redactor, &match);
+    return true;
+}
+
+/* Applies both to what is in redactor->value. */
+static void sanitize_value(struct redactor *redactor, const struct redaction_match *match)
+{
+    const struct redaction_settings *settings = redactor->rules->settings;
+    text_clear(&redactor->next);
+    if (settings->url_sanitizer.enabled && redactor->value.size > 0 &&
+        is_listed(&settings->url_sanitizer.attributes, match->key)) {
+        url_mask(slice_of(redactor->value.data, redactor->value.size), &redactor->next);
+        take_next(redactor, match, "url_sanitizer");
+        text_clear(&redactor->next);
+    }
+    if (redactor->has_databases && redactor->value.size > 0 &&
+        database_mask_attribute(&settings->db_sanitizer, redactor->database, match->key,
+                                slice_of(redactor->value.data, redactor->value.size),
+                                &redactor->next))
+        take_next(redactor, match, "db_sanitizer");
+}
+
 /* ---- attributes ---- */
 
 /* The Collector writes 1e-7 where Go's JSON has 1e-07. */
@@ -273,6 +314,13 @@ static bool is_removed(const struct redaction_rules *rules, struct slice key)
     return true;
 }
 
+/* Whether rules change a part of a value. */
+static bool changes_values(const struct redactor *redactor)
+{
+    return redactor->rules->blocked_values.texts->count > 0 || redactor->has_databases ||
+           redactor->rules->settings->url_sanitizer.enabled;
+}
+
 /* The tests of the value. The new one is in redactor->value; REDACTION_MASKED if it differs. */
 static enum redaction_outcome test_value(struct redactor *redactor, struct redaction_match *match,
                                          const struct any_value *value, struct slice payload)
@@ -296,11 +344,13 @@ static enum redaction_outcome test_value(struct redactor *redactor, struct redac
         mask_name(redactor, match, word);
         return REDACTION_MASKED;
     }
-    if (has_answer && blocked != FOUND && rules->blocked_values.texts->count == 0)
+    if (has_answer && blocked != FOUND && !changes_values(redactor))
         return REDACTION_UNTOUCHED;
     set_text(&redactor->value, match->text);
     if (!has_answer || blocked == FOUND || !mask_values(redactor, match))
         mask_all(redactor, match);
+    else
+        sanitize_value(redactor, match);
     return slice_equal(slice_of(redactor->value.data, redactor->value.size), match->text)
                ? REDACTION_UNTOUCHED
                : REDACTION_MASKED;
@@ -417,6 +467,57 @@ bool redactor_rename(struct redactor *redactor, enum redaction_kind kind, struct
         return false;
     charge_growth(redactor, &match);
     redactor->masked[kind]++;
+    *name = arena_copy(redactor->arena, slice_of(redactor->value.data, redactor->value.size));
+    return true;
+}
+
+/* ---- names of spans ---- */
+
+/* Whether nothing of a URL is left but replaced ids. */
+static bool is_all_replaced(struct slice text)
+{
+    bool has_id = false;
+    for (size_t i = 0; i < text.size; i++) {
+        bool is_id = text.data[i] == '*' && (i == 0 || text.data[i - 1] == '/') &&
+                     (i + 1 == text.size || text.data[i + 1] == '/');
+        if (!is_id && text.data[i] != '/')
+            return false;
+        has_id |= is_id;
+    }
+    return has_id;
+}
+
+/* Leaves the new name in redactor->value. Returns false if there is none, or it says nothing. */
+static bool test_span_name(struct redactor *redactor, bool is_url,
+                           const struct redaction_match *match)
+{
+    const struct redaction_settings *settings = redactor->rules->settings;
+    text_clear(&redactor->next);
+    if (is_url) {
+        url_mask(match->text, &redactor->next);
+        struct slice masked = slice_of(redactor->next.data, redactor->next.size);
+        if (masked.size > 0 && !slice_equal(masked, match->text) && !is_all_replaced(masked))
+            return take_next(redactor, match, "url_sanitizer");
+        text_clear(&redactor->next);
+    }
+    return redactor->has_databases &&
+           database_mask_name(&settings->db_sanitizer, redactor->database, match->text,
+                              &redactor->next) &&
+           redactor->next.size > 0 && take_next(redactor, match, "db_sanitizer");
+}
+
+bool redactor_sanitize_name(struct redactor *redactor, bool is_url, struct slice *name)
+{
+    struct redaction_match match = {.kind = REDACTION_SPAN_NAME, .text = *name};
+    size_t at;
+    set_text(&redactor->value, *name);
+    if (!utf8_is_valid(*name))
+        mask_all(redactor, &match);
+    else if (find_any(redactor, &redactor->rules->allowed_values, *name, &at) == FOUND ||
+             !test_span_name(redactor, is_url, &match))
+        return false;
+    charge_growth(redactor, &match);
+    redactor->masked[REDACTION_SPAN_NAME]++;
     *name = arena_copy(redactor->arena, slice_of(redactor->value.data, redactor->value.size));
     return true;
 }

@@ -2,7 +2,8 @@
  * redactor: applies the rules of redaction to one attribute or name.
  *
  * The tests of an attribute are those of the Collector, in its order: ignored keys, allowed keys,
- * allowed values, blocked keys, (secret_words,) blocked values. A pattern that takes too many steps
+ * allowed values, blocked keys, (secret_words,) blocked values, url_sanitizer, db_sanitizer. A
+ * pattern that takes too many steps
  * for a text, and a text that is not valid UTF-8, mask the whole value: redaction fails closed. So
  * does a value that would grow by more than the batch may gain.
  *
@@ -34,8 +35,11 @@ enum redaction_kind {
     REDACTION_FUNCTION,
     REDACTION_FILE,
     REDACTION_MAPPING,
+    REDACTION_SPAN_NAME,
     REDACTION_KINDS
 };
+/* "attribute", "function", "file", "mapping", "span_name" */
+extern const char *const redaction_kind_names[REDACTION_KINDS];
 
 /* What a rule has matched, for a report. */
 struct redaction_match {
@@ -48,6 +52,7 @@ struct redaction_match {
 
 struct redactor {
     const struct redaction_rules *rules;
+    bool has_databases; /* db_sanitizer does something */
     struct ottl_matcher *matcher;
     void (*on_match)(void *context, const struct redaction_match *match); /* NULL: no report */
     void *context;
@@ -59,6 +64,7 @@ struct redactor {
     uint64_t removed;
     uint64_t gave_up; /* values that are masked as a whole for want of an answer */
     /* While it works: */
+    struct slice database; /* what the message of the attribute names; empty: nothing */
     struct text value, next;
     struct nested_words nested;
 };
@@ -73,5 +79,7 @@ enum redaction_outcome redactor_decide(struct redactor *redactor, struct slice k
                                        struct slice *value);
 /* Whether a name changes; then *name is the new one. */
 bool redactor_rename(struct redactor *redactor, enum redaction_kind kind, struct slice *name);
+/* The same for the name of a span, by db_sanitizer, and first by url_sanitizer if is_url. */
+bool redactor_sanitize_name(struct redactor *redactor, bool is_url, struct slice *name);
 
 #endif

@@ -1,5 +1,6 @@
 #include "processors/spanjoin/attribute_classes.h"
 
+#include "core/data/sample_threads.h"
 #include "processors/spanjoin/id_source.h"
 
 #include <assert.h>
@@ -12,6 +13,25 @@ static uint8_t position_of(struct slice key, const struct id_source *sources, si
     return UINT8_MAX;
 }
 
+static uint8_t thread_attribute_of(struct slice key)
+{
+    if (slice_is(key, "thread.id") || slice_is(key, SAMPLE_THREAD_OS_ID))
+        return THREAD_ATTRIBUTE_ID;
+    if (slice_is(key, "thread.name") || slice_is(key, SAMPLE_THREAD_NAME))
+        return THREAD_ATTRIBUTE_NAME;
+    return slice_is(key, SAMPLE_THREAD_RUNTIME_ID) ? THREAD_ATTRIBUTE_RUNTIME_ID
+                                                   : THREAD_ATTRIBUTE_NONE;
+}
+
+/* Whether the reader of the profile added it for the join. */
+static bool is_added(struct slice key)
+{
+    for (size_t i = 0; i < SAMPLE_THREAD_KEYS; i++)
+        if (slice_equal(key, sample_thread_keys[i]))
+            return true;
+    return false;
+}
+
 static struct attribute_class class_of_key(const struct spanjoin_settings *settings,
                                            struct slice key)
 {
@@ -19,10 +39,7 @@ static struct attribute_class class_of_key(const struct spanjoin_settings *setti
     for (size_t i = 0; i < settings->samples.joined_count; i++)
         if (slice_equal(key, settings->samples.joined[i].key))
             class.joined = (uint8_t)i;
-    if (slice_is(key, "thread.id"))
-        class.thread = THREAD_ATTRIBUTE_ID;
-    else if (slice_is(key, "thread.name"))
-        class.thread = THREAD_ATTRIBUTE_NAME;
+    class.thread = thread_attribute_of(key);
     class.rank = position_of(key, settings->span_ids, settings->sources.count);
     if (class.rank != UINT8_MAX) {
         class.role = ATTRIBUTE_SPAN_ID;
@@ -60,7 +77,9 @@ const struct attribute_class *sample_plan_classify(struct sample_plan *plan, uin
     struct attribute_class *class = &plan->classes[attribute];
     if (class->role == ATTRIBUTE_UNREAD) {
         struct key_value_and_unit entry = dictionary_attribute(plan->dictionary, attribute);
-        *class = class_of_key(plan->settings, dictionary_string(plan->dictionary, entry.key));
+        struct slice key = dictionary_string(plan->dictionary, entry.key);
+        *class = class_of_key(plan->settings, key);
+        plan->has_added_threads |= class->thread != THREAD_ATTRIBUTE_NONE && is_added(key);
         class->is_plain = class->role == ATTRIBUTE_PLAIN && class->joined == JOIN_ATTRIBUTES_MAX;
         read_id(plan, class, entry.value);
     }

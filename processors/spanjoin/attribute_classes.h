@@ -20,7 +20,13 @@ enum attribute_role {
     ATTRIBUTE_TRACE_ID,
     ATTRIBUTE_SPAN_NAME, /* the span's name, which some senders put next to its id */
 };
-enum thread_attribute { THREAD_ATTRIBUTE_NONE, THREAD_ATTRIBUTE_ID, THREAD_ATTRIBUTE_NAME };
+/* The ids are those of the operating system, and of the runtime. */
+enum thread_attribute {
+    THREAD_ATTRIBUTE_NONE,
+    THREAD_ATTRIBUTE_ID,
+    THREAD_ATTRIBUTE_NAME,
+    THREAD_ATTRIBUTE_RUNTIME_ID,
+};
 struct attribute_class {
     uint8_t role;
     uint8_t rank;   /* index in sources or trace_sources */
@@ -28,6 +34,9 @@ struct attribute_class {
     uint8_t thread; /* enum thread_attribute */
     bool is_plain;  /* none of the above: its samples keep it whatever they gain */
     bool has_id;    /* its value is the id of a span or a trace, by its role */
+    /* With THREAD_ATTRIBUTE_RUNTIME_ID: the process of whose thread the other id is noted already;
+     * 0: none. */
+    uint16_t paired;
     uint8_t id[TRACE_ID_SIZE];
 };
 

@@ -75,14 +75,21 @@ static uint32_t add_attribute(struct sample_plan *plan, size_t joined, struct sl
     return dictionary_add_entry(plan->dictionary, &entry);
 }
 
-static const struct sample_gain *new_gain(struct sample_plan *plan, const struct span_match *match)
+/* The span of a key, and the local root above it. */
+struct joined_spans {
+    const struct span_match *match;
+    const struct span_match *root; /* NULL: not known, or not needed */
+};
+
+static const struct sample_gain *new_gain(struct sample_plan *plan,
+                                          const struct joined_spans *spans)
 {
     const struct spanjoin_side *side = &plan->settings->samples;
     struct sample_gain *gain = arena_zalloc(&plan->arena, sizeof *gain);
     gain->attributes = arena_array(&plan->arena, side->joined_count + 1, sizeof *gain->attributes);
     uint32_t added[JOIN_ATTRIBUTES_MAX], count = 0;
     for (size_t i = 0; i < side->joined_count; i++) {
-        struct slice value = value_for_sample(side, i, match, &plan->arena);
+        struct slice value = value_for_sample(side, i, spans->match, spans->root, &plan->arena);
         bool fits = value.size <= plan->room;
         plan->room -= fits ? value.size : 0;
         if (value.size > 0 && fits)
@@ -102,19 +109,27 @@ enum { GAINS_REMEMBERED = 256 };
 struct remembered_gains {
     bool are_shared;
     struct remembered_gain {
-        const struct span_match *match; /* NULL: an empty slot */
+        struct joined_spans spans; /* match NULL: an empty slot */
         const struct sample_gain *gain;
     } of[GAINS_REMEMBERED];
 };
 
+/* Whether two spans have equal sets, from which all values come. */
+static bool have_equal_sets(const struct span_match *a, const struct span_match *b)
+{
+    return a == b || (a && b && a->set == b->set);
+}
+
 static const struct sample_gain *find_gain(struct sample_plan *plan, struct remembered_gains *gains,
-                                           const struct span_match *match)
+                                           const struct joined_spans *spans)
 {
     if (!gains->are_shared)
-        return new_gain(plan, match);
-    struct remembered_gain *known = &gains->of[match->set % GAINS_REMEMBERED];
-    if (!known->match || known->match->set != match->set)
-        *known = (struct remembered_gain){match, new_gain(plan, match)};
+        return new_gain(plan, spans);
+    uint64_t hash = spans->match->set ^ (spans->root ? spans->root->set * 31 : 0);
+    struct remembered_gain *known = &gains->of[hash % GAINS_REMEMBERED];
+    if (!have_equal_sets(known->spans.match, spans->match) ||
+        !have_equal_sets(known->spans.root, spans->root))
+        *known = (struct remembered_gain){*spans, new_gain(plan, spans)};
     return known->gain;
 }
 
@@ -419,8 +434,9 @@ void sample_plan_apply(struct sample_plan *plan)
     struct remembered_gains gains = {.are_shared = values_are_shared(&plan->settings->samples)};
     plan->room = items_values_room(plan->batch);
     for (uint32_t k = 0; k < plan->key_count; k++) {
-        if (plan->keys[k].match)
-            plan->keys[k].gain = find_gain(plan, &gains, plan->keys[k].match);
+        struct joined_spans spans = {plan->keys[k].match, plan->roots ? plan->roots[k] : NULL};
+        if (spans.match)
+            plan->keys[k].gain = find_gain(plan, &gains, &spans);
         add_link(plan, k);
     }
     uint32_t position = 0;

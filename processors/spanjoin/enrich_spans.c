@@ -4,6 +4,7 @@
 #include "core/pipeline/items.h"
 #include "processors/spanjoin/keep_spans.h"
 #include "processors/spanjoin/request_instance.h"
+#include "processors/spanjoin/root_spans.h"
 #include "processors/spanjoin/thread_of_span.h"
 
 #include <assert.h>
@@ -12,7 +13,7 @@
 
 struct seen_span {
     size_t number; /* index among the spans that have both ids */
-    const uint64_t *totals;
+    struct span_surroundings around;
     bool is_incomplete;
 };
 
@@ -29,12 +30,20 @@ struct reading {
     struct span_reader *reader;
     struct request_spans *spans;
     struct arena values;
+    struct wanted_attributes wanted; /* only if the reader wants values */
     struct keep_judge judge;
     struct value_expressions expressions;
     struct span_put puts[READ_TOGETHER];
     size_t put_count;
     struct thread_span threads[READ_TOGETHER];
     size_t thread_count;
+    struct tree_span trees[READ_TOGETHER];
+    size_t tree_count;
+    bool needs_trees;
+    struct tree_place *places; /* of the seen spans, in the arena of `spans`, if spans gain values
+                                  of their roots */
+    size_t place_count;
+    size_t place_capacity;
 };
 
 static void keep_totals(struct request_spans *spans, const struct span_put *put, size_t number)
@@ -48,7 +57,37 @@ static void keep_totals(struct request_spans *spans, const struct span_put *put,
         spans->seen = grown;
     }
     spans->seen[spans->seen_count++] = (struct seen_span){
-        .number = number, .totals = put->totals, .is_incomplete = put->is_incomplete};
+        .number = number, .around.totals = put->totals, .is_incomplete = put->is_incomplete};
+}
+
+/* Notes where a span is whose root is needed. */
+static void note_place(struct reading *reading, const struct span_put *put)
+{
+    if (reading->place_count == reading->place_capacity) {
+        size_t capacity = reading->place_capacity ? reading->place_capacity * 2 : 64;
+        struct tree_place *grown =
+            arena_array(&reading->spans->arena, capacity, sizeof *reading->places);
+        if (reading->place_count > 0)
+            memcpy(grown, reading->places, reading->place_count * sizeof *grown);
+        reading->places = grown;
+        reading->place_capacity = capacity;
+    }
+    reading->places[reading->place_count++] =
+        (struct tree_place){put->key, put->source, put->instance};
+}
+
+/* After the last block, when all spans of the request are in the trees. */
+static void find_roots(struct reading *reading)
+{
+    struct request_spans *spans = reading->spans;
+    if (reading->place_count == 0)
+        return;
+    assert(reading->place_count == spans->seen_count);
+    const struct span_match **roots =
+        root_spans_find(reading->sender->index, reading->sender->now_ns, reading->places,
+                        reading->place_count, &spans->arena);
+    for (size_t i = 0; i < spans->seen_count; i++)
+        spans->seen[i].around.root = roots[i];
 }
 
 static void read_block(struct reading *reading)
@@ -57,15 +96,24 @@ static void read_block(struct reading *reading)
     if (reading->put_count == 0)
         return;
     reading->reader->read(reading->reader, reading->puts, reading->put_count, &spans->arena);
-    for (size_t i = 0; i < reading->put_count; i++)
-        if (reading->puts[i].totals)
-            keep_totals(spans, &reading->puts[i], spans->count + i);
+    bool needs_roots = reading->sender->settings->spans.root_count > 0;
+    for (size_t i = 0; i < reading->put_count; i++) {
+        if (!reading->puts[i].totals)
+            continue;
+        keep_totals(spans, &reading->puts[i], spans->count + i);
+        if (needs_roots)
+            note_place(reading, &reading->puts[i]);
+    }
     spans->count += reading->put_count;
     reading->put_count = 0;
     if (reading->thread_count > 0)
         thread_spans_put(span_index_threads(reading->sender->index), reading->threads,
                          reading->thread_count, reading->sender->now_ns);
     reading->thread_count = 0;
+    if (reading->tree_count > 0)
+        span_trees_put(span_index_trees(reading->sender->index), reading->trees,
+                       reading->tree_count, reading->sender->now_ns);
+    reading->tree_count = 0;
     arena_deinit(&reading->values);
 }
 
@@ -86,9 +134,19 @@ static void read_thread(struct reading *reading, const struct span_view *span,
     reading->has_threads = true;
 }
 
+/* Notes where the span is in its trace. Returns whether it is a local root. */
+static bool note_tree(struct reading *reading, const struct span_view *span,
+                      const struct span_put *put)
+{
+    struct tree_span *added = &reading->trees[reading->tree_count++];
+    *added = tree_span_of(span, put);
+    return added->is_root;
+}
+
 static void read_span(struct reading *reading, struct slice raw, const struct span_place *place)
 {
-    struct span_view span = span_view_read(raw);
+    struct span_view span =
+        span_view_read(raw, reading->reader->wants_values ? &reading->wanted : NULL);
     struct span_key key;
     if (!span_view_key(&span, &key))
         return;
@@ -103,8 +161,9 @@ static void read_span(struct reading *reading, struct slice raw, const struct sp
     if (reading->reader->wants_values) {
         if (value_expressions_any(&reading->expressions))
             value_expressions_span(&reading->expressions, raw);
+        bool is_root = reading->needs_trees && note_tree(reading, &span, put);
         put->facts.values =
-            values_to_keep(&reading->sender->settings->samples, &span, place, &reading->values);
+            values_to_keep(reading->sender->settings, &span, is_root, place, &reading->values);
         put->facts.is_kept = keep_judge_span(&reading->judge, &span);
         read_thread(reading, &span, &key);
     }
@@ -155,7 +214,13 @@ struct request_spans request_spans_read(struct batch *batch, const struct reques
     reading.spans = &spans;
     reading.put_count = 0;
     reading.thread_count = 0;
+    reading.tree_count = 0;
+    reading.needs_trees = root_spans_are_needed(sender->settings);
+    reading.places = NULL;
+    reading.place_count = reading.place_capacity = 0;
     arena_init(&reading.values, batch->arena.budget);
+    wanted_attributes_init(&reading.wanted, &sender->settings->samples,
+                           sender->settings->samples.by_thread);
     keep_judge_init(&reading.judge, &sender->settings->keep, sender->keep);
     value_expressions_init(&reading.expressions, &sender->settings->samples, sender->sample_values);
     for (size_t i = 0; i < batch->part_count; i++) {
@@ -165,6 +230,7 @@ struct request_spans request_spans_read(struct batch *batch, const struct reques
             read_resource(&reading, field.wire.bytes);
     }
     read_block(&reading);
+    find_roots(&reading);
     keep_judge_deinit(&reading.judge);
     value_expressions_deinit(&reading.expressions);
     return spans;
@@ -191,7 +257,7 @@ struct enriching {
 /* Whether a span has both ids; only such spans were read. */
 static bool has_key(struct slice raw)
 {
-    struct span_view span = span_view_read(raw);
+    struct span_view span = span_view_read(raw, NULL);
     struct span_key key;
     return span_view_key(&span, &key);
 }
@@ -230,18 +296,17 @@ static void enrich_span(struct enriching *enriching, struct message_iter *it,
                         struct message_field *field, const struct span_place *place,
                         const struct seen_span *seen)
 {
-    const uint64_t *totals = seen->totals;
     const struct spanjoin_side *side = &enriching->settings->spans;
-    struct span_view span = span_view_read(field->wire.bytes);
+    struct span_view span = span_view_read(field->wire.bytes, NULL);
     struct message *node = NULL;
     if (value_expressions_any(enriching->expressions))
         value_expressions_span(enriching->expressions, span.raw);
     for (size_t i = 0; i < side->joined_count; i++) {
-        if (side->joined[i].is_profile_id && !has_profile(enriching->settings, totals))
+        if (side->joined[i].is_profile_id && !has_profile(enriching->settings, seen->around.totals))
             continue;
         if (has_attribute(span.raw, side->joined[i].key))
             continue;
-        struct slice value = value_for_span(side, i, &span, place, totals, enriching->arena);
+        struct slice value = value_for_span(side, i, &span, place, &seen->around, enriching->arena);
         if (value.size == 0 || value.size > enriching->room)
             continue;
         enriching->room -= value.size;

@@ -6,6 +6,8 @@
 #include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/keep_samples.h"
 #include "processors/spanjoin/request_instance.h"
+#include "processors/spanjoin/root_spans.h"
+#include "processors/spanjoin/thread_pairs.h"
 #include "processors/spanjoin/thread_samples.h"
 #include "processors/spanjoin/upload_services.h"
 #include "processors/spanjoin/upload_times.h"
@@ -231,7 +233,9 @@ struct sample_plan *join_plan_samples(struct spanjoin *join, struct batch *batch
 {
     struct request_sender sender = sender_of(join, batch, now_ns);
     struct plan_totals totals = {.index = with_totals ? join->index : NULL, .request = request};
-    return sample_plan_new(batch, &sender, &totals);
+    struct sample_plan *plan = sample_plan_new(batch, &sender, &totals);
+    thread_pairs_tell(plan, span_index_threads(join->index));
+    return plan;
 }
 
 bool join_has_threads(const struct sample_plan *plan)
@@ -301,6 +305,8 @@ void join_find_spans(struct spanjoin *join, struct sample_plan *plan, uint64_t n
 {
     span_index_find_many(join->index, now_ns, plan->finds, plan->key_count, &plan->arena);
     sample_plan_choose(plan);
+    if (plan->settings->samples.root_count > 0)
+        root_spans_find_for_samples(plan, join->index, now_ns);
     keep_samples_decide(plan);
 }
 

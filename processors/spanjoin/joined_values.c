@@ -76,21 +76,77 @@ static void read_bytes_field(struct span_view *span, const struct wire_field *fi
     }
 }
 
-struct span_view span_view_read(struct slice raw)
+/* Takes a short field if it is there: one with a payload; a number of 8 bytes. */
+static inline const uint8_t *take_bytes(const uint8_t *at, const uint8_t *end, uint32_t number,
+                                        struct slice *out)
 {
-    struct span_view span = {.raw = raw};
-    struct message_iter it = message_iter_bytes(raw);
-    struct message_field field;
-    while (message_next(&it, &field)) {
-        if (field.wire.type == WIRE_BYTES)
-            read_bytes_field(&span, &field.wire);
-        else if (field.wire.number == SPAN_START_TIME_UNIX_NANO)
-            span.start_ns = field.wire.value;
-        else if (field.wire.number == SPAN_END_TIME_UNIX_NANO)
-            span.end_ns = field.wire.value;
-        else if (field.wire.number == SPAN_KIND)
-            span.kind = field.wire.value < UINT8_MAX ? (uint8_t)field.wire.value : UINT8_MAX;
+    if (end - at < 2 || at[0] != (number << 3 | WIRE_BYTES) || at[1] >= 0x80 ||
+        at[1] > end - at - 2)
+        return at;
+    *out = (struct slice){at + 2, at[1]};
+    return at + 2 + at[1];
+}
+
+static inline const uint8_t *take_time(const uint8_t *at, const uint8_t *end, uint32_t number,
+                                       uint64_t *out)
+{
+    if (end - at < 9 || at[0] != (number << 3 | WIRE_FIXED64))
+        return at;
+    *out = wire_load_fixed64(at + 1);
+    return at + 9;
+}
+
+/* Reads the first fields, as far as they are in the order of their numbers. Returns where it
+ * stopped. */
+static inline const uint8_t *read_beginning(struct span_view *span, const uint8_t *at,
+                                            const uint8_t *end)
+{
+    struct slice state;
+    at = take_bytes(at, end, SPAN_TRACE_ID, &span->trace_id);
+    at = take_bytes(at, end, SPAN_SPAN_ID, &span->span_id);
+    at = take_bytes(at, end, SPAN_TRACE_STATE, &state);
+    at = take_bytes(at, end, SPAN_PARENT_SPAN_ID, &span->parent_id);
+    at = take_bytes(at, end, SPAN_NAME, &span->name);
+    if (end - at >= 2 && at[0] == (SPAN_KIND << 3 | WIRE_VARINT) && at[1] < 0x80) {
+        span->kind = at[1];
+        at += 2;
     }
+    at = take_time(at, end, SPAN_START_TIME_UNIX_NANO, &span->start_ns);
+    return take_time(at, end, SPAN_END_TIME_UNIX_NANO, &span->end_ns);
+}
+
+/* Reads following attributes of the span, too. Most spans have their attributes in one place. */
+static void read_attributes(struct span_view *span, struct wire_cursor *cursor,
+                            const struct wire_field *first, struct wanted_attributes *wanted)
+{
+    wanted_attributes_read(wanted, first->bytes);
+    cursor->next = wanted_attributes_run(wanted, cursor->next, cursor->end);
+    if (span->attributes.size == 0)
+        span->attributes.data = first->start;
+    span->attributes.size = (size_t)(cursor->next - span->attributes.data);
+}
+
+struct span_view span_view_read(struct slice raw, struct wanted_attributes *wanted)
+{
+    struct span_view span = {.raw = raw, .wanted = wanted};
+    struct wire_cursor cursor = wire_cursor(raw);
+    struct wire_field field;
+    if (wanted)
+        wanted_attributes_begin(wanted);
+    cursor.next = read_beginning(&span, cursor.next, cursor.end);
+    while (wire_next(&cursor, &field)) {
+        if (wanted && field.number == SPAN_ATTRIBUTES && field.type == WIRE_BYTES)
+            read_attributes(&span, &cursor, &field, wanted);
+        else if (field.type == WIRE_BYTES)
+            read_bytes_field(&span, &field);
+        else if (field.number == SPAN_START_TIME_UNIX_NANO)
+            span.start_ns = field.value;
+        else if (field.number == SPAN_END_TIME_UNIX_NANO)
+            span.end_ns = field.value;
+        else if (field.number == SPAN_KIND)
+            span.kind = field.value < UINT8_MAX ? (uint8_t)field.value : UINT8_MAX;
+    }
+    assert(!cursor.broken);
     return span;
 }
 
@@ -180,7 +236,9 @@ static struct slice own_value(const struct spanjoin_side *side, size_t i,
     case JOIN_SCOPE_NAME:
         return text_or_nothing(arena, place->scope_name);
     case JOIN_SPAN_ATTRIBUTE:
-        return attribute_value(span->attributes, SPAN_ATTRIBUTES, side->joined[i].name);
+        return span->wanted
+                   ? span->wanted->values[i]
+                   : attribute_value(span->attributes, SPAN_ATTRIBUTES, side->joined[i].name);
     case JOIN_RESOURCE_ATTRIBUTE:
         return place->resource_values[i];
     case JOIN_EXPRESSION:
@@ -217,29 +275,79 @@ static struct slice computed_value(enum join_path path, const struct span_key *k
     }
 }
 
-/* ---- kept values: index (1 byte), size (2 bytes), payload ---- */
+/* ---- kept values: number (1 byte), size (2 bytes), payload ---- */
 
 enum { KEPT_HEADER = 3 };
 
-struct slice values_to_keep(const struct spanjoin_side *side, const struct span_view *span,
-                            const struct span_place *place, struct arena *arena)
+struct kept_values {
+    size_t size;
+    uint8_t bytes[SPAN_INDEX_VALUES_MAX];
+};
+
+/* Returns where the payload of a value goes; NULL if it does not fit, or is empty. */
+static inline uint8_t *add_value(struct kept_values *kept, size_t joined, size_t size)
 {
-    uint8_t kept[SPAN_INDEX_VALUES_MAX];
-    size_t size = 0;
-    assert(side->joined_count <= UINT8_MAX); /* an index takes one byte */
+    uint8_t *at = kept->bytes + kept->size;
+    if (size == 0 || size > sizeof kept->bytes - KEPT_HEADER ||
+        kept->size > sizeof kept->bytes - KEPT_HEADER - size)
+        return NULL;
+    at[0] = (uint8_t)joined;
+    at[1] = (uint8_t)(size & 0xff);
+    at[2] = (uint8_t)(size >> 8);
+    kept->size += KEPT_HEADER + size;
+    return at + KEPT_HEADER;
+}
+
+static void keep_text(struct kept_values *kept, size_t joined, struct slice text)
+{
+    size_t size = text.size > 0 ? wire_size_bytes(ANY_VALUE_STRING, text.size) : 0;
+    uint8_t *to = add_value(kept, joined, size);
+    if (to)
+        memcpy(wire_write_header(to, ANY_VALUE_STRING, text.size), text.data, text.size);
+}
+
+static void keep_payload(struct kept_values *kept, size_t joined, struct slice payload)
+{
+    uint8_t *to = add_value(kept, joined, payload.size);
+    if (to)
+        memcpy(to, payload.data, payload.size);
+}
+
+/* Keeps what `root.` paths take from a local root. own: of whose paths none is kept yet. */
+static void keep_root_values(struct kept_values *kept, const struct spanjoin_side *side,
+                             uint8_t own, const struct span_view *span)
+{
+    for (size_t r = 0; r < side->root_count; r++) {
+        const struct joined_attribute *joined = &side->joined[side->roots[r]];
+        if (joined->kept_as < own) /* for the other side, too */
+            continue;
+        if (joined->path == JOIN_ROOT_NAME)
+            keep_text(kept, joined->kept_as, span->name);
+        else
+            keep_payload(kept, joined->kept_as,
+                         attribute_value(span->attributes, SPAN_ATTRIBUTES, joined->name));
+    }
+}
+
+struct slice values_to_keep(const struct spanjoin_settings *settings, const struct span_view *span,
+                            bool is_root, const struct span_place *place, struct arena *arena)
+{
+    const struct spanjoin_side *side = &settings->samples;
+    struct kept_values kept;
+    kept.size = 0;
+    assert(side->joined_count <= UINT8_MAX); /* a number takes one byte */
     for (size_t k = 0; k < side->kept_count; k++) {
         size_t i = side->kept[k];
-        struct slice value = own_value(side, i, span, place, arena);
-        if (value.size == 0 || value.size > sizeof kept - KEPT_HEADER ||
-            size > sizeof kept - KEPT_HEADER - value.size)
-            continue;
-        kept[size] = (uint8_t)i;
-        kept[size + 1] = (uint8_t)(value.size & 0xff);
-        kept[size + 2] = (uint8_t)(value.size >> 8);
-        memcpy(kept + size + KEPT_HEADER, value.data, value.size);
-        size += KEPT_HEADER + value.size;
+        if (side->joined[i].path == JOIN_SPAN_NAME)
+            keep_text(&kept, i, span->name);
+        else
+            keep_payload(&kept, i, own_value(side, i, span, place, arena));
     }
-    return size ? arena_copy(arena, slice_of(kept, size)) : (struct slice){0};
+    if (is_root) {
+        keep_root_values(&kept, side, 0, span);
+        keep_root_values(&kept, &settings->spans, JOIN_ATTRIBUTES_MAX, span);
+    }
+    return kept.size ? arena_copy(arena, slice_of(kept.bytes, kept.size)) : (struct slice){0};
 }
 
 static struct slice kept_value(struct slice kept, size_t position)
@@ -255,13 +363,22 @@ static struct slice kept_value(struct slice kept, size_t position)
     return (struct slice){0};
 }
 
+static struct slice value_of_root(const struct joined_attribute *joined,
+                                  const struct span_match *root)
+{
+    return root ? kept_value(root->facts.values, joined->kept_as) : (struct slice){0};
+}
+
 struct slice value_for_sample(const struct spanjoin_side *side, size_t i,
-                              const struct span_match *match, struct arena *arena)
+                              const struct span_match *match, const struct span_match *root,
+                              struct arena *arena)
 {
     assert(i < side->joined_count);
     enum join_path path = side->joined[i].path;
     if (join_path_is_kept(path))
         return kept_value(match->facts.values, i);
+    if (join_path_is_of_root(path))
+        return value_of_root(&side->joined[i], root);
     return computed_value(path, &match->key, &match->facts, arena);
 }
 
@@ -269,7 +386,8 @@ bool values_are_shared(const struct spanjoin_side *side)
 {
     for (size_t i = 0; i < side->joined_count; i++) {
         enum join_path path = side->joined[i].path;
-        if (!join_path_is_kept(path) && path != JOIN_SPAN_KIND && path != JOIN_SPAN_STATUS_CODE)
+        if (!join_path_is_kept(path) && !join_path_is_of_root(path) && path != JOIN_SPAN_KIND &&
+            path != JOIN_SPAN_STATUS_CODE)
             return false;
     }
     return true;
@@ -289,12 +407,14 @@ static struct slice value_of_totals(const struct joined_attribute *joined, const
 
 struct slice value_for_span(const struct spanjoin_side *side, size_t i,
                             const struct span_view *span, const struct span_place *place,
-                            const uint64_t *totals, struct arena *arena)
+                            const struct span_surroundings *around, struct arena *arena)
 {
     assert(i < side->joined_count);
     const struct joined_attribute *joined = &side->joined[i];
     if (joined->path == JOIN_SAMPLES_COUNT || joined->path == JOIN_SAMPLES_SUM)
-        return value_of_totals(joined, totals, arena);
+        return value_of_totals(joined, around->totals, arena);
+    if (join_path_is_of_root(joined->path))
+        return value_of_root(joined, around->root);
     if (join_path_is_kept(joined->path))
         return own_value(side, i, span, place, arena);
     struct span_key key;

@@ -16,6 +16,7 @@
 #include "core/pipeline/batch.h"
 #include "processors/spanjoin/spanjoin_settings.h"
 #include "processors/spanjoin/value_expressions.h"
+#include "processors/spanjoin/wanted_attributes.h"
 
 /* The fields of an encoded Span that the join needs. */
 struct span_view {
@@ -26,13 +27,15 @@ struct span_view {
     struct slice name;
     struct slice status_message;
     struct slice attributes; /* from the first to the last, including fields between them */
+    const struct wanted_attributes *wanted; /* those that were looked for; NULL: none were */
     uint64_t start_ns;
     uint64_t end_ns;
     uint8_t kind;
     uint8_t status;
 };
-/* Reads an encoded Span. */
-struct span_view span_view_read(struct slice raw);
+/* Reads an encoded Span. wanted: attributes to look for (NULL: none); it must exist as long as the
+ * view. */
+struct span_view span_view_read(struct slice raw, struct wanted_attributes *wanted);
 /* Sets *key_out and returns true if both ids are present and not all zero. */
 bool span_view_key(const struct span_view *span, struct span_key *key_out);
 
@@ -52,19 +55,28 @@ void span_place_set_scope(struct span_place *place, struct slice scope);
  * absent or has no value. */
 struct slice attribute_value(struct slice message, uint32_t number, struct slice key);
 
-/* Returns the values that the index has to keep so that samples can gain `side->joined` from the
- * span: at most SPAN_INDEX_VALUES_MAX bytes; values that do not fit are left out. */
-struct slice values_to_keep(const struct spanjoin_side *side, const struct span_view *span,
-                            const struct span_place *place, struct arena *arena);
+/* Returns the values that the index has to keep so that samples can gain their attributes from the
+ * span, and if it is a local root, so that others can gain those of it: at most
+ * SPAN_INDEX_VALUES_MAX bytes; values that do not fit are left out. */
+struct slice values_to_keep(const struct spanjoin_settings *settings, const struct span_view *span,
+                            bool is_root, const struct span_place *place, struct arena *arena);
 
-/* Returns the value of side->joined[i] for a sample of this span; empty if there is none. */
+/* Returns the value of side->joined[i] for a sample of this span; empty if there is none. root: the
+ * local root above the span; NULL: not known. */
 struct slice value_for_sample(const struct spanjoin_side *side, size_t i,
-                              const struct span_match *match, struct arena *arena);
-/* Whether value_for_sample is equal for all spans of equal kind, status and kept values. */
+                              const struct span_match *match, const struct span_match *root,
+                              struct arena *arena);
+/* Whether value_for_sample is equal for all spans of equal kind, status and kept values, whose
+ * roots have equal kept values. */
 bool values_are_shared(const struct spanjoin_side *side);
-/* Returns the value of side->joined[i] for a span with these totals of its samples. */
+/* What is known of a span by its samples and by other spans. */
+struct span_surroundings {
+    const uint64_t *totals;        /* of its samples */
+    const struct span_match *root; /* the local root above it; NULL: not known */
+};
+/* Returns the value of side->joined[i] for a span. */
 struct slice value_for_span(const struct spanjoin_side *side, size_t i,
                             const struct span_view *span, const struct span_place *place,
-                            const uint64_t *totals, struct arena *arena);
+                            const struct span_surroundings *around, struct arena *arena);
 
 #endif

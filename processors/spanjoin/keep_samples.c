@@ -1,6 +1,7 @@
 #include "processors/spanjoin/keep_samples.h"
 
 #include "core/data/fold.h"
+#include "core/data/sample_threads.h"
 
 #include <assert.h>
 
@@ -67,25 +68,41 @@ static enum fold_decision decide(void *context, const struct fold_sample *sample
     return plan->finds[named - 1].is_kept ? FOLD_KEEP : decision_of(plan->settings->keep.otherwise);
 }
 
+/* Removes the threads that readers added, where no rule of `keep` did. */
+static void remove_threads(struct batch *batch)
+{
+    batch->items =
+        sample_threads_remove(&batch->parts[0].root, batch_dictionary(batch), &batch->arena);
+    batch_prune(batch);
+}
+
 void keep_samples_apply(struct sample_plan *plan, struct keep_counts *counts)
 {
     const struct keep_settings *keep = &plan->settings->keep;
     struct batch *batch = plan->batch;
     struct keeping keeping = {.plan = plan};
-    const struct fold_rule rule = {
-        .decide = decide, .context = &keeping, .counts_only = keep->dry_run};
-    if (!keep->enabled)
+    const struct fold_rule rule = {.decide = decide,
+                                   .context = &keeping,
+                                   .stripped_keys = sample_thread_keys,
+                                   .stripped_count =
+                                       plan->has_added_threads ? SAMPLE_THREAD_KEYS : 0,
+                                   .counts_only = keep->dry_run};
+    struct fold_result result = {.kept = 0};
+    if (keep->enabled) {
+        result =
+            profiles_fold(&batch->parts[0].root, batch_dictionary(batch), &batch->arena, &rule);
+        assert(keeping.next == plan->sample_count);
+        counts->kept = result.kept;
+        counts->folded = result.folded;
+        counts->combined = result.combined;
+        counts->dropped = result.dropped;
+    }
+    if (!keep->enabled || keep->dry_run) {
+        if (plan->has_added_threads)
+            remove_threads(batch);
         return;
-    struct fold_result result =
-        profiles_fold(&batch->parts[0].root, batch_dictionary(batch), &batch->arena, &rule);
-    assert(keeping.next == plan->sample_count);
-    counts->kept = result.kept;
-    counts->folded = result.folded;
-    counts->combined = result.combined;
-    counts->dropped = result.dropped;
-    if (keep->dry_run)
-        return;
-    batch->items = result.kept + result.combined;
-    if (batch->items > 0 && result.folded + result.dropped > 0)
+    }
+    batch->items = result.kept - result.merged + result.combined;
+    if (batch->items > 0 && (plan->has_added_threads || result.folded + result.dropped > 0))
         batch_prune(batch);
 }

@@ -3,7 +3,8 @@
  *
  * A sample keeps its detail if its span was judged so when it arrived (keep_spans.h), or if the
  * samples of the span have more CPU time than a condition says, those of this request included.
- * Others are folded (core/data/fold.h), dropped or passed.
+ * Others are folded (core/data/fold.h), dropped or passed. Threads and times that readers added for
+ * the join (core/data/sample_threads.h) are removed in the same pass.
  *
  * Owner: what is written lives in the batch's arena.
  *
@@ -22,7 +23,8 @@ static inline bool keep_left_nothing(const struct batch *batch, const struct kee
 {
     return batch->items == 0 && counts->dropped > 0;
 }
-/* Call it after sample_plan_apply. Sets batch->items. */
+/* Call it after sample_plan_apply. Also removes the threads that readers added, and sets
+ * batch->items. */
 void keep_samples_apply(struct sample_plan *plan, struct keep_counts *counts);
 
 #endif

@@ -7,6 +7,7 @@
 #include "processors/spanjoin/request_instance.h"
 #include "processors/spanjoin/sample_totals.h"
 #include "processors/spanjoin/sample_view.h"
+#include "processors/spanjoin/thread_pairs.h"
 #include "processors/spanjoin/upload_times.h"
 
 #include <assert.h>
@@ -247,6 +248,10 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
     bool promoted = key == NO_KEY;
     if (promoted)
         key = key_of_attributes(plan, &view, around);
+    /* Without a key, its attributes were read above. */
+    bool keeps_all = !is_wide && key != NO_KEY && is_plain(plan, &view);
+    if (plan->has_added_threads && !is_wide)
+        thread_pairs_note(plan, &view);
     uint32_t *named = new_sample(plan);
     plan->without_id += key == NO_KEY;
     plan->beyond_keys += key == BEYOND_KEYS;
@@ -257,8 +262,7 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
     if (key == NO_KEY || key == BEYOND_KEYS)
         return;
     assert(key < plan->key_count);
-    *named = (key + 1) | (promoted ? SAMPLE_PROMOTED : 0) |
-             (is_plain(plan, &view) ? SAMPLE_IS_PLAIN : 0);
+    *named = (key + 1) | (promoted ? SAMPLE_PROMOTED : 0) | (keeps_all ? SAMPLE_IS_PLAIN : 0);
     plan->keys[key].samples++;
     plan->keys[key].promoted |= promoted;
     if (with_totals && (!plan->counts || plan->counts[plan->sample_count - 1]))

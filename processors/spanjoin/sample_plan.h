@@ -20,6 +20,7 @@
 
 struct attribute_class;
 struct resource_upload;
+struct thread_pair;
 
 /* The attributes that the samples of a joined key gain. Keys whose spans give the same values share
  * one struct. */
@@ -80,6 +81,8 @@ struct sample_plan {
 
     struct span_find *finds; /* one per key, for the index */
     struct sample_key *keys;
+    const struct span_match **roots; /* by key: the local root above its span, NULL: not known.
+                                        NULL: nobody needs them */
     uint32_t key_count;
     uint32_t *samples; /* in wire order */
     uint32_t sample_count;
@@ -87,8 +90,11 @@ struct sample_plan {
     uint32_t with_thread;      /* those of them with SAMPLE_HAS_THREAD */
     uint64_t by_thread;        /* samples that thread_samples.h gave a Link */
     uint64_t ambiguous_thread; /* samples without an id whose span it does not know for sure */
-    uint32_t beyond_keys;      /* samples that name a span beyond SAMPLE_KEYS_MAX; they are sent on
-                                  unchanged */
+    bool has_added_threads;    /* samples have attributes of core/data/sample_threads.h */
+    struct thread_pair *pairs; /* ids of the same threads (thread_pairs.h) */
+    uint32_t pair_count;
+    uint32_t beyond_keys; /* samples that name a span beyond SAMPLE_KEYS_MAX; they are sent on
+                             unchanged */
     struct profile_plan *profiles;
     uint32_t profile_count;
     struct resource_plan *resources;
@@ -103,6 +109,7 @@ struct sample_plan {
     uint32_t profile_capacity;
     uint32_t resource_capacity;
     uint32_t upload_capacity;
+    uint32_t pair_capacity;
     struct index_table keys_by_hash; /* hash of ids and times */
     uint32_t *link_keys; /* by index in the link_table: index of the key + 2; 1: names no span; 0:
                             not read yet */

@@ -4,6 +4,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/span_index.h"
+#include "processors/spanjoin/root_spans.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -163,6 +164,7 @@ static struct span_index *make_index(const struct spanjoin *join, uint64_t spans
     struct span_index_options options = {.max_spans = spans,
                                          .window_ns = (uint64_t)settings->window,
                                          .type_count = settings->type_count,
+                                         .keeps_trees = root_spans_are_needed(settings),
                                          .sum_type =
                                              settings->keep.reads_cpu ? settings->cpu_type : -1};
     if (!predecessor || !has_equal_settings(join, predecessor))

@@ -405,6 +405,12 @@ static bool spanjoin_init(struct component *component, struct error *err)
     return true;
 }
 
+static bool spanjoin_joins_threads(const struct component *component)
+{
+    const struct spanjoin_settings *settings = component->settings;
+    return settings->samples.by_thread && component->pipeline_count[SIGNAL_TRACES] > 0;
+}
+
 /* The window is the only live setting; each operation on the index reads it. */
 static void spanjoin_update(struct component *component, const void *settings)
 {
@@ -441,6 +447,7 @@ const struct component_type spanjoin_processor_type = {
     .node_size = sizeof(struct spanjoin_node),
     .node_start = spanjoin_node_start,
     .consume = spanjoin_consume,
+    .joins_threads = spanjoin_joins_threads,
     .node_drain = spanjoin_node_drain,
     .is_idle = spanjoin_is_idle,
     .node_stop = spanjoin_node_stop,

@@ -115,13 +115,15 @@ static const struct path_form forms[] = {
     {"scope.name", JOIN_SCOPE_NAME, NOTHING, false},
     {"span.attributes", JOIN_SPAN_ATTRIBUTE, NAME, false},
     {"resource.attributes", JOIN_RESOURCE_ATTRIBUTE, NAME, false},
+    {"root.name", JOIN_ROOT_NAME, NOTHING, false},
+    {"root.attributes", JOIN_ROOT_ATTRIBUTE, NAME, false},
     {"samples.count", JOIN_SAMPLES_COUNT, NOTHING, true},
     {"samples.count", JOIN_SAMPLES_COUNT, NAME, true},
     {"samples.sum", JOIN_SAMPLES_SUM, NAME, true},
 };
 enum { FORM_COUNT = sizeof forms / sizeof *forms };
 
-static const char *const later_paths[] = {"root.", "samples.top_functions"};
+static const char *const later_paths[] = {"samples.top_functions"};
 
 static const char *const names[] = {
     "span.name",           "span.kind",       "span.id",
@@ -129,6 +131,7 @@ static const char *const names[] = {
     "span.status.message", "span.start_time", "span.duration_ns",
     "scope.name",          "span.attributes", "resource.attributes",
     "samples.count",       "samples.sum",     "span.duration_bucket",
+    "root.name",           "root.attributes",
 };
 
 static bool comes_later(const char *text)
@@ -363,6 +366,21 @@ static void read_profile_types(struct spanjoin_settings *settings, struct config
     }
 }
 
+/* Samples of a span keep their values under their index, those that spans gain follow. */
+static void add_root_path(struct spanjoin_settings *settings, struct spanjoin_side *side,
+                          struct joined_attribute *joined)
+{
+    const struct spanjoin_side *samples = &settings->samples;
+    joined->kept_as =
+        (uint8_t)(side == samples ? side->joined_count : JOIN_ATTRIBUTES_MAX + side->joined_count);
+    for (size_t r = 0; side != samples && r < samples->root_count; r++) {
+        const struct joined_attribute *same = &samples->joined[samples->roots[r]];
+        if (same->path == joined->path && slice_equal(same->name, joined->name))
+            joined->kept_as = same->kept_as;
+    }
+    side->roots[side->root_count++] = (uint8_t)side->joined_count;
+}
+
 static void add_attribute(struct spanjoin_settings *settings, struct spanjoin_side *side,
                           const struct written_attribute *written, struct config_check *check,
                           const struct config_node *node)
@@ -382,6 +400,8 @@ static void add_attribute(struct spanjoin_settings *settings, struct spanjoin_si
         read_profile_types(settings, check);
     if (join_path_is_kept(joined->path))
         side->kept[side->kept_count++] = (uint8_t)side->joined_count;
+    if (join_path_is_of_root(joined->path))
+        add_root_path(settings, side, joined);
     side->joined_count++;
 }
 
@@ -391,7 +411,7 @@ static void read_side(struct spanjoin_settings *settings, struct spanjoin_side *
     const struct config_node *list = side->attributes;
     side->joined =
         arena_array(config_check_arena(check), JOIN_ATTRIBUTES_MAX, sizeof *side->joined);
-    side->joined_count = side->kept_count = 0;
+    side->joined_count = side->kept_count = side->root_count = 0;
     if (config_node_kind(list) != CONFIG_NODE_LIST) {
         config_check_node_error(check, list, "expected a list of {key: ..., from: ...}");
         return;

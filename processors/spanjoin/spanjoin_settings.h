@@ -37,21 +37,30 @@ enum join_path {
     JOIN_SPAN_ATTRIBUTE,
     JOIN_RESOURCE_ATTRIBUTE,
     JOIN_EXPRESSION, /* of OTTL (value_expressions.h) */
+    JOIN_ROOT_NAME,  /* of the local root above the span */
+    JOIN_ROOT_ATTRIBUTE,
     JOIN_SAMPLES_COUNT,
     JOIN_SAMPLES_SUM,
 };
 
-/* Whether the index has to keep the value of a path. All others are computed from the span's
- * facts. */
+/* Whether the index has to keep the value of a path, of the span itself. All others are computed
+ * from the span's facts, or are those of its local root. */
 bool join_path_is_kept(enum join_path path);
+/* Whether it is a path of the local root. */
+static inline bool join_path_is_of_root(enum join_path path)
+{
+    return path == JOIN_ROOT_NAME || path == JOIN_ROOT_ATTRIBUTE;
+}
 
 /* An attribute of the output: its key, and the path of its value. */
 struct joined_attribute {
     struct slice key;
     enum join_path path;
-    struct slice name;  /* of the attribute or sample type in the brackets; of JOIN_EXPRESSION: its
-                           text, terminated by 0 */
-    int type;           /* index in `types`; -1: all samples */
+    struct slice name; /* of the attribute or sample type in the brackets; of JOIN_EXPRESSION: its
+                          text, terminated by 0 */
+    int type;          /* index in `types`; -1: all samples */
+    uint8_t kept_as;   /* of a root's path: the number under which spans keep their own value of it;
+                          equal paths of both sides have the same one */
     bool is_profile_id; /* pyroscope.profile.id of spans: only with samples of profile_types */
     /* Of JOIN_SPAN_DURATION_BUCKET: upper bounds in ns, ascending, and one word more. */
     const uint64_t *bounds;
@@ -85,6 +94,8 @@ struct spanjoin_side {
     size_t joined_count;
     uint8_t kept[JOIN_ATTRIBUTES_MAX]; /* index in `joined` of each whose path is kept */
     size_t kept_count;
+    uint8_t roots[JOIN_ATTRIBUTES_MAX]; /* index in `joined` of each path of a local root */
+    size_t root_count;
 };
 
 /* Which service profiles stand under. */

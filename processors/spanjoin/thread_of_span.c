@@ -2,6 +2,8 @@
 
 #include "core/data/any_value.h"
 
+#include <assert.h>
+
 enum thread_id_kind thread_id_kind_of(struct slice resource)
 {
     static const char *const of_os[] = {"cpp", "swift", "erlang", "go", "php"};
@@ -18,22 +20,16 @@ enum thread_id_kind thread_id_kind_of(struct slice resource)
 bool thread_of_span(const struct span_view *span, const struct span_key *key,
                     struct thread_span *out)
 {
-    bool has_id = false;
-    struct wire_cursor cursor = wire_cursor(span->attributes);
-    struct wire_field field;
-    *out = (struct thread_span){.key = *key, .start_ns = span->start_ns, .end_ns = span->end_ns};
-    while (wire_next_bytes(&cursor, SPAN_ATTRIBUTES, &field)) {
-        struct key_value pair = key_value_read(field.bytes);
-        if (slice_is(pair.key, "thread.id")) {
-            struct any_value id = any_value_read(pair.value);
-            has_id = id.kind == ANY_VALUE_INT;
-            out->id = id.integer;
-        } else if (slice_is(pair.key, "thread.name")) {
-            struct any_value name = any_value_read(pair.value);
-            out->name = name.kind == ANY_VALUE_STRING ? name.bytes : (struct slice){0};
-        }
-    }
+    assert(span->wanted);
+    struct any_value id = any_value_read(span->wanted->values[WANTED_THREAD_ID]);
+    if (id.kind != ANY_VALUE_INT)
+        return false;
+    struct any_value name = any_value_read(span->wanted->values[WANTED_THREAD_NAME]);
+    *out = (struct thread_span){
+        .key = *key, .start_ns = span->start_ns, .end_ns = span->end_ns, .id = id.integer};
+    if (name.kind == ANY_VALUE_STRING)
+        out->name = name.bytes;
     if (span->parent_id.size == SPAN_ID_SIZE)
         memcpy(out->parent_id, span->parent_id.data, SPAN_ID_SIZE);
-    return has_id;
+    return true;
 }

@@ -16,7 +16,8 @@
 enum thread_id_kind thread_id_kind_of(struct slice resource);
 
 /* Reads `thread.id` and `thread.name`, the ids and the times of a span. Returns false if it has no
- * thread. The instance and the owner are the caller's. */
+ * thread. The attributes of the span were looked for. The instance and the owner are the
+ * caller's. */
 bool thread_of_span(const struct span_view *span, const struct span_key *key,
                     struct thread_span *out);
 

@@ -51,11 +51,13 @@ static void read_thread(struct sample_plan *plan, const struct sample_view *view
             continue;
         struct any_value value =
             any_value_read(dictionary_attribute(plan->dictionary, view->attributes[i]).value);
-        if (which == THREAD_ATTRIBUTE_ID && value.kind == ANY_VALUE_INT) {
-            thread->has_id[THREAD_ID_OS] = true;
-            thread->id[THREAD_ID_OS] = value.integer;
-        } else if (which == THREAD_ATTRIBUTE_NAME && value.kind == ANY_VALUE_STRING) {
-            thread->name = value.bytes;
+        if (which == THREAD_ATTRIBUTE_NAME) {
+            thread->name = value.kind == ANY_VALUE_STRING ? value.bytes : thread->name;
+        } else if (value.kind == ANY_VALUE_INT) {
+            enum thread_id_kind kind =
+                which == THREAD_ATTRIBUTE_RUNTIME_ID ? THREAD_ID_RUNTIME : THREAD_ID_OS;
+            thread->has_id[kind] = true;
+            thread->id[kind] = value.integer;
         }
     }
 }

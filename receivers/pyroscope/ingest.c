@@ -191,7 +191,8 @@ static bool read_recording(struct ingest *ingest, struct slice jfr, struct slice
                                   .duration_nano = duration(query),
                                   .sample_rate_hz = query->sample_rate_hz,
                                   .upload = ingest->series.ids,
-                                  .budget = ingest->upload->budget};
+                                  .budget = ingest->upload->budget,
+                                  .with_threads = ingest->upload->with_threads};
     struct error err;
     if (series_attribute(&ingest->series, SLICE("service.name")).size >
         0) /* as in Pyroscope, for this format only */

@@ -14,6 +14,7 @@
 #include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/data/sample_threads.h"
 #include "core/data/signals.h"
 #include "core/data/utf8.h"
 #include "core/pipeline/component_as.h"
@@ -314,18 +315,33 @@ static bool read_upload(struct upload *upload, enum protocol protocol,
     }
 }
 
-/* plain_max: limit for all decompressed parts. *unfolds_out: they exceed it. */
+/* Whether all profiles of the receiver are joined by thread. */
+static bool joins_threads(const struct pyroscope_receiver *receiver, const struct worker *worker)
+{
+    return receiver->nodes[worker->index]->outlets[SIGNAL_PROFILES].joins_threads;
+}
+
+/* How a body is converted. */
+struct conversion {
+    enum protocol protocol;
+    bool with_threads; /* samples get their threads and times */
+    size_t plain_max;  /* limit for all decompressed parts */
+};
+
+/* *unfolds_out: the parts exceed plain_max. */
 static struct buffer *convert_upload(const struct pyroscope_receiver *receiver,
-                                     enum protocol protocol, const struct exchange *exchange,
-                                     struct slice body, size_t plain_max, bool *unfolds_out,
-                                     uint32_t *samples_out, struct verdict *why)
+                                     const struct conversion *conversion,
+                                     const struct exchange *exchange, struct slice body,
+                                     bool *unfolds_out, uint32_t *samples_out, struct verdict *why)
 {
     struct upload upload;
     struct buffer *result = NULL;
     size_t limit = decompress_limit(exchange_received_bytes(exchange));
     upload_init(&upload, settings_of(receiver), exchange_headers(exchange),
-                limit < plain_max ? limit : plain_max, exchange_budget(exchange));
-    if (read_upload(&upload, protocol, exchange, body, why))
+                limit < conversion->plain_max ? limit : conversion->plain_max,
+                exchange_budget(exchange));
+    upload.with_threads = conversion->with_threads;
+    if (read_upload(&upload, conversion->protocol, exchange, body, why))
         result = received_profiles_finish(upload.builder, samples_out, why);
     *unfolds_out = upload.unfolds;
     upload_deinit(&upload);
@@ -374,9 +390,18 @@ static struct context *context_of(const struct pyroscope_receiver *receiver,
     return context;
 }
 
-static void forward(struct pyroscope_receiver *receiver, struct exchange *exchange,
-                    enum protocol protocol, struct buffer *profiles, uint32_t samples)
+/* A reload may have taken the join away while a job read the body. */
+static void remove_threads(struct batch *batch)
 {
+    batch->items =
+        sample_threads_remove(&batch->parts[0].root, batch_dictionary(batch), &batch->arena);
+    batch_prune(batch);
+}
+
+static void forward(struct pyroscope_receiver *receiver, struct exchange *exchange,
+                    const struct conversion *conversion, struct buffer *profiles, uint32_t samples)
+{
+    enum protocol protocol = conversion->protocol;
     struct worker *worker = exchange_worker(exchange);
     assert(samples > 0 && receiver->nodes[worker->index]->worker == worker);
     struct pyroscope_request *request = memory_zalloc(sizeof *request);
@@ -387,6 +412,8 @@ static void forward(struct pyroscope_receiver *receiver, struct exchange *exchan
     struct batch *batch = batch_new(worker, SIGNAL_PROFILES, profiles, samples,
                                     &request->received.receipt, context_of(receiver, exchange));
     batch->peer = exchange_peer_key(exchange);
+    if (conversion->with_threads && !joins_threads(receiver, worker))
+        remove_threads(batch);
     if (protocol_is_otlp(protocol))
         service_names_set(&batch->parts[0].root, &batch->arena,
                           otlp_service(settings, exchange_headers(exchange)));
@@ -395,18 +422,18 @@ static void forward(struct pyroscope_receiver *receiver, struct exchange *exchan
 
 /* profiles: the request for the pipelines; NULL: it is refused, see *why. */
 static void finish_reading(struct pyroscope_receiver *receiver, struct exchange *exchange,
-                           enum protocol protocol, struct buffer *profiles, uint32_t samples,
-                           const struct verdict *why)
+                           const struct conversion *conversion, struct buffer *profiles,
+                           uint32_t samples, const struct verdict *why)
 {
     assert(profiles || !verdict_is_ok(why));
     if (samples > 0 && profiles) {
-        forward(receiver, exchange, protocol, profiles, samples);
+        forward(receiver, exchange, conversion, profiles, samples);
         return;
     }
     /* Refused or empty: answer without passing it on. */
     buffer_unref(profiles);
     received_count_unread(&receiver->counters[transport_of(exchange)], exchange, why);
-    respond(exchange, protocol, why);
+    respond(exchange, conversion->protocol, why);
 }
 
 /* ---- a large request, which a job reads ---- */
@@ -414,22 +441,23 @@ static void finish_reading(struct pyroscope_receiver *receiver, struct exchange 
 struct upload_reading {
     struct reading reading;
     struct pyroscope_receiver *receiver;
-    enum protocol protocol;
+    struct conversion conversion;
 };
 
 static void read_large(struct reading *reading)
 {
     const struct upload_reading *self = container_of(reading, struct upload_reading, reading);
+    enum protocol protocol = self->conversion.protocol;
     bool unfolds;
-    if (protocol_is_otlp(self->protocol)) {
+    if (protocol_is_otlp(protocol)) {
         reading->request =
-            read_otlp(self->receiver, self->protocol == PROTOCOL_OTLP_JSON, reading->exchange,
+            read_otlp(self->receiver, protocol == PROTOCOL_OTLP_JSON, reading->exchange,
                       reading->body, &reading->items, &reading->why);
         return;
     }
-    reading->request = convert_upload(self->receiver, self->protocol, reading->exchange,
-                                      buffer_slice(reading->body), SIZE_MAX, &unfolds,
-                                      &reading->items, &reading->why);
+    reading->request =
+        convert_upload(self->receiver, &self->conversion, reading->exchange,
+                       buffer_slice(reading->body), &unfolds, &reading->items, &reading->why);
     buffer_unref(reading->body);
 }
 
@@ -438,19 +466,20 @@ static void on_large_read(struct reading *reading)
     struct upload_reading *self = container_of(reading, struct upload_reading, reading);
     struct pyroscope_receiver *receiver = self->receiver;
     reading_drop_abandoned(reading, receiver->counters[transport_of(reading->exchange)].refused);
-    finish_reading(receiver, reading->exchange, self->protocol, reading->request, reading->items,
+    finish_reading(receiver, reading->exchange, &self->conversion, reading->request, reading->items,
                    &reading->why);
     free(self);
 }
 
 static void start_reading(struct pyroscope_receiver *receiver, struct exchange *exchange,
-                          enum protocol protocol, struct buffer *body)
+                          struct conversion conversion, struct buffer *body)
 {
+    conversion.plain_max = SIZE_MAX;
     struct upload_reading *self = memory_zalloc(sizeof *self);
     *self = (struct upload_reading){
         .reading = {.exchange = exchange, .body = body, .read = read_large, .done = on_large_read},
         .receiver = receiver,
-        .protocol = protocol};
+        .conversion = conversion};
     reading_start(&self->reading);
 }
 
@@ -460,14 +489,15 @@ static void on_otlp(struct pyroscope_receiver *receiver, struct exchange *exchan
                     enum protocol protocol, struct buffer *body)
 {
     bool is_json = protocol == PROTOCOL_OTLP_JSON;
+    struct conversion conversion = {.protocol = protocol};
     if (otlp_request_is_large(body->size, is_json)) {
-        start_reading(receiver, exchange, protocol, body);
+        start_reading(receiver, exchange, conversion, body);
         return;
     }
     struct verdict why = verdict_ok;
     uint32_t samples = 0;
     struct buffer *profiles = read_otlp(receiver, is_json, exchange, body, &samples, &why);
-    finish_reading(receiver, exchange, protocol, profiles, samples, &why);
+    finish_reading(receiver, exchange, &conversion, profiles, samples, &why);
 }
 
 static void on_upload(struct pyroscope_receiver *receiver, struct exchange *exchange,
@@ -477,16 +507,20 @@ static void on_upload(struct pyroscope_receiver *receiver, struct exchange *exch
     uint32_t samples = 0;
     struct buffer *profiles = NULL;
     bool is_large = body->size >= READING_PACKED_BYTES;
+    struct conversion conversion = {.protocol = protocol,
+                                    .with_threads =
+                                        joins_threads(receiver, exchange_worker(exchange)),
+                                    .plain_max = READING_UNPACKED_BYTES};
     if (!is_large)
-        profiles = convert_upload(receiver, protocol, exchange, buffer_slice(body),
-                                  READING_UNPACKED_BYTES, &is_large, &samples, &why);
+        profiles = convert_upload(receiver, &conversion, exchange, buffer_slice(body), &is_large,
+                                  &samples, &why);
     if (is_large) {
         assert(!profiles); /* the first try is abandoned */
-        start_reading(receiver, exchange, protocol, body);
+        start_reading(receiver, exchange, conversion, body);
         return;
     }
     buffer_unref(body);
-    finish_reading(receiver, exchange, protocol, profiles, samples, &why);
+    finish_reading(receiver, exchange, &conversion, profiles, samples, &why);
 }
 
 static void on_request(void *context, struct exchange *exchange)

@@ -27,6 +27,7 @@ struct upload {
     size_t plain_max;  /* limit in bytes for all decompressed parts together */
     size_t plain_left; /* the rest of plain_max */
     bool unfolds;      /* the parts exceed plain_max */
+    bool with_threads; /* readers add threads and times (core/data/sample_threads.h) */
     uint64_t now_ns;   /* for profiles without a time */
 };
 

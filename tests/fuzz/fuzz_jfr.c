@@ -3,7 +3,7 @@
  * refusal must have a text. The input is a byte of flags, a byte with the size of the labels, the
  * labels, the recording. Flag 1: the size of the first chunk is set to that of the input; otherwise
  * mutations that change the size would never get past the header. Flag 2: use the recording's own
- * period.
+ * period. Flag 4: add threads and times.
  */
 #include "core/base/budget.h"
 #include "core/base/memory.h"
@@ -13,7 +13,7 @@
 
 #include <assert.h>
 
-enum { FLAG_SIZE = 1, FLAG_OWN_PERIOD = 2, SIZE_AT = 8 };
+enum { FLAG_SIZE = 1, FLAG_OWN_PERIOD = 2, FLAG_THREADS = 4, SIZE_AT = 8 };
 
 static void set_size(uint8_t *jfr, size_t size)
 {
@@ -52,7 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct budget budget = {0};
     struct error err = {0};
     struct jfr_options options = {.sample_rate_hz = data[0] & FLAG_OWN_PERIOD ? 0 : 100,
-                                  .budget = &budget};
+                                  .budget = &budget,
+                                  .with_threads = data[0] & FLAG_THREADS};
     struct profiles_builder *builder = profiles_builder_new(&budget, 1 << 20);
     profiles_builder_resource(builder, &(struct built_resource){.attributes = NULL});
     if (jfr_read(builder, slice_of(jfr, jfr_size), labels, &options, &err))

@@ -417,7 +417,8 @@ void cost_stages_start(void)
         "spans: {attributes: [{key: n, from: samples.count}, "
         "{key: b, from: 'resource.attributes[\"k\"]'}, {key: c, from: scope.name}]}}}";
     static const char keep[] =
-        "processors: {spanjoin/keep: {max_spans: 1000, samples: {wait: 0s}, keep: {"
+        "processors: {spanjoin/keep: {max_spans: 1000, samples: {wait: 0s, attributes: ["
+        "{key: span_name, from: span.name}, {key: endpoint, from: root.name}]}, keep: {"
         "span_detail_when: [{attribute: {key: k, matches: 'a.*b$'}}, {attribute: {key: plain, "
         "above: 5}}, {cpu_above: 1s}, {condition: 'span.attributes[\"k\"] == "
         "resource.attributes[\"k\"] or Len(span.events) > Len(span.attributes)'}], "
@@ -456,7 +457,8 @@ void cost_stages_start(void)
         "processors: {redaction: {allow_all_keys: true, redact_all_types: true, "
         "ignored_key_patterns: "
         "['(a+)+$'], allowed_values: ['(b|b?)+$'], blocked_key_patterns: [token], blocked_values: "
-        "['4[0-9]+', 'x(.*y)?'], hash_function: sha1, summary: debug, secret_words: {}}}";
+        "['4[0-9]+', 'x(.*y)?'], hash_function: sha1, summary: debug, secret_words: {}, "
+        "url_sanitizer: {attributes: [k]}, db_sanitizer: {sql: {attributes: [k]}}}}";
     static const char sample[] =
         "processors: {probabilistic_sampler: {sampling_percentage: 50, profiles: {without_trace: "
         "sample}}}";

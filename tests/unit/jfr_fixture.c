@@ -151,6 +151,7 @@ void jfr_fixture_chunk(struct jfr_fixture *f, const char *classes)
     big_endian(f, 24, HEADER_SIZE);
     big_endian(f, 32, 1700000000000000000u);
     big_endian(f, 40, 2000000000);
+    big_endian(f, 48, 1000); /* ticks at its start */
     big_endian(f, 56, 1000000000);
     jfr_fixture_event(f, 0);
     JFR_NUMBERS(f, 0, 0, 1, (int64_t)strings.count);

@@ -114,6 +114,13 @@ void traces_begin(struct request *request, const char *service)
                  spans);
 }
 
+void traces_resource_string(struct request *request, const char *key, const char *value)
+{
+    Resource *resource = request->traces->resource_spans[0]->resource;
+    push_pointer(&request->arena, &resource->attributes, &resource->n_attributes,
+                 key_value(&request->arena, key, value));
+}
+
 SpanMessage *traces_span(struct request *request, uint64_t trace, uint64_t span, uint64_t start_ns,
                          uint64_t end_ns, const char *name)
 {
@@ -131,6 +138,11 @@ SpanMessage *traces_span(struct request *request, uint64_t trace, uint64_t span,
     push_pointer(arena, &scope->spans, &scope->n_spans, message);
     request->items++;
     return message;
+}
+
+void span_set_parent(struct request *request, SpanMessage *span, uint64_t parent)
+{
+    span->parent_span_id = span_id(&request->arena, parent);
 }
 
 void span_string(struct request *request, SpanMessage *span, const char *key, const char *value)

@@ -35,9 +35,11 @@ struct request {
 };
 
 void traces_begin(struct request *request, const char *service);
+void traces_resource_string(struct request *request, const char *key, const char *value);
 /* Adds a server span with status ok to the only scope of the request. */
 SpanMessage *traces_span(struct request *request, uint64_t trace, uint64_t span, uint64_t start_ns,
                          uint64_t end_ns, const char *name);
+void span_set_parent(struct request *request, SpanMessage *span, uint64_t parent);
 void span_string(struct request *request, SpanMessage *span, const char *key, const char *value);
 void span_int(struct request *request, SpanMessage *span, const char *key, int64_t value);
 

@@ -245,7 +245,7 @@ static struct fold_result fold(struct batch *batch, const struct fold_rule *rule
     struct fold_result result =
         profiles_fold(&batch->parts[0].root, batch_dictionary(batch), &batch->arena, rule);
     assert_int_equal(result.kept + result.folded + result.dropped, batch->items);
-    batch->items = result.kept + result.combined;
+    batch->items = result.kept - result.merged + result.combined;
     return result;
 }
 
@@ -457,6 +457,31 @@ static void what_is_kept_is_not_changed(void **unused)
     batch_free(batch);
 }
 
+/* Attribute 3 is stripped, and timestamps with it; what has none keeps its form. */
+static void stripped_samples_become_one(void **unused)
+{
+    (void)unused;
+    const struct slice mine = SLICE("mine");
+    struct fold_rule rule = {.decide = keep_all, .stripped_keys = &mine, .stripped_count = 1};
+#define STRIPPED                                                                                   \
+    "{\"linkIndex\":1,\"attributeIndices\":[3,1],\"values\":[3,4],\"timestampsUnixNano\":[7,8]},"  \
+    "{\"linkIndex\":1,\"attributeIndices\":[1],\"values\":[5],\"timestampsUnixNano\":[9]},"        \
+    "{\"linkIndex\":1,\"attributeIndices\":[1,3],\"timestampsUnixNano\":[7,9]},"                   \
+    "{\"attributeIndices\":[3],\"values\":[6]},"                                                   \
+    "{\"linkIndex\":1,\"attributeIndices\":[3,1],\"values\":[10]}"
+    struct batch *batch = batch_of(fixture_encode(SIGNAL_PROFILES, REQUEST(STRIPPED)));
+    struct fold_result result = fold(batch, &rule);
+    assert_int_equal(result.kept, 5);
+    assert_int_equal(result.merged, 2);
+    batch_free(batch);
+    assert_becomes(REQUEST(STRIPPED), &rule,
+                   "profile 0 0\nsample 0 link 1 a1 19\nsample 0 link 1 a1 5 @9\n"
+                   "sample 0 link 0 6\n");
+    rule.decide = fold_all;
+    assert_becomes(REQUEST(STRIPPED), &rule,
+                   "profile 0 0\nsample 0 link 0 25\nsample 0 link 0 5 @9\n");
+}
+
 /* Field 15 is not known: the sample loses its Link, and is not combined. */
 static void unknown_fields_stay(void **unused)
 {
@@ -494,6 +519,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(weighed_values_add_up, begin, end),
         cmocka_unit_test_setup_teardown(a_rule_sees_the_link_and_an_empty_profile_goes, begin, end),
         cmocka_unit_test_setup_teardown(what_is_kept_is_not_changed, begin, end),
+        cmocka_unit_test_setup_teardown(stripped_samples_become_one, begin, end),
         cmocka_unit_test_setup_teardown(unknown_fields_stay, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1247,6 +1247,114 @@ static void test_a_full_builder(void **state)
     buffer_unref(labels);
 }
 
+/* ---- threads and times ---- */
+
+#define THREADS                                                                                    \
+    "; 37 java.lang.Thread osName:9 osThreadId:10 javaName:9 javaThreadId:10"                      \
+    "; 101 jdk.ExecutionSample startTime:10 sampledThread:37# stackTrace:30# state:35# spanId:10"  \
+    "; 114 jdk.JavaMonitorEnter startTime:10 duration:10 eventThread:37# stackTrace:30#"
+
+/* Thread 5 is "worker" of Java, 6 one of the operating system only. */
+static size_t write_constants_and_threads(struct jfr_fixture *f)
+{
+    size_t first = write_constants(f);
+    size_t second = jfr_fixture_event(f, 1);
+    JFR_NUMBERS(f, 0, 0, (int64_t)first - (int64_t)second, 0, 1, 37, 2, 5);
+    jfr_fixture_text(f, "worker-os");
+    JFR_NUMBERS(f, 4711);
+    jfr_fixture_text(f, "worker");
+    JFR_NUMBERS(f, 31, 6);
+    jfr_fixture_text(f, "GC");
+    JFR_NUMBERS(f, 4712, 0, 0);
+    jfr_fixture_event_end(f);
+    return second;
+}
+
+static void print_any(struct text *out, const dictionary_message *dictionary, int32_t index)
+{
+    const Opentelemetry__Proto__Common__V1__AnyValue *value =
+        dictionary->attribute_table[index]->value;
+    int32_t key = dictionary->attribute_table[index]->key_strindex;
+    text_printf(out, " %s=", dictionary->string_table[key]);
+    if (value->value_case == OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_INT_VALUE)
+        text_printf(out, "%" PRId64, value->int_value);
+    else
+        text_append(out, value->string_value);
+}
+
+static void print_with_thread(struct text *out, const dictionary_message *dictionary,
+                              const sample_message *sample)
+{
+    for (size_t v = 0; v < sample->n_values; v++)
+        text_printf(out, " %" PRId64, sample->values[v]);
+    for (size_t t = 0; t < sample->n_timestamps_unix_nano; t++)
+        text_printf(out, " @%" PRIu64, sample->timestamps_unix_nano[t] - 1700000000000000000u);
+    text_append(out, sample->link_index ? " linked" : "");
+    for (size_t a = 0; a < sample->n_attribute_indices; a++)
+        print_any(out, dictionary, sample->attribute_indices[a]);
+    text_append(out, "\n");
+}
+
+/* Prints each sample: values, times after the beginning of the chunk, Link, attributes. */
+static char *described_with_threads(struct buffer *request)
+{
+    request_message *message = check_and_unpack(request);
+    struct text text = {0};
+    const Opentelemetry__Proto__Profiles__V1development__ScopeProfiles *scope =
+        message->resource_profiles[0]->scope_profiles[0];
+    for (size_t i = 0; i < scope->n_profiles; i++)
+        for (size_t k = 0; k < scope->profiles[i]->n_samples; k++) {
+            text_printf(&text, "profile %zu:", i);
+            print_with_thread(&text, message->dictionary, scope->profiles[i]->samples[k]);
+        }
+    free_request(message, NULL);
+    buffer_unref(request);
+    return text.data;
+}
+
+static void expect_threads(const struct jfr_options *options, const char *expected)
+{
+    struct jfr_fixture f = {0};
+    struct error err = {0};
+    jfr_fixture_chunk(&f, TYPES THREADS);
+    size_t constants = write_constants_and_threads(&f);
+    EVENT(&f, 101, 1500, 5, 1, 1, 0);
+    EVENT(&f, 101, 1700, 5, 1, 1, 0);
+    EVENT(&f, 101, 1600, 6, 1, 1, 0);
+    EVENT(&f, 101, 1800, 5, 1, 1, 99); /* names a span */
+    EVENT(&f, 101, 1900, 77, 1, 1, 0); /* an unknown thread */
+    EVENT(&f, 101, 400, 5, 2, 1, 0);   /* before the chunk */
+    EVENT(&f, 114, 2000, 50, 5, 1);
+    jfr_fixture_chunk_end(&f, constants);
+    struct buffer *request = read_with(jfr_fixture_slice(&f), no_labels, options, &err);
+    char *text = described_with_threads(request);
+    assert_string_equal(text, expected);
+    free(text);
+    jfr_fixture_deinit(&f);
+}
+
+static void test_threads_and_times(void **state)
+{
+    (void)state;
+    struct jfr_options options = at_100_hz;
+    options.with_threads = true;
+#define WORKER                                                                                     \
+    " profcol.thread.runtime_id=31 profcol.thread.os_id=4711 profcol.thread.name=worker\n"
+    expect_threads(&options, "profile 0: 10000000 10000000 @500 @700" WORKER
+                             "profile 0: 10000000 @600 profcol.thread.os_id=4712 "
+                             "profcol.thread.name=GC\n"
+                             "profile 0: 10000000 linked" WORKER "profile 0: 10000000\n"
+                             "profile 0: 10000000 @0" WORKER "profile 1: 50 @1000" WORKER
+                             "profile 2: 1 @1000" WORKER);
+}
+
+static void test_without_threads_nothing_is_added(void **state)
+{
+    (void)state;
+    expect_threads(&at_100_hz, "profile 0: 40000000\nprofile 0: 10000000 linked\n"
+                               "profile 0: 10000000\nprofile 1: 50\nprofile 2: 1\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1277,6 +1385,8 @@ int main(void)
         cmocka_unit_test(test_no_memory_for_labels),
         cmocka_unit_test(test_no_memory_for_classes),
         cmocka_unit_test(test_a_full_builder),
+        cmocka_unit_test(test_threads_and_times),
+        cmocka_unit_test(test_without_threads_nothing_is_added),
     };
     hash_init_with(1);
     scan_init();

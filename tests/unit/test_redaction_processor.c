@@ -301,6 +301,54 @@ static void relayed_signals_have_resources(void **state)
     text_deinit(&got);
 }
 
+/* ---- sanitizers ---- */
+
+#define SPAN_OF(kind, name, attributes)                                                            \
+    "{\"traceId\":\"0102030405060708090a0b0c0d0e0f10\",\"spanId\":\"a1a2a3a4a5a6a7a8\",\"kind\":"  \
+    "" kind ",\"name\":\"" name "\",\"attributes\":[" attributes "],\"events\":[{\"name\":\"e\","  \
+    "\"attributes\":[" TEXT("q", "SELECT 7") "]}]}"
+
+static const char sanitized[] =
+    TRACES("", "",
+           SPAN_OF("2", "GET /users/7", TEXT("url", "/users/7?x=1")) "," SPAN_OF(
+               "3", "SELECT 'a'",
+               TEXT("db.system", "mysql") "," TEXT("q", "SELECT 'b'") "," TEXT("url", "/a")));
+
+static void sanitizers_change_values_and_names(void **state)
+{
+    static const struct {
+        const char *settings;
+        const char *wanted[6]; /* "!text": absent */
+    } cases[] = {
+        {"{" ALL ", url_sanitizer: {enabled: true, attributes: [url]}, summary: debug}",
+         {"\"GET /users/*\"", "\"/users/*\"", "\"/a\"", "\"redaction.masked.keys\"", "SELECT 'a'"}},
+        {"{" ALL ", url_sanitizer: {attributes: [url], sanitize_span_name: false}}",
+         {"\"GET /users/7\"", "\"/users/*\""}},
+        {"{" ALL ", url_sanitizer: {enabled: false, attributes: [url]}}",
+         {"\"GET /users/7\"", "\"/users/7?x=1\""}},
+        {"{" ALL ", db_sanitizer: {sql: {enabled: true, attributes: [q]}}}",
+         {"\"SELECT ?\"", "!'a'", "!'b'", "!SELECT 7", "\"GET /users/7\""}},
+        {"{" ALL ", db_sanitizer: {sanitize_span_name: false, sql: {attributes: [q]}}}",
+         {"SELECT 'a'", "!'b'", "!SELECT 7"}},
+        {"{" ALL ", db_sanitizer: {redis: {attributes: [q]}}}",
+         {"SELECT 'a'", "!'b'", "\"?\""}}, /* in MySQL, nobody knows what it is */
+        {"{" ALL ", db_sanitizer: {sql: {attributes: [q]}}, allowed_values: ['^SELECT .[ab]']}",
+         {"SELECT 'a'", "SELECT 'b'", "!SELECT 7"}},
+        {"{" ALL ", db_sanitizer: {sql: {attributes: [q]}}, ignored_keys: [q]}",
+         {"\"SELECT ?\"", "SELECT 'b'", "SELECT 7"}},
+    };
+    struct text got = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        redact(SIGNAL_TRACES, cases[i].settings, sanitized, NULL, "", &got);
+        check_texts(cases[i].settings, text_string(&got), cases[i].wanted);
+    }
+    assert_float_equal(redact(SIGNAL_TRACES, cases[0].settings, sanitized, "masked",
+                              "processor=\"redaction\",kind=\"span_name\"", &got),
+                       1, 0);
+    text_deinit(&got);
+}
+
 static void mistakes_are_refused(void **state)
 {
     static const struct {
@@ -315,8 +363,7 @@ static void mistakes_are_refused(void **state)
         {"{" ALL ", hash_function: hmac-sha512, hmac_key: " KEY "}", "at least 64 bytes"},
         {"{" ALL ", secret_words: {hmac_key: short}}", "at least 32 bytes"},
         {"{" ALL ", secret_words: {words: ['_']}}", "must have letters or digits"},
-        {"{" ALL ", url_sanitizer: {enabled: true}}", "is not supported yet"},
-        {"{" ALL ", db_sanitizer: {sql: {enabled: true}}}", "is not supported yet"},
+        {"{" ALL ", db_sanitizer: {sqll: {enabled: true}}}", "sql"},
         {"{" ALL ", blocked_value: ['x']}", "blocked_values"},
     };
     (void)state;
@@ -335,6 +382,7 @@ int main(void)
         cmocka_unit_test(no_answer_masks_the_value),
         cmocka_unit_test(growth_is_bounded),
         cmocka_unit_test(relayed_signals_have_resources),
+        cmocka_unit_test(sanitizers_change_values_and_names),
         cmocka_unit_test(mistakes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

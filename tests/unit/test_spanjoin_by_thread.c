@@ -1,5 +1,6 @@
 /* Samples that name no span are joined by their thread and time (docs/spanjoin.md, "By thread and
  * time"). */
+#include "core/data/sample_threads.h"
 #include "processors/spanjoin/spanjoin.h"
 #include "tests/unit/pipeline_fixture.h"
 #include "tests/unit/spanjoin_requests.h"
@@ -310,6 +311,173 @@ static void a_split_is_limited(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* ---- threads that readers add ---- */
+
+enum { OS_THREAD = 4711 };
+
+static void send_java_span(struct join *join, uint64_t trace, uint64_t span, uint64_t start,
+                           uint64_t end)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    traces_resource_string(&request, "telemetry.sdk.language", "java");
+    add_span(&request, trace, span, start, end);
+    send_request(join, &request);
+}
+
+/* Adds a sample of a recording. time 0: it has none. */
+static SampleMessage *add_recorded(struct request *request, int64_t runtime_id, uint64_t time,
+                                   int64_t value)
+{
+    SampleMessage *sample = profiles_sample(request, 1);
+    sample_int(request, sample, SAMPLE_THREAD_RUNTIME_ID, runtime_id);
+    sample_int(request, sample, SAMPLE_THREAD_OS_ID, OS_THREAD + runtime_id - THREAD);
+    sample_string(request, sample, SAMPLE_THREAD_NAME, "any name");
+    sample_value(request, sample, value);
+    if (time > 0)
+        sample_time(request, sample, WALL + time * MS);
+    return sample;
+}
+
+/* Checks a sample that has lost its thread and times. */
+static void expect_recorded(const struct request *out, size_t i, uint64_t span, int64_t value)
+{
+    SampleMessage *sample = request_sample(out, 0, i);
+    uint64_t trace_id, span_id = 0;
+    sample_read_link(out, sample, &trace_id, &span_id);
+    assert_int_equal(span_id, span);
+    assert_null(sample_attribute(out, sample, SAMPLE_THREAD_NAME));
+    assert_null(sample_attribute(out, sample, SAMPLE_THREAD_OS_ID));
+    assert_int_equal(sample->n_timestamps_unix_nano, 0);
+    assert_int_equal(sample->n_values, 1);
+    assert_int_equal(sample->values[0], value);
+}
+
+static void expect_no_text(const struct request *out, const char *text)
+{
+    const DictionaryMessage *dictionary = out->profiles->dictionary;
+    for (size_t i = 0; i < dictionary->n_string_table; i++)
+        assert_string_not_equal(dictionary->string_table[i], text);
+}
+
+static void send_recording(struct join *join)
+{
+    struct request request;
+    begin_upload(&request, "shop");
+    add_recorded(&request, THREAD, 110, 1);
+    add_recorded(&request, THREAD, 250, 2);
+    add_recorded(&request, THREAD + 1, 120, 4);
+    add_recorded(&request, THREAD, 350, 8);
+    add_recorded(&request, THREAD, 190, 16);
+    sample_link(&request, add_recorded(&request, THREAD + 2, 0, 32), TRACE, FIRST);
+    send_request(join, &request);
+}
+
+/* By Java's ids, whatever else has the same number. What the reader added is gone; samples that are
+ * equal then are one. */
+static void recordings_are_joined_and_lose_their_threads(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "samples: {wait: 0s}");
+    send_java_span(&join, TRACE, FIRST, 100, 200);
+    send_java_span(&join, TRACE + 1, SECOND_SPAN, 300, 400);
+    send_recording(&join);
+    read_last(&join, SIGNAL_PROFILES, &out);
+    assert_int_equal(request_profile(&out, 0)->n_samples, 3);
+    assert_int_equal(join.fixture.recorder.items[join.fixture.recorder.count - 1].items, 3);
+    expect_recorded(&out, 0, FIRST, 1 + 16 + 32);
+    expect_recorded(&out, 1, 0, 2 + 4);
+    expect_recorded(&out, 2, SECOND_SPAN, 8);
+    expect_no_text(&out, SAMPLE_THREAD_RUNTIME_ID);
+    expect_no_text(&out, "any name");
+    request_free(&out);
+    send_java_span(&join, TRACE, FIRST, 100, 200);
+    read_last(&join, SIGNAL_TRACES, &out);
+    assert_string_equal(span_attribute(request_span(&out, 0), "profile.cpu_ns"), "49");
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+static void held_recordings_lose_their_threads(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "samples: {wait: 5s}");
+    send_java_span(&join, TRACE, FIRST, 100, 200);
+    send_recording(&join);
+    assert_int_equal(left(&join, SIGNAL_PROFILES), 0);
+    send_java_span(&join, TRACE + 1, SECOND_SPAN, 300, 400);
+    fixture_advance(&join.fixture, 5 * SECOND);
+    read_last(&join, SIGNAL_PROFILES, &out);
+    assert_int_equal(request_profile(&out, 0)->n_samples, 3);
+    expect_recorded(&out, 0, FIRST, 1 + 16 + 32);
+    expect_recorded(&out, 2, SECOND_SPAN, 8);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+/* Whatever `keep` does, and also if nothing is joined by thread. */
+static void threads_are_removed_in_any_case(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *settings;
+        size_t samples;
+        uint64_t span;
+        int64_t value;
+    } cases[] = {
+        {"samples: {wait: 0s}, keep: {span_detail_when: [{duration_above: 50ms}]}", 3, FIRST, 49},
+        {"samples: {wait: 0s}, keep: {span_detail_when: [{duration_above: 1s}]}", 2, 0, 57},
+        {"samples: {wait: 0s}, keep: {span_detail_when: [{duration_above: 1s}], dry_run: true}", 3,
+         FIRST, 49},
+        {"samples: {by_thread: false}", 2, 0, 31},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct join join;
+        struct request out;
+        setup(&join, cases[i].settings);
+        send_java_span(&join, TRACE, FIRST, 100, 200);
+        send_java_span(&join, TRACE + 1, SECOND_SPAN, 300, 400);
+        send_recording(&join);
+        read_last(&join, SIGNAL_PROFILES, &out);
+        assert_int_equal(request_profile(&out, 0)->n_samples, cases[i].samples);
+        expect_recorded(&out, 0, cases[i].span, cases[i].value);
+        request_free(&out);
+        fixture_deinit(&join.fixture);
+    }
+}
+
+/* A profiler that knows only ids of the operating system, and another name of the thread. */
+static void a_recording_shows_which_thread_has_an_id(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join, "samples: {wait: 0s}");
+    send_java_span(&join, TRACE, FIRST, 100, 200);
+    for (int i = 0; i < 2; i++) {
+        begin_upload(&request, "shop");
+        SampleMessage *sample = profiles_sample(&request, 1);
+        sample_int(&request, sample, "thread.id", OS_THREAD);
+        sample_time(&request, sample, WALL + 150 * MS);
+        send_request(&join, &request);
+        read_last(&join, SIGNAL_PROFILES, &out);
+        uint64_t trace_id, span_id = 0;
+        sample_read_link(&out, request_sample(&out, 0, 0), &trace_id, &span_id);
+        assert_int_equal(span_id, i == 0 ? 0 : FIRST);
+        request_free(&out);
+        /* Also a sample that names its span tells of its thread. */
+        begin_upload(&request, "shop");
+        sample_link(&request, add_recorded(&request, THREAD, 0, 1), TRACE, FIRST);
+        send_request(&join, &request);
+    }
+    fixture_deinit(&join.fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +488,10 @@ int main(void)
         cmocka_unit_test(spans_get_what_is_joined_later),
         cmocka_unit_test(can_be_turned_off),
         cmocka_unit_test(a_split_is_limited),
+        cmocka_unit_test(recordings_are_joined_and_lose_their_threads),
+        cmocka_unit_test(held_recordings_lose_their_threads),
+        cmocka_unit_test(threads_are_removed_in_any_case),
+        cmocka_unit_test(a_recording_shows_which_thread_has_an_id),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

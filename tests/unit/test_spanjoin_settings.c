@@ -81,7 +81,12 @@ static const struct {
     {"samples: {attributes: [{key: a, from: 'ConvertCase(name, \"lower\")'}]}",
      "unable to parse OTTL value"},
     {"samples: {attributes: [{key: a, from: 'span.name == \"x\"'}]}", "unable to parse OTTL value"},
-    {"samples: {attributes: [{key: a, from: root.name}]}", "\"root.name\" is not supported yet"},
+    {"samples: {attributes: [{key: a, from: root.name}]}", ""},
+    {"spans: {attributes: [{key: a, from: 'root.attributes[\"k\"]'}]}", ""},
+    {"samples: {attributes: [{key: a, from: root.nam}]}",
+     "\"root.nam\" is not a path, did you mean \"root.name\"?"},
+    {"samples: {attributes: [{key: a, from: root.attributes}]}",
+     "\"root.attributes\" is not a path: write root.attributes[\"...\"]"},
     {"samples: {attributes: [{key: a, from: 'span.duration_bucket[100ms, 1s,10s]'}]}", ""},
     {"samples: {attributes: [{key: a, from: 'span.duration_bucket[1s,100ms]'}]}",
      "t:1:63: error: processors::spanjoin::samples::attributes::0::from: expected "

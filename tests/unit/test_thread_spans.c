@@ -1,6 +1,7 @@
 #include "core/data/thread_spans.h"
 
 #include "core/base/hash.h"
+#include "core/data/thread_log.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,6 +53,18 @@ static int64_t span_at(struct thread_spans *threads, const struct sample_thread 
 static const struct sample_thread by_id = {.has_id = {[THREAD_ID_RUNTIME] = true},
                                            .id = {[THREAD_ID_RUNTIME] = THREAD},
                                            .instance = PROCESS};
+
+/* Asks for a process once, so that its spans are sorted when they arrive. It has a span before. */
+static void ask_first(struct thread_spans *threads, uint16_t instance, uint16_t owner)
+{
+    struct thread_span span = span_of(1, 1, 0, 0, 0);
+    struct sample_thread thread = by_id;
+    span.instance = thread.instance = instance;
+    span.owner = owner;
+    span.id = -1;
+    thread_spans_put(threads, &span, 1, 1);
+    assert_int_equal(span_at(threads, &thread, 0), NONE);
+}
 
 static void test_the_innermost_span_runs(void **state)
 {
@@ -183,10 +196,14 @@ static void test_ids_that_were_seen_together(void **state)
     thread_spans_free(threads);
 }
 
-static void test_the_owner_of_most_spans_loses_some(void **state)
+/* Both owners have spans in logs, or sorted ones. */
+static void lose_some(bool first_is_asked, bool second_is_asked)
 {
-    (void)state;
     struct thread_spans *threads = thread_spans_new(1000);
+    if (first_is_asked)
+        ask_first(threads, PROCESS, 1);
+    if (second_is_asked)
+        ask_first(threads, PROCESS + 1, 2);
     for (uint64_t i = 1; i <= 5000; i++) {
         struct thread_span span = span_of(i, i, 0, i * 10, i * 10 + 5);
         span.owner = i <= 100 ? 1 : 2;
@@ -197,8 +214,72 @@ static void test_the_owner_of_most_spans_loses_some(void **state)
     }
     for (uint64_t i = 1; i <= 100; i++)
         assert_int_equal(span_at(threads, &by_id, i * 10 + 2), i);
+    assert_true(thread_spans_count(threads) > 900);
     thread_spans_sweep(threads, 5000 + 10, 100);
-    assert_true(thread_spans_count(threads) >= 100 && thread_spans_count(threads) < 1000);
+    assert_true(thread_spans_count(threads) >= 90 && thread_spans_count(threads) < 1000);
+    thread_spans_sweep(threads, 50000, 100);
+    assert_int_equal(thread_spans_count(threads), 0);
+    thread_spans_free(threads);
+}
+
+static void test_the_owner_of_most_spans_loses_some(void **state)
+{
+    (void)state;
+    for (unsigned asked = 0; asked < 4; asked++)
+        lose_some(asked & 1, asked & 2);
+}
+
+/* ---- processes that nobody has asked for ---- */
+
+static void test_the_last_spans_are_kept_until_somebody_asks(void **state)
+{
+    (void)state;
+    const uint64_t many = 20000;
+    struct thread_spans *threads = thread_spans_new(MOST);
+    for (uint64_t i = 1; i <= many; i++)
+        put(threads, i, i, 0, i * 10, i * 10 + 5);
+    assert_in_range(thread_spans_count(threads), THREAD_LOG_SPANS_MAX - 64, THREAD_LOG_SPANS_MAX);
+    assert_int_equal(span_at(threads, &by_id, 12), NONE);
+    for (uint64_t i = many - THREAD_LOG_SPANS_MAX + 64; i <= many; i++)
+        assert_int_equal(span_at(threads, &by_id, i * 10 + 2), i);
+    for (uint64_t i = many + 1; i <= 2 * many; i++)
+        put(threads, i, i, 0, i * 10, i * 10 + 5);
+    for (uint64_t i = many - THREAD_LOG_SPANS_MAX + 64; i <= 2 * many; i++)
+        assert_int_equal(span_at(threads, &by_id, i * 10 + 2), i);
+    thread_spans_free(threads);
+}
+
+static void test_a_process_that_asks_no_more(void **state)
+{
+    (void)state;
+    struct thread_spans *threads = thread_spans_new(MOST);
+    ask_first(threads, PROCESS, 0);
+    thread_spans_sweep(threads, 100, WINDOW);
+    size_t asked = thread_spans_memory(threads);
+    thread_spans_sweep(threads, 100 + WINDOW, WINDOW);
+    assert_true(thread_spans_memory(threads) < asked);
+    thread_spans_sweep(threads, 101 + WINDOW, WINDOW);
+    assert_int_equal(thread_spans_count(threads), 0);
+    for (uint64_t i = 1; i <= 20000; i++) /* a log again, which does not keep all of them */
+        put(threads, i, i, 0, i * 10, i * 10 + 5);
+    assert_in_range(thread_spans_count(threads), 1, THREAD_LOG_SPANS_MAX);
+    assert_int_equal(span_at(threads, &by_id, 20000 * 10 + 2), 20000);
+    thread_spans_free(threads);
+}
+
+static void test_a_number_that_another_process_has_now(void **state)
+{
+    (void)state;
+    struct thread_spans *threads = thread_spans_new(MOST);
+    struct thread_span span = span_of(1, 1, 0, 10, 20);
+    span.owner = 1;
+    thread_spans_put(threads, &span, 1, 1);
+    span = span_of(2, 2, 0, 30, 40);
+    span.owner = 2;
+    thread_spans_put(threads, &span, 1, 1);
+    assert_int_equal(thread_spans_count(threads), 1);
+    assert_int_equal(span_at(threads, &by_id, 15), NONE);
+    assert_int_equal(span_at(threads, &by_id, 35), 2);
     thread_spans_free(threads);
 }
 
@@ -266,6 +347,7 @@ static void test_random_calls(void **state)
             put(threads, call->trace, call->id, call->parent, call->start, call->end);
             put(threads, call->trace, call->id, call->parent, call->start, call->end);
         }
+        span_at(threads, &by_id, 0);
         assert_int_equal(thread_spans_count(threads), CALLS_MAX);
         for (unsigned i = 0; i < 2000; i++) {
             uint64_t time = (uint64_t)rand_r(&calls->seed) % calls->now;
@@ -283,6 +365,7 @@ static void test_many_on_one_thread(void **state)
     (void)state;
     const uint64_t many = 30000;
     struct thread_spans *threads = thread_spans_new(MOST);
+    ask_first(threads, PROCESS, 0);
     for (uint64_t i = 1; i <= many; i++)
         put(threads, 1, i, i - 1, i, 3 * many - i);
     for (uint64_t i = 1; i <= many; i++)
@@ -304,6 +387,9 @@ int main(void)
         cmocka_unit_test(test_a_name_that_one_thread_has),
         cmocka_unit_test(test_ids_that_were_seen_together),
         cmocka_unit_test(test_the_owner_of_most_spans_loses_some),
+        cmocka_unit_test(test_the_last_spans_are_kept_until_somebody_asks),
+        cmocka_unit_test(test_a_process_that_asks_no_more),
+        cmocka_unit_test(test_a_number_that_another_process_has_now),
         cmocka_unit_test(test_random_calls),
         cmocka_unit_test(test_many_on_one_thread),
     };

@@ -1,0 +1,62 @@
+/*
+ * span_trees: which spans of a process belong to one trace, and which of them is above which.
+ *
+ * The spans of a trace within one process form a tree, whose top is the *local root*: the span
+ * without a parent, or whose parent is in another process. A span is known to be one by itself
+ * (tree_span.is_root), so that a tree whose top has not arrived yet has no local root.
+ *
+ * Spans stay for the window after the newest of their tree has arrived. At the limit, the owner
+ * with the most spans loses the trees that have been without new spans for the longest time.
+ *
+ * Owner: a span_index, if its options ask for it.
+ *
+ * Thread: any (it locks); called once for many spans.
+ */
+#ifndef PROFCOL_CORE_DATA_SPAN_TREES_H
+#define PROFCOL_CORE_DATA_SPAN_TREES_H
+
+#include "core/data/span_records.h"
+
+enum {
+    SPAN_TREE_SPANS_MAX = 1024, /* of one tree; further ones are left out */
+    SPAN_TREE_DEPTH_MAX = 64,   /* a local root is searched no further above a span */
+};
+
+struct span_trees;
+
+/* Creates an empty table for so many spans. */
+struct span_trees *span_trees_new(uint64_t max_spans);
+void span_trees_free(struct span_trees *trees); /* NULL is allowed */
+
+/* A span, and where it belongs. */
+struct tree_place {
+    struct span_key key; /* with both ids */
+    struct span_source source;
+    uint16_t instance; /* number of its process (instances.h); 0: not known */
+};
+
+struct tree_span {
+    struct tree_place place;
+    bool is_root;                    /* it is a local root */
+    uint8_t parent_id[SPAN_ID_SIZE]; /* all zero: none */
+};
+/* Adds spans. now_ns: monotonic. */
+void span_trees_put(struct span_trees *trees, const struct tree_span *spans, size_t count,
+                    uint64_t now_ns);
+
+/* A question: which local root is above this span, or is it? */
+struct root_ask {
+    struct tree_place place;
+    bool is_known;                 /* result */
+    uint8_t root_id[SPAN_ID_SIZE]; /* result, if it is known */
+};
+void span_trees_find_roots(struct span_trees *trees, struct root_ask *asks, size_t count);
+
+/* Frees trees that got their newest span more than window_ns ago. Call it regularly. */
+void span_trees_sweep(struct span_trees *trees, uint64_t now_ns, uint64_t window_ns);
+/* Returns the number of spans. */
+uint64_t span_trees_count(struct span_trees *trees);
+/* Returns the memory in bytes. */
+size_t span_trees_memory(struct span_trees *trees);
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * thread_pairs: which ids of the operating system and of a runtime are of one thread.
+ *
+ * Recordings of a runtime name both (core/data/sample_threads.h). Other profilers, which know only
+ * those of the operating system, can then be joined to spans that have the runtime's
+ * (core/data/thread_spans.h).
+ *
+ * Owner: the plan.
+ *
+ * Thread: that of the plan.
+ */
+#ifndef PROFCOL_SPANJOIN_THREAD_PAIRS_H
+#define PROFCOL_SPANJOIN_THREAD_PAIRS_H
+
+#include "processors/spanjoin/sample_view.h"
+
+struct thread_spans;
+
+/* Notes the ids of a sample's thread, once for each process and id of the runtime. */
+void thread_pairs_note(struct sample_plan *plan, const struct sample_view *view);
+/* Tells of the pairs of a plan. */
+void thread_pairs_tell(const struct sample_plan *plan, struct thread_spans *threads);
+
+#endif

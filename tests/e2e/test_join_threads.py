@@ -1,0 +1,333 @@
+"""Joins recordings of real programs by thread and time, with the spans that their profilers named as the truth.
+
+Everything that names a span is taken out of the profiles first. What comes out is compared with what comes out when the
+profiles are sent as they were recorded.
+"""
+
+import collections
+import dataclasses
+import gzip
+import http.client
+import os
+import sys
+import unittest
+import urllib.parse
+
+sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
+
+from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2
+from tests.oracle import canonical, decode, outputs, replay, server, testing, uploads
+
+CONFIG = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}, http: {endpoint: "127.0.0.1:@http@"}}}
+  pyroscope: {endpoint: "127.0.0.1:@pyroscope@"}
+processors:
+  spanjoin: {window: 10m, samples: {wait: 300ms}}
+exporters:
+  file: {path: "@dir@/profiles.proto", format: proto}
+  nop:
+service:
+  pipelines:
+    traces: {receivers: [otlp], processors: [spanjoin], exporters: [nop]}
+    profiles: {receivers: [otlp, pyroscope], processors: [spanjoin], exporters: [file]}
+"""
+PLAIN = CONFIG.replace("processors: [spanjoin], exporters: [file]", "exporters: [file]")
+# Fields of a JFR event that name a span; other names of the same length are unknown.
+SPAN_FIELDS = {b"spanId": b"x-anId", b"spanName": b"x-anName", b"contextId": b"x-ntextId", b"traceIdHi": b"x-aceIdHi",
+               b"traceIdLo": b"x-aceIdLo"}
+BOUNDARY = "a-boundary"
+
+
+def without_spans(jfr):
+    """Return the recording, whose events name no span any more."""
+    for name, other in SPAN_FIELDS.items():
+        jfr = jfr.replace(name, other)
+    return jfr
+
+
+def post_recording(address, capture, change):
+    """Send a recorded upload whose recording is changed first, without labels if they name spans."""
+    files = uploads.form_files(capture)
+    jfr = change(uploads.plain(files["jfr"]))
+    parts = {"jfr": gzip.compress(jfr), **({"labels": files["labels"]} if change is same and "labels" in files else {})}
+    body = b"".join(f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n\r\n'.encode()
+                    + content + b"\r\n" for name, content in parts.items()) + f"--{BOUNDARY}--\r\n".encode()
+    connection = http.client.HTTPConnection(address, timeout=30)
+    connection.request("POST", capture.meta["path"], body,
+                       {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"})
+    status = connection.getresponse().status
+    connection.close()
+    if status != 200:
+        raise ValueError(f"HTTP {status}")
+
+
+def same(jfr):
+    """Return the recording as it is."""
+    return jfr
+
+
+def spans_of(captures):
+    """Return {span id: local root's id} of recorded spans."""
+    parents = {}
+    for capture in captures:
+        message = canonical.decode(capture.payload, capture.signal, capture.content)
+        for span in (s for r in message.resource_spans for scope in r.scope_spans for s in scope.spans):
+            parents[span.span_id.hex()] = span.parent_span_id.hex()
+    roots = {}
+    for span in parents:
+        root = span
+        while parents.get(root) in parents:
+            root = parents[root]
+        roots[span] = root
+    return roots
+
+
+class Java:
+    """The recording of a Java program: the agent's spans, and its profiler's recordings."""
+
+    def __init__(self):
+        self.traces = [c for c in decode.in_directory(decode.CAPTURES / "java-grpc-jfr") if c.signal == "traces"]
+        self.uploads = uploads.captures("java-grpc-jfr")
+        self.roots = spans_of(self.traces)
+
+    def run(self, change, config=CONFIG):
+        """Return the output as {(type, stack): {local root or "": value}}, the messages, the output's samples."""
+        with server.Profcol(config) as profcol:
+            for result in replay.send(self.traces, grpc=profcol.address("grpc")):
+                assert result.ok, result.problem()
+            for capture in self.uploads:
+                post_recording(profcol.address("pyroscope"), capture, change)
+            server.wait_until(lambda: not profcol.metric("profcol_spanjoin_held_requests"), what="requests to leave")
+            counts = {"joined": profcol.metric("profcol_spanjoin_samples_joined"),
+                      "by thread": profcol.metric("profcol_spanjoin_samples_joined_by_thread"),
+                      "ambiguous": profcol.metric("profcol_spanjoin_samples_unjoined", reason="ambiguous_thread")}
+            profcol.stop()
+            messages = [profiles_service_pb2.ExportProfilesServiceRequest.FromString(record)
+                        for record in outputs.records(profcol.directory / "profiles.proto", "proto")]
+        return messages, counts
+
+    def totals(self, messages):
+        """Return {(type, stack): {local root's id or "": value}}."""
+        totals = collections.defaultdict(collections.Counter)
+        for message in messages:
+            for (_, metric, kind, _, stack, _, _, span), value in uploads.totals_of_otlp(message).items():
+                totals[metric, kind, stack][self.roots.get(span, span)] += value
+        return totals
+
+
+def samples_of(messages):
+    """Return all samples."""
+    return [sample for message in messages for resource in message.resource_profiles
+            for scope in resource.scope_profiles for profile in scope.profiles for sample in profile.samples]
+
+
+def compare(truth, joined):
+    """Return (value of samples whose span is known, of these joined to it, at most joined to another span)."""
+    known = right = wrong = 0
+    for key, spans in truth.items():
+        have = joined.get(key, {})
+        missing = sum(max(0, value - have.get(span, 0)) for span, value in spans.items() if span)
+        excess = sum(max(0, value - spans.get(span, 0)) for span, value in have.items() if span)
+        value = sum(value for span, value in spans.items() if span)
+        known, right, wrong = known + value, right + value - missing, wrong + min(missing, excess)
+    return known, right, wrong
+
+
+# --- eBPF
+
+
+def value_of(pair):
+    """Return the value of a KeyValue."""
+    kind = pair.value.WhichOneof("value")
+    return getattr(pair.value, kind) if kind else None
+
+
+def profiles_of(message):
+    """Return all profiles of a request."""
+    return [p for resource in message.resource_profiles for scope in resource.scope_profiles for p in scope.profiles]
+
+
+def observations(message):
+    """Return {(thread id, time): id of the span that the sample names, or ""}."""
+    found, dictionary = {}, message.dictionary
+    keys = [dictionary.string_table[entry.key_strindex] for entry in dictionary.attribute_table]
+    for sample in (sample for profile in profiles_of(message) for sample in profile.samples):
+        attributes = {keys[i]: value_of(dictionary.attribute_table[i]) for i in sample.attribute_indices}
+        span = attributes.get("process.context.label.span_id", "")
+        if sample.link_index:
+            span = dictionary.link_table[sample.link_index].span_id.hex()
+        found.update({(attributes.get("thread.id"), time): span for time in sample.timestamps_unix_nano})
+    return found
+
+
+def changed(capture, message):
+    """Return the capture with another message."""
+    payload = message.SerializeToString()
+    body = decode.compress(payload, capture.encoding, framed=capture.transport == "grpc")
+    return dataclasses.replace(capture, payload=payload, body=body)
+
+
+def without_links(capture):
+    """Return a profiles request whose samples have no Link."""
+    message = canonical.decode(capture.payload, capture.signal, capture.content)
+    for sample in (sample for profile in profiles_of(message) for sample in profile.samples):
+        sample.link_index = 0
+    return changed(capture, message)
+
+
+def with_threads(capture, threads, language, name):
+    """Return a traces request whose spans say on which thread they ran, as the agents of some languages do."""
+    message = canonical.decode(capture.payload, capture.signal, capture.content)
+    for resource in message.resource_spans:
+        for pair in resource.resource.attributes:
+            if pair.key == "telemetry.sdk.language":
+                pair.value.string_value = language
+        for span in (span for scope in resource.scope_spans for span in scope.spans):
+            if (thread := threads.get(span.span_id.hex())) is not None:
+                span.attributes.add(key="thread.id").value.int_value = thread
+                span.attributes.add(key="thread.name").value.string_value = name(thread)
+    return changed(capture, message)
+
+
+def with_names(capture, name):
+    """Return a profiles request in which each thread has a name of its own."""
+    message = canonical.decode(capture.payload, capture.signal, capture.content)
+    dictionary = message.dictionary
+    keys = [dictionary.string_table[entry.key_strindex] for entry in dictionary.attribute_table]
+    for sample in (sample for profile in profiles_of(message) for sample in profile.samples):
+        thread = next(dictionary.attribute_table[i].value.int_value for i in sample.attribute_indices if keys[i] == "thread.id")
+        entry = dictionary.attribute_table.add(key_strindex=keys_index(dictionary, "thread.name"))
+        entry.value.string_value = name(thread)
+        kept = [i for i in sample.attribute_indices if keys[i] != "thread.name"]
+        sample.attribute_indices[:] = kept + [len(dictionary.attribute_table) - 1]
+    return changed(capture, message)
+
+
+def keys_index(dictionary, key):
+    """Return the index of a string of a dictionary."""
+    return list(dictionary.string_table).index(key)
+
+
+class Ebpf:
+    """A recording of an eBPF profiler, and which span ran on which thread."""
+
+    def __init__(self, client):
+        captures = decode.in_directory(decode.CAPTURES / client)
+        self.traces = [c for c in captures if c.signal == "traces"]
+        self.profiles = [c for c in captures if c.signal == "profiles"]
+        spans = spans_of(self.traces)
+        self.truth, self.threads = {}, {}
+        for capture in self.profiles:
+            seen = observations(canonical.decode(capture.payload, capture.signal, capture.content))
+            self.truth.update({key: span for key, span in seen.items() if span in spans})
+        for (thread, _), span in sorted(self.truth.items(), key=lambda item: item[0][1]):
+            self.threads.setdefault(span, thread)
+
+    @staticmethod
+    def run(traces, profiles):
+        """Return {(thread id, time): span id} of what comes out."""
+        with server.Profcol(CONFIG) as profcol:
+            for result in replay.send(traces + profiles, grpc=profcol.address("grpc"), http=profcol.address("http")):
+                assert result.ok, result.problem()
+            server.wait_until(lambda: not profcol.metric("profcol_spanjoin_held_requests"), what="requests to leave")
+            profcol.stop()
+            joined = {}
+            for record in outputs.records(profcol.directory / "profiles.proto", "proto"):
+                message = profiles_service_pb2.ExportProfilesServiceRequest.FromString(record)
+                joined.update(observations(message))
+        return joined
+
+
+def sums(totals):
+    """Return {(type, stack): value}, whatever span the samples name."""
+    return {key: sum(spans.values()) for key, spans in totals.items()}
+
+
+class JoinThreads(unittest.TestCase):
+    """See the module."""
+
+    def check(self, what, truth, joined, least, most_wrong):
+        """Print and check the shares of the values whose span is known."""
+        known, right, wrong = compare(truth, joined)
+        print(f"{what}: {right / known:.2%} of {known} joined, {wrong / known:.2%} to another span")
+        self.assertGreaterEqual(right / known, least, what)
+        self.assertLessEqual(wrong / known, most_wrong, what)
+
+    def check_no_threads(self, messages):
+        for text in (text for message in messages for text in message.dictionary.string_table):
+            self.assertNotIn("profcol.thread", text)
+        for sample in samples_of(messages):
+            self.assertEqual(len(sample.timestamps_unix_nano), 0)
+
+    def test_java_recordings(self):
+        java = Java()
+        plain, _ = java.run(same, PLAIN)
+        messages, counts = java.run(without_spans)
+        self.check_no_threads(messages)
+        truth, joined = java.totals(plain), java.totals(messages)
+        self.assertEqual(sums(joined), sums(truth))
+        self.assertEqual(counts["joined"], counts["by thread"])
+        for metric in sorted({key[:2] for key in truth}):
+            of_metric = [{key: spans for key, spans in totals.items() if key[:2] == metric} for totals in (truth, joined)]
+            self.check(" ".join(metric), *of_metric, 0.99, 0.001)
+        # One sample for each stack and span, as if they had named it.
+        self.assertLess(len(samples_of(messages)), 1.2 * len(samples_of(plain)))
+
+    def test_recordings_that_name_their_spans(self):
+        java = Java()
+        plain, _ = java.run(same, PLAIN)
+        messages, _ = java.run(same)
+        self.check_no_threads(messages)
+        truth, joined = java.totals(plain), java.totals(messages)
+        self.assertEqual(sums(joined), sums(truth))
+        self.check("named", truth, joined, 1, 0)
+
+    def check_spans(self, what, truth, joined, least):
+        """Print and check the shares of samples whose span is known."""
+        right = sum(joined[key] == span for key, span in truth.items())
+        wrong = sum(joined[key] not in ("", span) for key, span in truth.items())
+        print(f"{what}: {right} of {len(truth)} samples joined, {wrong} to another span")
+        self.assertGreaterEqual(right, least)
+        self.assertEqual(wrong, 0)
+
+    def test_ebpf_by_label(self):
+        ebpf = Ebpf("ebpf-profiler")
+        self.check_spans("eBPF, Go, by label", ebpf.truth, ebpf.run(ebpf.traces, ebpf.profiles), 65)
+
+    def test_ebpf_by_link(self):
+        ebpf = Ebpf("ebpf-profiler-obi-links")
+        self.check_spans("eBPF, Python, by Link", ebpf.truth, ebpf.run(ebpf.traces, ebpf.profiles), 94)
+
+    def by_thread(self, what, language, rename=None):
+        """Join all samples by thread and time, but those of one request, which show whose process it is."""
+        ebpf = Ebpf("ebpf-profiler-obi-links")
+        name = rename or (lambda _: "python")
+        traces = [with_threads(capture, ebpf.threads, language, name) for capture in ebpf.traces]
+        joining = [number for number, capture in enumerate(ebpf.profiles) if any(
+            key in ebpf.truth for key in observations(canonical.decode(capture.payload, "profiles", capture.content)))]
+        first, *others = [ebpf.profiles[number] for number in joining]
+        profiles = [first] + [without_links(capture) for capture in others]
+        if rename:
+            profiles = [with_names(capture, rename) for capture in profiles]
+        named = observations(canonical.decode(first.payload, "profiles", first.content))
+        truth = {key: span for key, span in ebpf.truth.items() if key not in named}
+        self.check_spans(what, truth, ebpf.run(traces, profiles), 0.9 * len(truth))
+
+    def test_ebpf_by_thread(self):
+        self.by_thread("eBPF, by thread and time", "cpp")
+
+    def test_ebpf_by_name_of_thread(self):
+        self.by_thread("eBPF, by name of thread and time", "python", "worker-{}".format)
+
+    def test_a_path_without_the_join_gets_no_threads(self):
+        java = Java()
+        messages, counts = java.run(without_spans, CONFIG + """
+    profiles/other: {receivers: [pyroscope], exporters: [nop]}
+""")
+        self.check_no_threads(messages)
+        self.assertEqual(counts["joined"], 0)
+
+
+if __name__ == "__main__":
+    testing.main()
