@@ -40,6 +40,12 @@ struct buffer *buffer_ref(struct buffer *buffer);
 /* Drops a reference; the last one frees the buffer. NULL is allowed. */
 void buffer_unref(struct buffer *buffer);
 
+/* Whether there is one reference, so that its owner may change the bytes. */
+static inline bool buffer_is_own(const struct buffer *buffer)
+{
+    return atomic_load_explicit(&buffer->references, memory_order_acquire) == 1;
+}
+
 /* The following three are for the code that fills the buffer, while there is one reference. */
 /* Makes room for at least `more` bytes after size. Returns false if size plus more exceeds
  * max_capacity, or if the budget has no room. Never grows beyond max_capacity. */

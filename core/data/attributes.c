@@ -15,25 +15,30 @@ static inline bool has_other_key(struct slice payload, struct slice key)
     return key_value_read_short(payload, &pair) && !slice_equal(pair.key, key);
 }
 
-/* Skips short fields that are no attribute with the key. */
-static void skip_others(struct wire_cursor *cursor, uint32_t number, struct slice key)
+/* Skips short fields that are no attribute with the key: nearly all fields of nearly all messages.
+ * The tag is that of the attributes. */
+static const uint8_t *skip_others(const uint8_t *at, const uint8_t *end, uint8_t tag,
+                                  struct slice key)
 {
-    const uint8_t *at = cursor->next;
-    size_t size;
-    while (cursor->end - at >= 2) {
-        if (at[0] == (number << 3 | WIRE_BYTES)) {
-            size = 2 + (size_t)at[1];
-            if (size > (size_t)(cursor->end - at) ||
-                !has_other_key((struct slice){at + 2, at[1]}, key))
+    while (end - at >= 2) {
+        size_t room = (size_t)(end - at), size = 2 + (size_t)at[1];
+        if (*at == tag) {
+            if (size > room || !has_other_key((struct slice){at + 2, at[1]}, key))
                 break;
         } else {
-            size = wire_short_field_size(at, cursor->end);
-            if (size == 0 || size > (size_t)(cursor->end - at))
+            size = wire_short_field_size(at, end);
+            if (size == 0 || size > room)
                 break;
         }
         at += size;
     }
-    cursor->next = at;
+    return at;
+}
+
+static uint8_t short_tag(uint32_t number)
+{
+    assert(number < 16);
+    return (uint8_t)(number << 3 | WIRE_BYTES);
 }
 
 bool attribute_next_of_key(struct attribute *attribute, struct slice key)
@@ -41,7 +46,8 @@ bool attribute_next_of_key(struct attribute *attribute, struct slice key)
     struct message_iter *it = &attribute->it;
     for (;;) {
         if (!it->message || !it->message->children)
-            skip_others(&it->cursor, attribute->number, key);
+            it->cursor.next =
+                skip_others(it->cursor.next, it->cursor.end, short_tag(attribute->number), key);
         if (!message_next_bytes(it, attribute->number, &attribute->field))
             return false;
         struct slice pair = attribute->field.wire.bytes;
@@ -50,6 +56,37 @@ bool attribute_next_of_key(struct attribute *attribute, struct slice key)
         attribute->pair = key_value_read(pair);
         if (slice_equal(attribute->pair.key, key))
             return true;
+    }
+}
+
+static bool get_from_tree(struct message_iter message, uint32_t number, struct slice key,
+                          struct slice *value_out)
+{
+    struct attribute attribute;
+    if (!attributes_find(message, number, key, &attribute))
+        return false;
+    *value_out = attribute.pair.value;
+    return true;
+}
+
+bool attributes_get(const struct message_iter *message, uint32_t number, struct slice key,
+                    struct slice *value_out)
+{
+    struct wire_cursor cursor = message->cursor;
+    struct wire_field field;
+    if (message->message)
+        return get_from_tree(*message, number, key, value_out);
+    for (;;) {
+        cursor.next = skip_others(cursor.next, cursor.end, short_tag(number), key);
+        if (!wire_next_bytes(&cursor, number, &field)) {
+            assert(!cursor.broken); /* scanned */
+            return false;
+        }
+        struct key_value pair = key_value_read(field.bytes);
+        if (slice_equal(pair.key, key)) {
+            *value_out = pair.value;
+            return true;
+        }
     }
 }
 

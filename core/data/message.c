@@ -15,23 +15,6 @@ void message_init(struct message *message, struct slice raw)
     *message = (struct message){.raw = with_address(raw)};
 }
 
-struct message_iter message_iter(struct message *message, struct arena *arena)
-{
-    return (struct message_iter){
-        .message = message, .cursor = wire_cursor(message->raw), .arena = arena};
-}
-
-struct message_iter message_iter_bytes(struct slice raw)
-{
-    return (struct message_iter){.cursor = wire_cursor(raw)};
-}
-
-struct message_iter message_iter_into(const struct message_field *field, struct arena *arena)
-{
-    assert(field->wire.type == WIRE_BYTES);
-    return field->node ? message_iter(field->node, arena) : message_iter_bytes(field->wire.bytes);
-}
-
 void message_iter_open(struct message_iter *it, struct message_iter *parent,
                        struct message_field *field)
 {
@@ -207,6 +190,24 @@ size_t message_measure(struct message *message)
     return size;
 }
 
+/* Whether the payload still is the received one, which ends where its field ends. */
+static bool has_own_bytes(const struct message *message)
+{
+    return !message->parent || message->raw.data + message->raw.size == message->field_end;
+}
+
+bool message_shrinks(const struct message *message)
+{
+    if (message->removed || !message->changed)
+        return true;
+    if (message->tail || !has_own_bytes(message))
+        return false;
+    for (const struct message *child = message->children; child; child = child->next)
+        if (!message_shrinks(child))
+            return false;
+    return true;
+}
+
 /* The destination of encoded bytes: memory, or a list of slices. Exactly one is set. */
 struct sink {
     uint8_t *to;
@@ -224,7 +225,8 @@ static void emit(struct sink *sink, const uint8_t *from, const uint8_t *end)
         return;
     }
     assert(sink->to);
-    memcpy(sink->to, from, size);
+    if (sink->to != from) /* it may be written over itself */
+        memmove(sink->to, from, size);
     sink->to += size;
 }
 

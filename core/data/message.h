@@ -75,12 +75,24 @@ struct message_iter {
 void message_init(struct message *message, struct slice raw);
 
 /* Returns an iterator at the start of an open message. */
-struct message_iter message_iter(struct message *message, struct arena *arena);
+static inline struct message_iter message_iter(struct message *message, struct arena *arena)
+{
+    return (struct message_iter){
+        .message = message, .cursor = wire_cursor(message->raw), .arena = arena};
+}
 /* Returns an iterator over bytes alone: nothing can be opened. */
-struct message_iter message_iter_bytes(struct slice raw);
+static inline struct message_iter message_iter_bytes(struct slice raw)
+{
+    return (struct message_iter){.cursor = wire_cursor(raw)};
+}
 /* Returns an iterator into a BYTES field that the caller knows to be a message. To change something
  * in it, call message_open on the field first. */
-struct message_iter message_iter_into(const struct message_field *field, struct arena *arena);
+static inline struct message_iter message_iter_into(const struct message_field *field,
+                                                    struct arena *arena)
+{
+    assert(field->wire.type == WIRE_BYTES);
+    return field->node ? message_iter(field->node, arena) : message_iter_bytes(field->wire.bytes);
+}
 /* Opens `field`, the current field of `parent`, for an iterator that message_iter_into returned for
  * it. Fields that the iterator returns afterwards can be opened, removed and replaced. */
 void message_iter_open(struct message_iter *it, struct message_iter *parent,
@@ -126,8 +138,12 @@ void message_append(struct message *message, struct arena *arena, struct slice f
 
 /* Computes the sizes of all changed messages, and returns the encoded payload size of this one. */
 size_t message_measure(struct message *message);
-/* After message_measure: writes the payload, and returns the address after it. */
+/* After message_measure: writes the payload, and returns the address after it. It may be written
+ * over the received bytes if message_shrinks. */
 uint8_t *message_write(const struct message *message, uint8_t *to);
+/* Whether all changes are removed fields, so that each byte that stays is written at its old
+ * address or before it. */
+bool message_shrinks(const struct message *message);
 
 /* The payload as a list of slices, for writev or a compressor. Field headers are in the arena;
  * slices of less than 512 bytes are copied together. */

@@ -130,13 +130,14 @@ struct ottl_item {
     struct message_iter group;          /* ResourceSpans, ResourceMetrics and so on */
     struct message_iter resource;
     struct message_iter scope_group; /* ScopeSpans */
-    struct message_iter scope;
+    struct message_iter scope;       /* once it was found */
     struct message_iter span;
     struct message_iter span_event;
     struct message_iter profile;
     struct message_iter sample;
     struct ottl_profile_tables *tables; /* of a profiles request; NULL: no dictionary was set */
     struct message_field fields[2];     /* those of ottl_item_set_fields */
+    bool has_scope;                     /* it was searched for */
     /* For statements: */
     struct ottl_way *way;     /* NULL: nothing can be written */
     struct ottl_draft *draft; /* NULL: likewise */
@@ -153,15 +154,28 @@ void ottl_item_begin(struct ottl_item *item);
  * and for those around and inside it. */
 void ottl_item_set_group(struct ottl_item *item, struct message_iter group);
 void ottl_item_set_scope_group(struct ottl_item *item, struct message_iter scope_group);
-void ottl_item_set_span(struct ottl_item *item, struct message_iter span);
-void ottl_item_set_span_event(struct ottl_item *item, struct message_iter span_event);
+static inline void ottl_item_set_span(struct ottl_item *item, struct message_iter span)
+{
+    item->serials[ottl_context_depth(OTTL_SPAN)]++;
+    item->span = span;
+}
+static inline void ottl_item_set_span_event(struct ottl_item *item, struct message_iter span_event)
+{
+    item->serials[ottl_context_depth(OTTL_SPAN_EVENT)]++;
+    item->span_event = span_event;
+}
 /* Sets the dictionary of a profiles batch, in whose arena is what is remembered of its tables. Call
  * it once, before the first profile. */
 void ottl_item_set_dictionary(struct ottl_item *item, struct dictionary *dictionary,
                               struct arena *arena);
-/* Enter a Profile in a ScopeProfiles, a Sample in that. */
+/* Enter a Profile in a ScopeProfiles, a Sample in that. The item must stay where it is between the
+ * two, and while it is evaluated. */
 void ottl_item_set_profile(struct ottl_item *item, struct message_iter profile);
-void ottl_item_set_sample(struct ottl_item *item, struct message_iter sample);
+static inline void ottl_item_set_sample(struct ottl_item *item, struct message_iter sample)
+{
+    item->serials[ottl_context_depth(OTTL_PROFILE_SAMPLE)]++;
+    item->sample = sample;
+}
 /* Does the first three, as far as they are others than before, from the fields of a ResourceSpans,
  * a ScopeSpans and a Span. */
 void ottl_item_set_fields(struct ottl_item *item, const struct message_field *fields,
@@ -185,11 +199,11 @@ void ottl_evaluator_free(struct ottl_evaluator *evaluator);
 
 enum ottl_result { OTTL_NO_MATCH, OTTL_MATCH, OTTL_FAILED };
 /* Evaluates the condition on an item of the program's context. */
-enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, const struct ottl_item *item);
+enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, struct ottl_item *item);
 /* Computes a value, and writes it to `out`, which is empty, as the payload of an AnyValue.
  * OTTL_NO_MATCH: there is none (nil). OTTL_FAILED also if it takes more than `limit` bytes, or has
  * no place in an AnyValue (a time, an id). */
-enum ottl_result ottl_evaluate_value(struct ottl_evaluator *evaluator, const struct ottl_item *item,
+enum ottl_result ottl_evaluate_value(struct ottl_evaluator *evaluator, struct ottl_item *item,
                                      size_t limit, struct wire_writer *out);
 /* Executes a statement: OTTL_NO_MATCH if its condition does not match, OTTL_MATCH if it was
  * executed. A failed one may have written a part of what it says, but no part of a map. */

@@ -211,19 +211,22 @@ static bool enter_attributes(struct ottl_evaluation *evaluation, const struct ot
 {
     const struct ottl_path_row *row = node->path;
     struct ottl_value key;
-    struct attribute attribute;
+    struct slice found;
     uint32_t at;
     if (!ottl_node_evaluate(evaluation, node->keys[0], &key))
         return false;
     if (key.kind != OTTL_STRING)
         return wrong_key(evaluation, &key, "string");
     struct attribute_list *draft = ottl_draft_of(evaluation->item, row);
-    if (draft ? attribute_list_find(draft, key.bytes, &at)
-              : attributes_find(*ottl_path_message(evaluation, row), row->number, key.bytes,
-                                &attribute))
-        *value = ottl_value_of_any(draft ? draft->entries[at].value : attribute.pair.value);
+    if (!draft)
+        *missing_out =
+            !attributes_get(ottl_path_message(evaluation, row), row->number, key.bytes, &found);
+    else if (attribute_list_find(draft, key.bytes, &at))
+        found = draft->entries[at].value;
     else
         *missing_out = true;
+    if (!*missing_out)
+        ottl_value_read(found, value);
     return true;
 }
 
@@ -538,19 +541,20 @@ static void begin_batch(struct ottl_evaluator *evaluator, const struct ottl_item
         ottl_matcher_begin(evaluator->evaluation.matcher);
 }
 
-static void begin_item(struct ottl_evaluator *evaluator, const struct ottl_item *item)
+static void begin_item(struct ottl_evaluator *evaluator, struct ottl_item *item)
 {
     struct ottl_evaluation *evaluation = &evaluator->evaluation;
     assert(item->batch > 0 && item->serials[ottl_context_depth(evaluator->program->context)] > 0);
     begin_batch(evaluator, item);
     scratch_clear(&evaluation->scratch[OTTL_LEVEL_LOWEST]);
     evaluation->item = item;
+    if (evaluator->program->reads_scope)
+        ottl_item_find_scope(item);
     if (item->tables)
         item->tables->ran_out = false;
 }
 
-static enum ottl_result evaluate_condition(struct ottl_evaluator *evaluator,
-                                           const struct ottl_item *item)
+static enum ottl_result evaluate_condition(struct ottl_evaluator *evaluator, struct ottl_item *item)
 {
     struct ottl_evaluation *evaluation = &evaluator->evaluation;
     struct ottl_value value;
@@ -566,13 +570,13 @@ static enum ottl_result evaluate_condition(struct ottl_evaluator *evaluator,
     return value.truth ? OTTL_MATCH : OTTL_NO_MATCH;
 }
 
-enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, const struct ottl_item *item)
+enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, struct ottl_item *item)
 {
     assert(!ottl_draft_is_changed(item)); /* see ottl_item_finish */
     return evaluate_condition(evaluator, item);
 }
 
-enum ottl_result ottl_evaluate_value(struct ottl_evaluator *evaluator, const struct ottl_item *item,
+enum ottl_result ottl_evaluate_value(struct ottl_evaluator *evaluator, struct ottl_item *item,
                                      size_t limit, struct wire_writer *out)
 {
     struct ottl_evaluation *evaluation = &evaluator->evaluation;

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 /* Those of struct ottl_item, by depth. */
-enum { SERIAL_RESOURCE, SERIAL_SCOPE, SERIAL_ITEM, SERIAL_PART };
+enum { SERIAL_RESOURCE, SERIAL_SCOPE };
 
 void ottl_item_begin(struct ottl_item *item)
 {
@@ -40,13 +40,16 @@ void ottl_item_set_scope_group(struct ottl_item *item, struct message_iter scope
 {
     item->serials[SERIAL_SCOPE]++;
     item->scope_group = scope_group;
-    item->scope = enter(scope_group, SCOPE_SPANS_SCOPE);
+    item->has_scope = false;
 }
 
-void ottl_item_set_span(struct ottl_item *item, struct message_iter span)
+/* The last one counts, so all spans would be walked over for those who do not read it. */
+void ottl_item_find_scope(struct ottl_item *item)
 {
-    item->serials[SERIAL_ITEM]++;
-    item->span = span;
+    if (item->has_scope)
+        return;
+    item->scope = enter(item->scope_group, SCOPE_SPANS_SCOPE);
+    item->has_scope = true;
 }
 
 static bool is_same(const struct message_field *a, const struct message_field *b)
@@ -54,23 +57,13 @@ static bool is_same(const struct message_field *a, const struct message_field *b
     return a->node == b->node && a->wire.bytes.data == b->wire.bytes.data;
 }
 
-void ottl_item_set_span_event(struct ottl_item *item, struct message_iter span_event)
-{
-    item->serials[SERIAL_PART]++;
-    item->span_event = span_event;
-}
-
 void ottl_item_set_profile(struct ottl_item *item, struct message_iter profile)
 {
     assert(item->tables);
-    item->serials[SERIAL_ITEM]++;
-    item->profile = item->tables->profile = profile;
-}
-
-void ottl_item_set_sample(struct ottl_item *item, struct message_iter sample)
-{
-    item->serials[SERIAL_PART]++;
-    item->sample = item->tables->sample = sample;
+    item->serials[ottl_context_depth(OTTL_PROFILE)]++;
+    item->profile = profile;
+    item->tables->profile = &item->profile;
+    item->tables->sample = &item->sample;
 }
 
 void ottl_item_set_fields(struct ottl_item *item, const struct message_field *fields,

@@ -33,6 +33,9 @@ struct ottl_path_row {
     bool is_indices; /* attributes of the dictionary */
 };
 
+/* Finds the scope, which rows of OTTL_SCOPE read, unless it is known. */
+void ottl_item_find_scope(struct ottl_item *item);
+
 /* Returns the message that a row reads. */
 static inline const struct message_iter *ottl_path_message(struct ottl_evaluation *evaluation,
                                                            const struct ottl_path_row *row)

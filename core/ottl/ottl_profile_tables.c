@@ -191,13 +191,13 @@ static bool first_line(struct slice location, struct slice *out)
 
 uint32_t ottl_sample_stack(const struct ottl_profile_tables *tables)
 {
-    struct message_iter sample = tables->sample;
+    const struct wire_cursor *bytes = &tables->sample->cursor;
     struct message_field field;
     uint32_t stack = 0;
-    if (!sample.message)
-        return last_number(
-            slice_of(sample.cursor.next, (size_t)(sample.cursor.end - sample.cursor.next)),
-            SAMPLE_STACK_INDEX);
+    if (!tables->sample->message)
+        return last_number(slice_of(bytes->next, (size_t)(bytes->end - bytes->next)),
+                           SAMPLE_STACK_INDEX);
+    struct message_iter sample = *tables->sample;
     while (message_next(&sample, &field))
         if (field.wire.number == SAMPLE_STACK_INDEX && field.wire.type == WIRE_VARINT)
             stack = (uint32_t)field.wire.value;
@@ -211,7 +211,7 @@ struct ottl_numbers ottl_attribute_indices(const struct ottl_profile_tables *tab
 {
     bool is_profile = number == PROFILE_ATTRIBUTE_INDICES;
     assert(is_profile || number == SAMPLE_ATTRIBUTE_INDICES);
-    return (struct ottl_numbers){.message = is_profile ? tables->profile : tables->sample,
+    return (struct ottl_numbers){.message = is_profile ? *tables->profile : *tables->sample,
                                  .number = number};
 }
 

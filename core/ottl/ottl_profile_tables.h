@@ -26,8 +26,8 @@ enum ottl_leaf { OTTL_LEAF_FUNCTION, OTTL_LEAF_FILE, OTTL_LEAF_MAPPING, OTTL_LEA
 struct ottl_profile_tables {
     struct dictionary *dictionary;
     struct arena *arena;
-    struct message_iter profile; /* the current ones, at their start */
-    struct message_iter sample;
+    const struct message_iter *profile; /* the item's, at their start */
+    const struct message_iter *sample;
     size_t steps;     /* that are left */
     bool ran_out;     /* since it was set to false: something was not read to its end */
     uint32_t *depths; /* of each stack, plus 1; 0: not known */

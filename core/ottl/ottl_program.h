@@ -67,6 +67,7 @@ struct ottl_program {
     struct ottl_node *root;   /* the condition */
     struct ottl_node *editor; /* an OTTL_CALL; NULL: a condition alone */
     bool is_always;           /* the condition is the constant true */
+    bool reads_scope;         /* a path is in the scope */
     uint32_t slot_count;
     uint32_t search_count; /* calls that look into stacks */
     struct ottl_regex **regexes;

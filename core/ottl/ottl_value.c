@@ -2,27 +2,29 @@
 
 #include <assert.h>
 
-struct ottl_value ottl_value_of_any(struct slice payload)
+static enum ottl_kind kind_of(uint32_t kind)
+{
+    static const enum ottl_kind kinds[] = {
+        [ANY_VALUE_STRING] = OTTL_STRING, [ANY_VALUE_BOOL] = OTTL_BOOL,
+        [ANY_VALUE_INT] = OTTL_INT,       [ANY_VALUE_DOUBLE] = OTTL_FLOAT,
+        [ANY_VALUE_ARRAY] = OTTL_LIST,    [ANY_VALUE_KVLIST] = OTTL_MAP,
+        [ANY_VALUE_BYTES] = OTTL_BYTES};
+    return kind < sizeof kinds / sizeof *kinds ? kinds[kind] : OTTL_NIL;
+}
+
+void ottl_value_read(struct slice payload, struct ottl_value *out)
 {
     struct any_value any = any_value_read(payload);
-    switch (any.kind) {
-    case ANY_VALUE_STRING:
-        return ottl_string(any.bytes);
-    case ANY_VALUE_BOOL:
-        return ottl_bool(any.truth);
-    case ANY_VALUE_INT:
-        return ottl_int(any.integer);
-    case ANY_VALUE_DOUBLE:
-        return ottl_float(any.real);
-    case ANY_VALUE_BYTES:
-        return (struct ottl_value){.kind = OTTL_BYTES, .bytes = any.bytes};
-    case ANY_VALUE_ARRAY:
-        return (struct ottl_value){.kind = OTTL_LIST, .bytes = any.bytes};
-    case ANY_VALUE_KVLIST:
-        return (struct ottl_value){.kind = OTTL_MAP, .bytes = any.bytes};
-    default:
-        return (struct ottl_value){.kind = OTTL_NIL};
-    }
+    out->kind = kind_of(any.kind);
+    out->form = OTTL_FORM_BYTES;
+    if (any.kind == ANY_VALUE_INT)
+        out->integer = any.integer;
+    else if (any.kind == ANY_VALUE_BOOL)
+        out->truth = any.truth;
+    else if (any.kind == ANY_VALUE_DOUBLE)
+        out->real = any.real;
+    else
+        out->bytes = any.bytes;
 }
 
 const char *ottl_type_name(const struct ottl_value *value)

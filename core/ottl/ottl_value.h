@@ -115,8 +115,14 @@ static inline struct ottl_value ottl_string(struct slice text)
     return (struct ottl_value){.kind = OTTL_STRING, .bytes = text};
 }
 
-/* Returns the value of an encoded AnyValue. An empty one is nil. */
-struct ottl_value ottl_value_of_any(struct slice payload);
+/* Reads the value of an encoded AnyValue. An empty one is nil. */
+void ottl_value_read(struct slice payload, struct ottl_value *out);
+static inline struct ottl_value ottl_value_of_any(struct slice payload)
+{
+    struct ottl_value value;
+    ottl_value_read(payload, &value);
+    return value;
+}
 
 /* Returns the name of the type in messages: Go's, as the Collector has it ("int64"), or that of a
  * value of the data ("Int"). */

@@ -156,10 +156,7 @@ struct message_iter *ottl_item_open(struct ottl_item *item, const struct ottl_pa
 {
     struct message_iter *place = (struct message_iter *)(void *)((char *)item + row->message);
     *place = open_message(item, row);
-    if (item->tables && row->context == OTTL_PROFILE)
-        item->tables->profile = *place;
-    if (item->tables && row->context == OTTL_PROFILE_SAMPLE)
-        item->tables->sample = *place;
+    item->has_scope |= place == &item->scope;
     ottl_forget(item, row->context);
     item->is_changed = true;
     return place;

@@ -100,9 +100,26 @@ struct batch *batch_clone(struct batch *batch)
     return clone;
 }
 
+/* Writes the part over its own bytes, if nobody else reads them and nothing of it became longer. */
+static bool shrink_part(struct batch_part *part, size_t size)
+{
+    struct buffer *buffer = part->buffer;
+    if (size == 0 || part->root.raw.data != buffer->data || !buffer_is_own(buffer) ||
+        !message_shrinks(&part->root))
+        return false;
+    const uint8_t *end = message_write(&part->root, buffer->data);
+    assert(end == buffer->data + size);
+    buffer->size = size;
+    buffer_trim(buffer);
+    set_part(part, buffer);
+    return true;
+}
+
 static void flatten_part(struct batch_part *part)
 {
     size_t size = message_measure(&part->root);
+    if (shrink_part(part, size))
+        return;
     struct buffer *flat = buffer_new_charged(size, part->buffer->budget);
     const uint8_t *end = message_write(&part->root, flat->data);
     assert(end == flat->data + size);

@@ -104,16 +104,21 @@ static uint32_t remove_here(struct filter_walk *walk, struct place *place, unsig
 
 static void set_item(struct filter_walk *walk, const struct place *place, unsigned depth)
 {
+    struct arena *arena = &walk->batch->arena;
+    struct ottl_item *item = &walk->item;
     bool is_traces = walk->batch->signal == SIGNAL_TRACES;
-    struct message_iter message = enter(walk, &place->field);
     if (depth == RESOURCES)
-        ottl_item_set_group(&walk->item, message);
+        ottl_item_set_group(item, message_iter_into(&place->field, arena));
     else if (depth == SCOPES)
-        ottl_item_set_scope_group(&walk->item, message);
+        ottl_item_set_scope_group(item, message_iter_into(&place->field, arena));
+    else if (depth == ITEMS && is_traces)
+        ottl_item_set_span(item, message_iter_into(&place->field, arena));
     else if (depth == ITEMS)
-        (is_traces ? ottl_item_set_span : ottl_item_set_profile)(&walk->item, message);
+        ottl_item_set_profile(item, message_iter_into(&place->field, arena));
+    else if (is_traces)
+        ottl_item_set_span_event(item, message_iter_into(&place->field, arena));
     else
-        (is_traces ? ottl_item_set_span_event : ottl_item_set_sample)(&walk->item, message);
+        ottl_item_set_sample(item, message_iter_into(&place->field, arena));
 }
 
 enum decision { KEEP, DROP, FAIL };
@@ -184,8 +189,9 @@ static bool walk_below(struct filter_walk *walk, struct place *above, unsigned d
                        bool *dropped_out)
 {
     struct place place = {.above = above, .it = enter(walk, &above->field)};
+    uint32_t number = number_of(walk, depth);
     bool is_left = false;
-    while (message_next_bytes(&place.it, number_of(walk, depth), &place.field))
+    while (message_next_bytes(&place.it, number, &place.field))
         is_left |= walk_place(walk, &place, depth, dropped_out);
     return is_left;
 }

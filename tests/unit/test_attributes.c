@@ -120,7 +120,11 @@ static const struct slice mixed[] = {
 static void expect_found(struct message_iter it)
 {
     struct attribute fast = attribute_first(it, RESOURCE_ATTRIBUTES), slow = fast;
-    bool found;
+    struct slice value;
+    bool found = attributes_get(&it, RESOURCE_ATTRIBUTES, SLICE("ab"), &value);
+    struct attribute first;
+    assert_int_equal(found, attributes_find(it, RESOURCE_ATTRIBUTES, SLICE("ab"), &first));
+    assert_true(!found || slice_equal(value, first.pair.value));
     do {
         do
             found = attribute_next(&slow);

@@ -183,6 +183,40 @@ static void what_was_only_opened_can_be_given_back(void **state)
     batch_free(batch);
 }
 
+static void remove_first(struct batch *batch)
+{
+    struct message_iter it = message_iter(&batch->parts[0].root, &batch->arena);
+    struct message_field field;
+    assert_true(message_next(&it, &field));
+    message_remove(&it, &field);
+}
+
+#define SECOND                                                                                     \
+    "\x0a\x03\x1a\x01"                                                                             \
+    "s"
+
+/* Only the owner of the one reference may change the bytes. */
+static void what_became_smaller_is_written_over_itself(void **state)
+{
+    (void)state;
+    for (int is_shared = 0; is_shared < 2; is_shared++) {
+        struct batch *batch = make_traces(), *clone = is_shared ? batch_clone(batch) : NULL;
+        const struct buffer *buffer = batch->parts[0].buffer;
+        remove_first(batch);
+        batch_flatten(batch);
+        assert_bytes(batch, SLICE(SECOND));
+        assert_int_equal(batch->parts[0].buffer == buffer, !is_shared);
+        assert_false(batch_is_changed(batch));
+        if (clone)
+            assert_bytes(clone, SLICE(REQUEST));
+        else
+            assert_int_equal(batch_memory(batch), budget_used(&budget));
+        batch_free(batch);
+        if (clone)
+            batch_free(clone);
+    }
+}
+
 static void a_batch_may_become_empty(void **state)
 {
     (void)state;
@@ -381,6 +415,7 @@ int main(void)
         TEST(a_changed_batch_is_written_out_once_for_its_clones),
         TEST(flattening_leaves_the_meaning),
         TEST(what_was_only_opened_can_be_given_back),
+        TEST(what_became_smaller_is_written_over_itself),
         TEST(a_batch_may_become_empty),
         TEST(traces_merge_by_standing_behind_each_other),
         TEST(what_is_open_survives_appending),

@@ -284,6 +284,47 @@ static void edited_messages_equal_a_naive_model(void **state)
     }
 }
 
+/* Removes fields, and fields of what is in others. */
+static void shrink(struct message *message, struct model *model, struct arena *arena)
+{
+    struct pair pair = begin_pair(message, arena);
+    struct message_field field;
+    struct model_field *expected;
+    while ((expected = next_of_both(&pair, model, &field))) {
+        unsigned what = random_below(4);
+        if (what == 0) {
+            message_remove(&pair.it, &field);
+            expected->removed = true;
+        } else if (what > 1 && expected->number <= NESTED_MAX) {
+            shrink(message_open(&pair.it, &field), expected->child, arena);
+        }
+    }
+}
+
+static void messages_that_lost_fields_are_written_over_themselves(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 1500; seed++) {
+        random_state = seed;
+        struct model *model = random_model(0, 1 + random_below(12));
+        struct slice received = encode(model, &model_arena);
+        uint8_t *bytes = memory_alloc(received.size);
+        memcpy(bytes, received.data, received.size);
+        struct message root;
+        struct arena arena = {0};
+        message_init(&root, slice_of(bytes, received.size));
+        shrink(&root, model, &arena);
+        struct slice expected = encode(model, &arena);
+        size_t size = message_measure(&root);
+        assert_true(message_shrinks(&root));
+        assert_ptr_equal(message_write(&root, bytes), bytes + size);
+        assert_true(slice_equal(slice_of(bytes, size), expected));
+        arena_deinit(&arena);
+        arena_deinit(&model_arena);
+        free(bytes);
+    }
+}
+
 /* ---- single steps ---- */
 
 static struct message_field field_at(struct message_iter *it, int position)
@@ -404,6 +445,30 @@ static void iterators_may_be_at_different_runs(void **state)
     appended = field_at(&again, 2);
     assert_non_null(appended.node);
     assert_true(slice_is(appended.wire.bytes, "C"));
+    arena_deinit(&arena);
+}
+
+static void what_gained_bytes_does_not_shrink(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct message root;
+    for (int what = 0; what < 3; what++) {
+        message_init(&root, SLICE("\x0a\x03\x0a\x01"
+                                  "x"));
+        assert_true(message_shrinks(&root));
+        struct message_iter it = message_iter(&root, &arena);
+        struct message_field field = field_at(&it, 0), inner;
+        struct message_iter below = message_iter(message_open(&it, &field), &arena);
+        inner = field_at(&below, 0);
+        if (what == 0)
+            message_append(&root, &arena, SLICE("\x08\x01"));
+        else if (what == 1)
+            message_append(field.node, &arena, SLICE("\x08\x01"));
+        else
+            message_replace(&below, &inner, SLICE("y")); /* of the same size */
+        assert_false(message_shrinks(&root));
+    }
     arena_deinit(&arena);
 }
 
@@ -556,6 +621,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edited_messages_equal_a_naive_model),
+        cmocka_unit_test(messages_that_lost_fields_are_written_over_themselves),
+        cmocka_unit_test(what_gained_bytes_does_not_shrink),
         cmocka_unit_test(opening_changes_nothing),
         cmocka_unit_test(an_unchanged_message_is_sent_as_it_came),
         cmocka_unit_test(what_was_appended_can_be_changed),

@@ -105,8 +105,7 @@ static void sample_init(struct sample *sample)
 /* Returns "true", "false", the error of the evaluation after "? ", or that of the compiler after
  * "! ". */
 static const char *result_of(enum ottl_context context, const char *condition,
-                             enum ottl_prefix prefix, const struct ottl_item *item,
-                             struct text *out)
+                             enum ottl_prefix prefix, struct ottl_item *item, struct text *out)
 {
     struct error err;
     text_clear(out);
@@ -638,7 +637,7 @@ static void another_span_is_evaluated_anew(void **state)
 /* ---- values ---- */
 
 /* Returns an encoded value as a text; otherwise like result_of. */
-static const char *value_of(const char *text, const struct ottl_item *item, size_t limit,
+static const char *value_of(const char *text, struct ottl_item *item, size_t limit,
                             struct text *out)
 {
     struct error err;

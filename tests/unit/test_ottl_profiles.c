@@ -47,7 +47,7 @@ struct sample {
 
 static struct message_iter enter(struct message_iter message, uint32_t number)
 {
-    struct message_field field;
+    struct message_field field = {.node = NULL};
     assert_true(message_next_bytes(&message, number, &field));
     return message_iter_into(&field, NULL);
 }
@@ -59,7 +59,7 @@ static void sample_init(struct sample *sample, struct slice request)
     sample->dictionary = dictionary_new(&sample->root, &sample->arena);
     struct message_iter group = enter(message_iter(&sample->root, &sample->arena), REQUEST_GROUPS),
                         scope = enter(group, GROUP_SCOPES), profile = enter(scope, SCOPE_ITEMS);
-    struct message_field field;
+    struct message_field field = {.node = NULL};
     ottl_item_begin(&sample->item);
     ottl_item_set_dictionary(&sample->item, sample->dictionary, &sample->arena);
     ottl_item_set_group(&sample->item, group);
@@ -86,8 +86,8 @@ static struct ottl_program *compile(enum ottl_context context, const char *condi
 }
 
 /* Returns "true", "false", or the error of the evaluation. */
-static void result_of(enum ottl_context context, const char *condition,
-                      const struct ottl_item *item, struct text *out)
+static void result_of(enum ottl_context context, const char *condition, struct ottl_item *item,
+                      struct text *out)
 {
     struct ottl_program *program = compile(context, condition);
     struct ottl_evaluator *evaluator = ottl_evaluator_new(program);
@@ -334,7 +334,7 @@ static uint32_t evaluate_all(struct slice request, const char *condition, uint32
     struct ottl_program *program = compile(OTTL_PROFILE_SAMPLE, condition);
     struct ottl_evaluator *evaluator = ottl_evaluator_new(program);
     struct sample sample;
-    struct message_field field;
+    struct message_field field = {.node = NULL};
     uint32_t failed = 0;
     *matched_out = 0;
     sample_init(&sample, request);

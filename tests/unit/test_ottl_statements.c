@@ -135,7 +135,7 @@ static void execute(enum ottl_context context, const char *statement, struct sam
     ottl_program_free(program);
 }
 
-static bool holds(enum ottl_context context, const char *condition, const struct ottl_item *item)
+static bool holds(enum ottl_context context, const char *condition, struct ottl_item *item)
 {
     struct error err;
     struct ottl_program *program =

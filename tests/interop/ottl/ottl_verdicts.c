@@ -33,7 +33,7 @@ static struct buffer *read_request(const char *path)
     return json_to_protobuf(JSON_TRACES_REQUEST, slice_of(json, size), NULL, &over_budget, &err);
 }
 
-static void print_verdict(const char *condition, const struct ottl_item *item)
+static void print_verdict(const char *condition, struct ottl_item *item)
 {
     struct error err;
     struct ottl_program *program =
