@@ -117,9 +117,10 @@ static size_t read_byte(struct slice text, uint32_t *out)
 static size_t read_windows_1252(struct slice text, uint32_t *out)
 {
     static const uint16_t special[32] = {
-        0x20ac, 0x81,   0x201a, 0x0192, 0x201e, 0x2026, 0x2020, 0x2021, 0x02c6, 0x2030, 0x0160,
-        0x2039, 0x0152, 0x8d,   0x017d, 0x8f,   0x90,   0x2018, 0x2019, 0x201c, 0x201d, 0x2022,
-        0x2013, 0x2014, 0x02dc, 0x2122, 0x0161, 0x203a, 0x0153, 0x9d,   0x017e, 0x0178};
+        0x20ac,      REPLACEMENT, 0x201a, 0x0192, 0x201e, 0x2026,      0x2020, 0x2021,
+        0x02c6,      0x2030,      0x0160, 0x2039, 0x0152, REPLACEMENT, 0x017d, REPLACEMENT,
+        REPLACEMENT, 0x2018,      0x2019, 0x201c, 0x201d, 0x2022,      0x2013, 0x2014,
+        0x02dc,      0x2122,      0x0161, 0x203a, 0x0153, REPLACEMENT, 0x017e, 0x0178};
     uint8_t c = text.data[0];
     *out = c >= 0x80 && c < 0xa0 ? special[c - 0x80] : c;
     return 1;
@@ -168,6 +169,18 @@ static size_t read_utf8(struct slice text, uint32_t *out)
     return size;
 }
 
+/* Returns how many bytes of a broken character belong together: as many as could begin one. */
+static size_t broken_size(struct slice text)
+{
+    uint8_t first = text.data[0], second = text.size > 1 ? text.data[1] : 0;
+    uint8_t least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    uint8_t most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    if (first < 0xe0 || first > 0xf4 || second < least || second > most)
+        return 1;
+    bool has_third = first >= 0xf0 && text.size > 2 && (text.data[2] & 0xc0) == 0x80;
+    return has_third ? 3 : 2;
+}
+
 static const struct charset {
     const char *name; /* in lower case */
     read_character read;
@@ -208,14 +221,15 @@ static void append_character(uint32_t c, struct text *out)
 
 static void decode_characters(read_character read, struct slice from, struct text *out)
 {
-    for (size_t at = 0, size; at<from.size; at += size> 0 ? size : 1) {
+    for (size_t at = 0; at < from.size;) {
         struct slice rest = slice_of(from.data + at, from.size - at);
         uint32_t c;
-        size = read(rest, &c);
+        size_t size = read(rest, &c);
         if (read == read_utf8 && size > 0)
             text_append_slice(out, slice_of(rest.data, size));
         else
             append_character(c, out);
+        at += size > 0 ? size : broken_size(rest);
     }
 }
 

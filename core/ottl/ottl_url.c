@@ -220,20 +220,15 @@ static bool parse_bracketed(struct ottl_evaluation *evaluation, struct slice tex
 }
 
 /* Lists of hosts, "mongodb://a:1,b:2", have several colons. */
-static bool parse_host(struct ottl_evaluation *evaluation, struct slice scheme, struct slice text,
-                       struct slice *out)
+static bool parse_host(struct ottl_evaluation *evaluation, struct slice text, struct slice *out)
 {
-    bool is_strict = slice_is(scheme, "http") || slice_is(scheme, "https");
     size_t bracket = last_of(text, '[');
     if (bracket == 0 && text.size > 0)
         return parse_bracketed(evaluation, text, out);
     if (bracket < text.size)
         return fail(evaluation, "invalid IP-literal");
-    struct slice before, after;
-    size_t colon = last_of(text, ':');
-    if (is_strict && cut(text, ':', &before, &after))
-        colon = before.size;
-    return (is_port(rest_from(text, colon)) || fail(evaluation, "invalid port after host")) &&
+    return (is_port(rest_from(text, last_of(text, ':'))) ||
+            fail(evaluation, "invalid port after host")) &&
            ottl_url_unescape(evaluation, text, OTTL_URL_HOST, out);
 }
 
@@ -255,7 +250,7 @@ static bool parse_authority(struct ottl_evaluation *evaluation, struct slice tex
     size_t at = last_of(text, '@');
     bool has_user = at < text.size;
     struct slice host = has_user ? rest_from(text, at + 1) : text;
-    return parse_host(evaluation, out->scheme, host, &out->host) &&
+    return parse_host(evaluation, host, &out->host) &&
            (!has_user || parse_user(evaluation, slice_of(text.data, at), out));
 }
 

@@ -16,7 +16,7 @@ TEXT_PATHS = {"span": ["name", "status.message", "kind.string", "trace_state", "
 NUMBER_PATHS = {"span": ["kind", "status.code", "start_time_unix_nano", "end_time_unix_nano", "dropped_attributes_count", "dropped_events_count", "flags"],
                 "spanevent": ["time_unix_nano", "dropped_attributes_count", "span.kind"], "resource": [], "scope": ["dropped_attributes_count"]}
 TIME_PATHS = {"span": ["start_time", "end_time"], "spanevent": ["time", "span.start_time"], "resource": [], "scope": []}
-TEXTS = ["", "a", "x", "text", "cart", "GET", "é", "日本語", " x ", "/", ",", ".", "5", "-1", "1.5", "true", "$1", "%s", "\\", "a\"b", "k=v", "2024-02-29", "{\"a\": 1}", "fooBar_baz"]
+TEXTS = ["", "a", "x", "text", "cart", "GET", "é", "日本語", " x ", "/", ",", ".", "5", "-1", "1.5", "true", "$1", "%s", "\\", "a\"b", "k=v", "2024-02-29", "{\"a\": 1}", "fooBar_baz", "https://u:p@h.x:8/a/b.c?d=e#f", "a,\"b,c\"", "YWJj", "?a=1&b=%20", "17893729974"]
 PATTERNS = ["a", "x", ".", "", "^", "$", "t$", "[a-z]+", "\\d+", "(\\w+)", "(?P<w>[a-z]+)", "(a|e|i)", "x*", "[^a-z]", "\\s", "\\b", "(?i)GET", "[[:alpha:]]", "\\pL", "^.*$", "(.)(.)", "(?s).+", "é|ß", "\\.", "^(list|map|a)$", "(?U)a+", "\\x41", "[äöü]"]
 TEMPLATES = ["", "x", "$1", "${1}", "<$0>", "$w", "${w}-", "$$", "$", "é", "$2$1", "\\1", "${", "$1x"]
 GLOBS = ["*", "a*", "*t", "t??t", "{text,x}", "[a-z]*", "", "GET *", "*/*", "text"]
@@ -81,7 +81,10 @@ class Maker:
             lambda: f"{self.chance.choice(['ToSnakeCase', 'ToCamelCase'])}({self.text(d)})",
             lambda: f"ConvertCase({self.text(d)}, {quoted(self.chance.choice(['lower', 'upper', 'snake', 'camel']))})",
             lambda: f"Format({quoted(self.chance.choice(['%v', '%s|%s', '%5v', '%d', '%q', '%x', 'none', '%v %v %v']))}, [{', '.join(self.scalar() for _ in range(self.chance.randrange(1, 3)))}])",
-            lambda: self.formatted_time(d))
+            lambda: self.formatted_time(d), lambda: f"{self.chance.choice(['XXH3', 'XXH128', 'Murmur3Hash', 'Murmur3Hash128'])}({self.text(d)})",
+            lambda: f"Base64Encode({self.text(d)}{self.chance.choice(['', ', ' + quoted('base64-raw'), ', ' + quoted('base64-url')])})", lambda: f"Base64Decode(Base64Encode({self.text(d)}))",
+            lambda: f"Decode({self.value(d)}, {quoted(self.chance.choice(['base64', 'base64-raw-url', 'utf-8', 'iso-8859-1', 'windows-1252', 'utf-16be']))})",
+            lambda: f"CommunityID({quoted(self.chance.choice(['10.0.0.1', 'fe80::1', 'x']))}, {self.integer(d)}, {quoted('10.0.0.2')}, {self.integer(d)})")
 
     def scalar(self):
         """A value that Format does not write as an address."""
@@ -108,7 +111,7 @@ class Maker:
     def real(self, depth=0):
         d = depth + 1
         return self.pick(lambda: self.chance.choice(["0.0", "1.5", "-2.25", ".5", "1e3", "1.0e21"]).replace("1e3", "1.0e3"), self.attribute,
-                         lambda: f"Double({self.attribute()})", lambda: f"{self.chance.choice(['Seconds', 'Minutes', 'Hours'])}({self.duration(d)})")
+                         lambda: f"Double({self.attribute()})", lambda: f"{self.chance.choice(['Seconds', 'Minutes', 'Hours'])}({self.duration(d)})", lambda: f"Log({self.number(d + 1)})")
 
     def number(self, depth=0):
         return self.pick(lambda: self.integer(depth), lambda: self.real(depth))
@@ -130,7 +133,8 @@ class Maker:
         return self.pick(lambda: self.chance.choice(["true", "false"]), lambda: f"IsMatch({self.value(d)}, {quoted(self.chance.choice(PATTERNS))})",
                          lambda: f"{self.chance.choice(['HasPrefix', 'HasSuffix'])}({self.text(d)}, {self.text(d)})",
                          lambda: f"{self.chance.choice(['IsString', 'IsMap', 'IsList', 'IsInt', 'IsDouble', 'IsBool', 'IsEmpty'])}({self.attribute()})",
-                         lambda: f"Bool({self.attribute()})", lambda: f"ContainsValue({self.list(d)}, {self.value(d)})")
+                         lambda: f"Bool({self.attribute()})", lambda: f"ContainsValue({self.list(d)}, {self.value(d)})",
+                         lambda: f"IsValidLuhn({self.value(d)})")
 
     def list(self, depth=0):
         d = depth + 1
@@ -148,7 +152,8 @@ class Maker:
         if depth > 2:
             return '{"a": 1}'
         return self.pick(lambda: "{" + ", ".join(f"{self.key()}: {self.value(d)}" for _ in range(self.chance.randrange(4))) + "}", self.map_path, self.attribute,
-                         lambda: f"ParseJSON({self.text(d)})", lambda: f"ParseKeyValue({self.text(d)})",
+                         lambda: f"ParseJSON({self.text(d)})", lambda: f"ParseKeyValue({self.text(d)})", lambda: f"URL({self.text(d)})",
+                         lambda: f"ParseCSV({self.text(d)}, {quoted(self.chance.choice(['a', 'a,b', 'x y', 'a,a']))}{self.chance.choice(['', ', mode=' + quoted('lazyQuotes'), ', ' + quoted(' ')])})",
                          lambda: f"ExtractPatterns({self.text(d)}, {quoted(self.chance.choice(['(?P<a>[a-z]+)', '(?P<a>x)|(?P<b>t)', '^(?P<all>.*)$']))})",
                          lambda: f"SliceToMap({self.list(d)}{self.chance.choice(['', ', [' + quoted('a') + ']'])})")
 
@@ -211,7 +216,8 @@ class Maker:
             lambda: f"replace_all_matches({self.map_path()}, {quoted(c.choice(GLOBS))}, {quoted(c.choice(TEXTS))}{self.function()})",
             lambda: f"flatten({self.map_path()}{c.choice(['', ', ' + quoted('p'), ', depth=' + str(c.randrange(1, 4)), ', resolve_conflicts=true'])})",
             lambda: f"append({self.attribute()}, {self.scalar()})", lambda: f"append({self.attribute()}, values=[{self.scalar()}, {self.scalar()}])",
-            lambda: f"delete_index({self.attribute()}, {c.randrange(-1, 3)}{c.choice(['', ', ' + str(c.randrange(4))])})", lambda: f"stringify_all({self.map_path()})")
+            lambda: f"delete_index({self.attribute()}, {c.randrange(-1, 3)}{c.choice(['', ', ' + str(c.randrange(4))])})", lambda: f"stringify_all({self.map_path()})",
+            lambda: f"set_semconv_span_name({quoted('1.38.0')}{c.choice(['', ', ' + quoted('old')])})" if self.context == "span" else self.set())
 
 
 def make(chance):

@@ -30,8 +30,8 @@ WORDS = ["4111111111111111", "word", "token", "Token", "a@b.de", "x", "xxxx", "�
 # Attributes that only the sanitizers are for. What the two do differently (docs/redaction.md) is not among their values.
 URLS = ["/users/42", "/v1/orders/7?page=2", "/api/hello.world", "/a/b/c/d/e/f/g/h/i/j/k", "GET /cart/fdklsd", "/products//org/3", "/attach#top", "", "/u/é", "/**"]
 QUERIES = {
-    "postgresql": ["SELECT * FROM users WHERE id = 42 AND name = 'Joe'", "SELECT \"a1\".b FROM t LIMIT 10", "INSERT INTO t VALUES (-1, 2.5e3, NULL, true, 0xff)",
-                   "SELECT 'it''s', $1, :name, @p1", "UPDATE logs_2024 SET a=a-1", "SELECT a #> '{x}', b->>'c'", "select nullable from v$session", "", "  SELECT 1  ", "SELECT é FROM t"],
+    "postgresql": ["SELECT * FROM users WHERE id = 42 AND name = 'Joe'", "INSERT INTO t VALUES (-1, 2.5e3, NULL, true, 0xff)",
+                   "SELECT 'it''s', $1, :name, @p1", "UPDATE logs_2024 SET a=a-1", "SELECT b->>'c'", "select nullable from v$session", "", "  SELECT 1  ", "SELECT é FROM t"],
     "mysql": ["SELECT `a1` FROM t WHERE x IN (1, 2)", "SELECT 'a\\\\', 3", "SET @x = 5"],
     "redis": ["GET key", "SET key secret EX 10", "set k \"a b\" NX", "AUTH secret", "HSET h f1 v1 f2 v2", "MSET a 1 b 2", "ZADD k NX 1 a 2 b", "SADD s a b", "CONFIG SET x y",
               "SET a 1\nGET b", "PING", "LPUSH l 1 2", "GEOADD k 1 2 m"],
@@ -39,6 +39,8 @@ QUERIES = {
     "mongodb": ['{"find": "users", "filter": {"age": {"$gt": 30}, "a": [1, "x", {}]}}', "{}", '{"a": [true, null, -1.5]}'],
     "neo4j": ["MATCH (n) RETURN n"],
 }
+KINDS = {"postgresql": "sql", "mysql": "sql", "redis": "redis", "memcached": "memcached", "mongodb": "mongo", "neo4j": "other"}
+COMMANDS = ["GET", "SET key value", "token", "GET key"]     # names that are no commands are hidden
 NAMES = ["token", "GET /users/123", "GET", "/users/fdklsd", "SELECT 'x'", "SELECT shop.orders", "SET key value", '{"a": 1}', "/1/2"]
 
 
@@ -47,7 +49,7 @@ def sanitizer_settings(chance):
     if chance.random() < 0.7:
         settings["url_sanitizer"] = {"enabled": True, "attributes": ["http.target"][:chance.randrange(2)], "sanitize_span_name": chance.random() < 0.5}
     if chance.random() < 0.7:
-        settings["db_sanitizer"] = {name: {"enabled": True, "attributes": ["db.query.text"]} for name in ["sql", "redis", "memcached", "mongo"] if chance.random() < 0.8}
+        settings["db_sanitizer"] = {name: {"enabled": True, "attributes": [f"query.{name}"]} for name in ["sql", "redis", "memcached", "mongo"] if chance.random() < 0.8}
         settings["db_sanitizer"]["sanitize_span_name"] = chance.random() < 0.5
     return settings
 
@@ -55,7 +57,8 @@ def sanitizer_settings(chance):
 def add_query(chance, attributes):
     system = chance.choice(list(QUERIES))
     attributes.add(key=chance.choice(["db.system", "db.system.name"])).value.string_value = system
-    attributes.add(key="db.query.text").value.string_value = chance.choice(QUERIES[system])
+    attributes.add(key="query." + KINDS[system]).value.string_value = chance.choice(QUERIES[system])
+    return system
 
 
 def random_settings(chance):
@@ -136,8 +139,8 @@ def random_request(chance):
                 add_attributes(chance, span.attributes)
                 if chance.random() < 0.3:
                     span.attributes.add(key="http.target").value.string_value = chance.choice(URLS)
-                if chance.random() < 0.4:
-                    add_query(chance, span.attributes)
+                if chance.random() < 0.4 and add_query(chance, span.attributes) == "redis":
+                    span.name = chance.choice(COMMANDS)
                 for _ in range(chance.randrange(3)):
                     add_attributes(chance, span.events.add(name="e").attributes)
                 add_attributes(chance, span.links.add(trace_id=b"t" * 16, span_id=b"s" * 8).attributes)
