@@ -2,7 +2,7 @@
 
 import { h, button } from "./dom.js";
 
-export class ApiError extends Error {
+class ApiError extends Error {
   constructor(status, code, message) {
     super(message);
     this.status = status;
@@ -37,7 +37,7 @@ function askToken() {
 
 // ---- requests ----
 
-export function apiUrl(path, params = {}) {
+function apiUrl(path, params = {}) {
   const query = new URLSearchParams();
   for (const key in params) {
     for (const value of Array.isArray(params[key]) ? params[key] : [params[key]])

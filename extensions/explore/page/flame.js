@@ -129,18 +129,35 @@ export class Flame {
     if (!this.width || !this.height) return;
     const { context: c, stacks, scale } = this;
     const theme = isDark() ? "dark" : "light";
+    const t = themes[theme];
     c.setTransform(scale, 0, 0, scale, 0, 0);
-    c.fillStyle = themes[theme].back;
+    c.fillStyle = t.back;
     c.fillRect(0, 0, this.width, this.height);
     c.font = FONT;
     c.textBaseline = "middle";
     this.charWidth ||= c.measureText("0123456789").width / 10;
+    this.boxes = new Map(); // by colour, because changing it is what costs
+    this.texts = [];
     for (let depth = 0; depth < stacks.levels.length; depth++) {
       const y = this.rowTop(depth);
       if (y > -ROW && y < this.height) this.drawLevel(depth, y, theme);
     }
-    this.outline(this.selected, themes[theme].select, 2);
-    if (this.hover >= 0) this.outline(this.hover, themes[theme].select, 1);
+    for (const [color, boxes] of this.boxes) {
+      c.fillStyle = color;
+      for (let i = 0; i < boxes.length; i += 3) c.fillRect(boxes[i], boxes[i + 1], boxes[i + 2], ROW - 1);
+    }
+    for (const { i, left, y, room, color } of this.texts) {
+      if (c.fillStyle !== color) c.fillStyle = color;
+      c.fillText(this.shortName(i, room), left + 4, y + ROW / 2);
+    }
+    this.outline(this.selected, t.select, 2);
+    if (this.hover >= 0) this.outline(this.hover, t.select, 1);
+  }
+
+  box(color, left, y, width) {
+    const list = this.boxes.get(color);
+    if (list) list.push(left, y, width);
+    else this.boxes.set(color, [left, y, width]);
   }
 
   // The first node of a level that ends right of x.
@@ -155,7 +172,7 @@ export class Flame {
   }
 
   drawLevel(depth, y, theme) {
-    const { stacks, view, context: c } = this;
+    const { stacks, view } = this;
     const level = stacks.levels[depth];
     const perUnit = this.width / view.width;
     const t = themes[theme];
@@ -163,8 +180,7 @@ export class Flame {
     let tinyFrom = -1, tinyTo = 0;
     const flush = () => {
       if (tinyFrom < 0) return;
-      c.fillStyle = t.tiny;
-      c.fillRect(tinyFrom, y, Math.max(0.5, tinyTo - tinyFrom), ROW - 1);
+      this.box(t.tiny, tinyFrom, y, Math.max(0.5, tinyTo - tinyFrom));
       tinyFrom = -1;
     };
     for (let at = this.firstRightOf(level, view.x); at < level.length; at++) {
@@ -186,15 +202,13 @@ export class Flame {
   }
 
   drawFrame(i, left, y, width, theme) {
-    const { context: c, hits } = this;
+    const { hits } = this;
     const t = themes[theme];
     const isHit = hits && hits.funcs[this.stacks.func[i]];
-    c.fillStyle = isHit ? t.hit : hits && i !== 0 ? t.dim : this.color(i, theme);
-    c.fillRect(left, y, Math.max(TINY, width - (width > 3 ? 1 : 0)), ROW - 1);
-    if (width < MIN_TEXT) return;
-    c.fillStyle = isHit ? t.hitText : hits && i !== 0 ? t.dimText : t.text;
-    const room = Math.floor((width - 8) / this.charWidth);
-    c.fillText(this.shortName(i, room), left + 4, y + ROW / 2);
+    const isDim = hits && !isHit && i !== 0;
+    this.box(isHit ? t.hit : isDim ? t.dim : this.color(i, theme), left, y, Math.max(TINY, width - (width > 3 ? 1 : 0)));
+    if (width < (this.isMoving ? MIN_TEXT * 2 : MIN_TEXT)) return;
+    this.texts.push({ i, left, y, room: Math.floor((width - 8) / this.charWidth), color: isHit ? t.hitText : isDim ? t.dimText : t.text });
   }
 
   shortName(i, room) {
@@ -238,16 +252,18 @@ export class Flame {
   animate(target) {
     const start = { ...this.view };
     const begun = performance.now();
+    const isStill = reducedMotion();
     const turn = (this.turn = (this.turn || 0) + 1);
     const step = (now) => {
       if (turn !== this.turn) return;
-      const t = reducedMotion() ? 1 : Math.min(1, (now - begun) / 130);
+      const t = isStill ? 1 : Math.max(0, Math.min(1, (now - begun) / 110));
       const ease = 1 - (1 - t) ** 3;
       this.view = { x: start.x + (target.x - start.x) * ease, width: start.width + (target.width - start.width) * ease };
+      this.isMoving = t < 1;
       this.draw();
       if (t < 1) requestAnimationFrame(step);
     };
-    step(begun);
+    requestAnimationFrame(step);
   }
 
   // ---- pointer and keyboard ----
@@ -300,8 +316,8 @@ export class Flame {
   neighbour(key) {
     const { stacks, selected } = this;
     const outward = this.isIcicle ? "ArrowUp" : "ArrowDown";
-    if (key === outward) return Math.max(0, stacks.parent[selected]);
-    if (key === "ArrowUp" || key === "ArrowDown") return stacks.firstChild[selected];
+    if (key === outward) return stacks.parent[selected];
+    if (key === "ArrowUp" || key === "ArrowDown") return stacks.largestChild(selected);
     const siblings = selected ? stacks.children(stacks.parent[selected]) : [0];
     return siblings[siblings.indexOf(selected) + (key === "ArrowRight" ? 1 : -1)] ?? -1;
   }
@@ -314,7 +330,7 @@ export class Flame {
       if (i >= 0) this.select(i, true);
       this.reveal(this.selected);
     } else if (key === "Enter" || key === " ") this.zoom(this.selected);
-    else if (key === "Escape" || key === "Backspace") this.zoom(Math.max(0, this.stacks.parent[this.focus]));
+    else if (key === "Escape" || key === "Backspace") this.zoom(this.stacks.parent[this.focus]);
     else if (key === "0" || key === "Home") { this.select(0, true); this.zoom(0); }
     else if (key === "c") this.options.onCopy?.(this.selected);
     else return;
@@ -324,7 +340,7 @@ export class Flame {
   reveal(i) {
     const { stacks, view } = this;
     if (stacks.x[i] + stacks.total[i] <= view.x || stacks.x[i] >= view.x + view.width || stacks.total[i] < view.width / 200)
-      this.zoom(stacks.total[i] < view.width / 200 ? i : Math.max(0, stacks.parent[i]));
+      this.zoom(stacks.total[i] < view.width / 200 ? i : stacks.parent[i]);
     const y = this.rowTop(stacks.depth[i]);
     if (y < 0) this.element.scrollTop += y - ROW;
     else if (y + ROW > this.height) this.element.scrollTop += y + 2 * ROW - this.height;

@@ -47,7 +47,7 @@ function lags(join) {
   // A bucket waits too long if all of it is beyond the settings.
   const beyond = (i) => (i < bounds.length && join.wait_ns !== undefined && bounds[i] <= -join.wait_ns) || (i > 0 && join.window_ns && bounds[i - 1] >= join.window_ns);
   return [h("p", { className: "soft" }, `When samples arrive, seen from their span. Before it, they wait ${join.wait_ns ? `up to ${duration(join.wait_ns)} (samples.wait)` : "not at all (samples.wait)"}; after it, it is remembered for ${duration(join.window_ns)} (window).`),
-    table("Lags", [["Samples arrive"], ["", "number"], ["Count", "number"]], counts.map((n, i) => [n, i]).slice(used[0], used[used.length - 1] + 1).map(([n, i]) => {
+    table("Lags", [["Samples arrive"], ["Share", "number"], ["Count", "number"]], counts.map((n, i) => [n, i]).slice(used[0], used[used.length - 1] + 1).map(([n, i]) => {
       return [h("span", { className: beyond(i) ? "bad" : "" }, range(i), beyond(i) ? ", too far" : ""), bar(percent(n, total), n / most, beyond(i) ? "grew" : ""), count(n)];
     }))];
 }

@@ -1,7 +1,7 @@
 // A profile as people explore it: flame graph, table of functions, tree, callers and callees.
 // Used for one selection, and for the comparison of two.
 
-import { h, select, button, choice, field, copy, replace, announce, notify, emptyBox } from "./dom.js";
+import { h, select, button, choice, copy, replace, notify, emptyBox } from "./dom.js";
 import { value, percent, clean } from "./format.js";
 import { setParams, current } from "./route.js";
 import { download } from "./api.js";
@@ -245,7 +245,7 @@ export class ProfileView {
     const { stacks } = this;
     this.open ||= new Set([0]);
     if (this.open.size === 1) { // opens the hottest path
-      for (let i = 0; i >= 0 && stacks.total[i] > stacks.total[0] * 0.3; i = stacks.firstChild[i]) this.open.add(i);
+      for (let i = 0; i >= 0 && stacks.total[i] > stacks.total[0] * 0.3; i = stacks.largestChild(i)) this.open.add(i);
     }
     const rows = h("tbody", {});
     const grid = h("table", { className: "tree", role: "treegrid", "aria-label": `${this.label}, as a tree` },
@@ -269,7 +269,7 @@ export class ProfileView {
     const rows = [];
     const walk = (i, depth) => {
       if (rows.length >= 3000) return;
-      const hasChildren = stacks.firstChild[i] >= 0;
+      const hasChildren = stacks.hasChildren(i);
       const isOpen = hasChildren && this.open.has(i);
       const row = h("tr", { role: "row", tabIndex: -1, "aria-level": depth + 1, "aria-expanded": hasChildren ? String(isOpen) : null, className: this.hits?.funcs[stacks.func[i]] && i ? "hit" : "" },
         h("td", { role: "gridcell", className: "mono tree-name", vars: { "--depth": Math.min(depth, 40) }, onclick: () => hasChildren && toggle(i) },
@@ -288,7 +288,7 @@ export class ProfileView {
     const row = event.target.closest("tr");
     if (!row) return;
     const i = +row.dataset.node;
-    const hasChildren = this.stacks.firstChild[i] >= 0;
+    const hasChildren = this.stacks.hasChildren(i);
     const { key } = event;
     if (key === "ArrowDown") row.nextElementSibling?.focus();
     else if (key === "ArrowUp") row.previousElementSibling?.focus();

@@ -1,7 +1,7 @@
 // The first page: which requests are slow, which are expensive.
 
 import { h, button, choice, replace, errorBox, emptyBox, copy } from "./dom.js";
-import { duration, value, count, short, percent, times, ago, clean, fullTime, statusText } from "./format.js";
+import { duration, value, count, times, ago, clean, fullTime, statusText } from "./format.js";
 import { get, status, operations, operationOf, mainType, typeName } from "./api.js";
 import { link, go, setParams, selectionOf } from "./route.js";
 import { form } from "./selection.js";

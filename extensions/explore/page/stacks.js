@@ -2,7 +2,7 @@
 // of functions are computed from.
 
 // The library, module or package that a function belongs to, by the ways names are written.
-export function packageOf(name, file) {
+function packageOf(name, file) {
   if (file && /\.(so|dylib|dll|ko)(\.|$)/.test(file)) return file.slice(file.lastIndexOf("/") + 1);
   if (name.startsWith("(")) return name;
   const slash = name.lastIndexOf("/");
@@ -25,11 +25,25 @@ const hashText = (text) => {
   return hash >>> 0;
 };
 
+// Sorts a part of an array of nodes by their totals, the largest first. Most parts are short.
+function sortRange(order, from, to, total) {
+  if (to - from > 30) {
+    order.subarray(from, to).sort((a, b) => total[b] - total[a]);
+    return;
+  }
+  for (let i = from + 1; i < to; i++) {
+    const node = order[i];
+    let k = i;
+    for (; k > from && total[order[k - 1]] < total[node]; k--) order[k] = order[k - 1];
+    order[k] = node;
+  }
+}
+
 export class Stacks {
   // weights: of a comparison, what a unit of each side counts, so that both are comparable
   constructor(answer, weights) {
     const { nodes } = answer;
-    const count = Math.max(1, nodes.length);
+    const count = nodes.length;
     this.answer = answer;
     this.unit = answer.unit;
     this.isDiff = nodes.length > 0 && nodes[0].length > 5;
@@ -44,46 +58,54 @@ export class Stacks {
     if (this.isDiff) {
       for (const key of ["selfA", "totalA", "selfB", "totalB"]) this[key] = new Float64Array(count);
     }
-    for (let i = 0; i < nodes.length; i++) this.read(i, nodes[i], weights);
+    if (this.isDiff) this.readBoth(nodes, weights);
+    else this.read(nodes);
     if (this.isDiff) this.maxDelta = this.totalA.reduce((most, a, i) => (i ? Math.max(most, Math.abs(a - this.totalB[i])) : 0), 0) || 1;
     this.link();
     this.place();
   }
 
-  read(i, node, weights) {
-    this.parent[i] = i === 0 ? -1 : node[0];
-    this.name[i] = node[1];
-    this.file[i] = node[2];
-    if (!this.isDiff) {
+  read(nodes) {
+    for (let i = 0; i < nodes.length; i++) {
+      const node = nodes[i];
+      this.parent[i] = node[0];
+      this.name[i] = node[1];
+      this.file[i] = node[2];
       this.self[i] = node[3];
       this.total[i] = node[4];
-      return;
     }
-    this.selfA[i] = node[3] * weights.a;
-    this.totalA[i] = node[4] * weights.a;
-    this.selfB[i] = node[5] * weights.b;
-    this.totalB[i] = node[6] * weights.b;
-    this.self[i] = this.selfA[i] + this.selfB[i];
-    this.total[i] = this.totalA[i] + this.totalB[i];
   }
 
-  // Children of each node, the largest first: firstChild, next. Functions are numbered, because
-  // nodes of one function share name and file.
+  readBoth(nodes, { a, b }) {
+    this.read(nodes);
+    for (let i = 0; i < nodes.length; i++) {
+      this.selfA[i] = nodes[i][3] * a;
+      this.totalA[i] = nodes[i][4] * a;
+      this.selfB[i] = nodes[i][5] * b;
+      this.totalB[i] = nodes[i][6] * b;
+      this.self[i] = this.selfA[i] + this.selfB[i];
+      this.total[i] = this.totalA[i] + this.totalB[i];
+    }
+  }
+
+  // Children of each node, the largest first: those of i are order[start[i]] to order[start[i + 1] - 1].
+  // Functions are numbered, because nodes of one function share name and file.
   link() {
     const { count, parent, total } = this;
-    const order = new Uint32Array(count).map((_, i) => i).sort((a, b) => total[a] - total[b]);
-    this.firstChild = new Int32Array(count).fill(-1);
-    this.next = new Int32Array(count).fill(-1);
-    for (const i of order) {
-      if (parent[i] < 0) continue;
-      this.next[i] = this.firstChild[parent[i]];
-      this.firstChild[parent[i]] = i;
-    }
+    const start = new Int32Array(count + 1);
+    for (let i = 1; i < count; i++) start[parent[i] + 1]++;
+    for (let i = 0; i < count; i++) start[i + 1] += start[i];
+    const order = new Int32Array(count);
+    const filled = start.slice();
+    for (let i = 1; i < count; i++) order[filled[parent[i]]++] = i;
+    for (let i = 0; i < count; i++) sortRange(order, start[i], start[i + 1], total);
+    this.start = start;
+    this.order = order;
     const numbers = new Map();
     this.func = new Int32Array(count);
     this.functionNode = []; // a node of each function
     for (let i = 0; i < count; i++) {
-      const key = this.name[i] * 4294967296 + this.file[i];
+      const key = this.name[i] * (this.files.length + 1) + this.file[i];
       let number = numbers.get(key);
       if (number === undefined) {
         number = this.functionNode.length;
@@ -96,31 +118,31 @@ export class Stacks {
 
   // Where each node is, in parts of the whole (x), and the nodes of each depth from left to right.
   place() {
-    const { count, parent, total, firstChild, next } = this;
-    this.x = new Float64Array(count);
-    this.depth = new Int32Array(count);
-    this.levels = [];
-    this.path = new Uint32Array(count); // identifies the stack, for links
+    const { count, parent, total, start, order } = this;
+    const x = (this.x = new Float64Array(count));
+    const depth = (this.depth = new Int32Array(count));
+    const path = (this.path = new Uint32Array(count)); // identifies the stack, for links
     const nameHash = this.names.map(hashText);
-    const levels = [];
-    if (count) {
-      const walk = [0];
-      while (walk.length) {
-        const i = walk.pop();
-        (levels[this.depth[i]] ||= []).push(i);
-        this.path[i] = Math.imul((parent[i] < 0 ? 17 : this.path[parent[i]]) ^ nameHash[this.name[i]], 0x9e3779b1) >>> 0;
-        let x = this.x[i];
-        const at = walk.length;
-        for (let child = firstChild[i]; child >= 0; child = next[child]) {
-          this.depth[child] = this.depth[i] + 1;
-          this.x[child] = x;
-          x += total[child];
-          walk.push(child);
-        }
-        for (let a = at, b = walk.length - 1; a < b; a++, b--) [walk[a], walk[b]] = [walk[b], walk[a]];
+    let deepest = 0;
+    for (let i = 0; i < count; i++) { // parents come first
+      depth[i] = i ? depth[parent[i]] + 1 : 0;
+      if (depth[i] > deepest) deepest = depth[i];
+      path[i] = Math.imul((i ? path[parent[i]] : 17) ^ nameHash[this.name[i]], 0x9e3779b1);
+      let at = x[i];
+      for (let k = start[i]; k < start[i + 1]; k++) {
+        x[order[k]] = at;
+        at += total[order[k]];
       }
     }
-    this.levels = levels.map((level) => Int32Array.from(level));
+    this.levels = [];
+    let level = count ? Int32Array.of(0) : new Int32Array(0);
+    while (level.length) {
+      this.levels.push(level);
+      const next = new Int32Array(level.reduce((n, i) => n + start[i + 1] - start[i], 0));
+      let at = 0;
+      for (const i of level) for (let k = start[i]; k < start[i + 1]; k++) next[at++] = order[k];
+      level = next;
+    }
   }
 
   nameOf(i) { return i === 0 ? "all" : this.names[this.name[i]] || "(unknown)"; }
@@ -130,11 +152,10 @@ export class Stacks {
     return (this.packages[this.func[i]] ??= i === 0 ? "" : packageOf(this.nameOf(i), this.fileOf(i)));
   }
 
-  children(i) {
-    const list = [];
-    for (let child = this.firstChild[i]; child >= 0; child = this.next[child]) list.push(child);
-    return list;
-  }
+  hasChildren(i) { return this.start[i] < this.start[i + 1]; }
+  // -1: none
+  largestChild(i) { return this.hasChildren(i) ? this.order[this.start[i]] : -1; }
+  children(i) { return [...this.order.subarray(this.start[i], this.start[i + 1])]; }
 
   // From the outermost function to this one.
   stack(i) {
@@ -152,13 +173,13 @@ export class Stacks {
   eachOutermost(visit) {
     const active = new Int32Array(this.functionNode.length);
     const walk = [];
-    for (let child = this.firstChild[0] ?? -1; child >= 0; child = this.next[child]) walk.push(child);
+    for (let k = 0; k < (this.start[1] || 0); k++) walk.push(this.order[k]);
     while (walk.length) {
       const i = walk.pop();
       if (i < 0) { active[this.func[~i]]--; continue; }
       visit(i, active[this.func[i]]++ === 0);
       walk.push(~i);
-      for (let child = this.firstChild[i]; child >= 0; child = this.next[child]) walk.push(child);
+      for (let k = this.start[i]; k < this.start[i + 1]; k++) walk.push(this.order[k]);
     }
   }
 
