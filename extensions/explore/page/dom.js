@@ -28,6 +28,12 @@ export function h(tag, properties, ...children) {
   return build(document.createElement(tag), properties, children);
 }
 
+export const soft = (...children) => h("span", { className: "soft" }, children);
+export const small = (...children) => h("small", { className: "soft" }, children);
+export const note = (...children) => h("p", { className: "soft" }, children);
+export const lead = (...children) => h("p", { className: "lead" }, children);
+export const strong = (...children) => h("strong", {}, children);
+
 export function svg(tag, attributes, ...children) {
   return build(document.createElementNS(SVG, tag), attributes, children);
 }

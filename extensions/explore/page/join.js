@@ -1,6 +1,6 @@
 // The join: how many samples found their span, why the others did not, and what would help.
 
-import { h, button, copy, emptyBox } from "./dom.js";
+import { h, button, copy, emptyBox, soft, note, strong, lead } from "./dom.js";
 import { duration, count, percent, clean } from "./format.js";
 import { get, status } from "./api.js";
 import { table, bar } from "./list.js";
@@ -22,7 +22,7 @@ function reasons(join) {
   const { samples } = join;
   const all = samples.joined + sum(samples.unjoined);
   const list = Object.entries(samples.unjoined || {}).filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
-  if (!list.length) return h("p", { className: "soft" }, "No sample stayed without its span.");
+  if (!list.length) return note("No sample stayed without its span.");
   return table("Reasons", [["Why samples stay without a span"], ["Samples", "number"], ["Share", "number"]], list.map(([reason, n]) => [h("span", {}, reasonText(reason), " ", h("small", { className: "soft mono" }, clean(reason, 40))), count(n), bar(percent(n, all), n / all)]));
 }
 
@@ -32,7 +32,7 @@ function byService(all) {
   return [h("h2", {}, "By service"), table("Services", [["Service"], ["Joined", "number"], ["Share", "number"], ["Mostly because", ""]], list.slice(0, 100).map((s) => {
     const all = s.joined + sum(s.unjoined);
     const worst = Object.entries(s.unjoined || {}).sort((a, b) => b[1] - a[1])[0];
-    return [clean(s.service, 80) || "(no name)", count(s.joined), bar(percent(s.joined, all), all ? s.joined / all : 0), worst && worst[1] > 0 ? h("span", { className: "soft" }, reasonText(worst[0])) : ""];
+    return [clean(s.service, 80) || "(no name)", count(s.joined), bar(percent(s.joined, all), all ? s.joined / all : 0), worst && worst[1] > 0 ? soft(reasonText(worst[0])) : ""];
   }))];
 }
 
@@ -40,13 +40,13 @@ function byService(all) {
 function lags(join) {
   const { bounds_ns: bounds, counts } = join.lag || { bounds_ns: [], counts: [] };
   const used = counts.map((n, i) => (n ? i : -1)).filter((i) => i >= 0);
-  if (!used.length) return h("p", { className: "soft" }, "No sample has been joined yet.");
+  if (!used.length) return note("No sample has been joined yet.");
   const text = (ns) => (ns === 0 ? "0" : `${ns > 0 ? "+" : "−"}${duration(Math.abs(ns))}`);
   const range = (i) => (i === 0 ? `before ${text(bounds[0])}` : i >= bounds.length ? `after ${text(bounds[bounds.length - 1])}` : `${text(bounds[i - 1])} to ${text(bounds[i])}`);
   const most = Math.max(...counts), total = counts.reduce((a, b) => a + b, 0);
   // A bucket waits too long if all of it is beyond the settings.
   const beyond = (i) => (i < bounds.length && join.wait_ns !== undefined && bounds[i] <= -join.wait_ns) || (i > 0 && join.window_ns && bounds[i - 1] >= join.window_ns);
-  return [h("p", { className: "soft" }, `When samples arrive, seen from their span. Before it, they wait ${join.wait_ns ? `up to ${duration(join.wait_ns)} (samples.wait)` : "not at all (samples.wait)"}; after it, it is remembered for ${duration(join.window_ns)} (window).`),
+  return [note(`When samples arrive, seen from their span. Before it, they wait ${join.wait_ns ? `up to ${duration(join.wait_ns)} (samples.wait)` : "not at all (samples.wait)"}; after it, it is remembered for ${duration(join.window_ns)} (window).`),
     table("Lags", [["Samples arrive"], ["Share", "number"], ["Count", "number"]], counts.map((n, i) => [n, i]).slice(used[0], used[used.length - 1] + 1).map(([n, i]) => {
       return [h("span", { className: beyond(i) ? "bad" : "" }, range(i), beyond(i) ? ", too far" : ""), bar(percent(n, total), n / most, beyond(i) ? "grew" : ""), count(n)];
     }))];
@@ -70,7 +70,7 @@ export async function joinPage() {
       const all = join.samples.joined + sum(join.samples.unjoined);
       if (!all) return [h("h2", {}, clean(join.id, 60)), advice(join), nothingYet(state.feed)];
       return h("section", { "aria-label": clean(join.id, 60) }, joins.length > 1 && h("h2", {}, clean(join.id, 60)),
-        h("p", { className: "lead" }, h("strong", {}, percent(join.samples.joined, all)), ` of ${count(all)} samples found their span`, join.samples.by_thread ? `, ${count(join.samples.by_thread)} of them by thread and time` : "", ". One request in particular: ", h("a", { href: link("explain") }, "Explain"), "."),
+        lead(strong(percent(join.samples.joined, all)), ` of ${count(all)} samples found their span`, join.samples.by_thread ? `, ${count(join.samples.by_thread)} of them by thread and time` : "", ". One request in particular: ", h("a", { href: link("explain") }, "Explain"), "."),
         advice(join), h("h2", {}, "Why not"), reasons(join), h("h2", {}, "When they arrive"), lags(join));
     }), byService(services || [])],
   };

@@ -1,6 +1,6 @@
 // The configuration, and the explanation of one request.
 
-import { h, button, copy, emptyBox, loader, replace } from "./dom.js";
+import { h, button, copy, emptyBox, loader, replace, note, strong, lead } from "./dom.js";
 import { clean, fullTime, duration, count } from "./format.js";
 import { get } from "./api.js";
 import { link, setParams } from "./route.js";
@@ -10,7 +10,7 @@ export async function configPage() {
   const { text } = await get("config");
   return {
     title: "Configuration",
-    content: [h("h1", {}, "Configuration"), h("p", { className: "lead" }, "What this process runs with, all defaults included, secrets masked."),
+    content: [h("h1", {}, "Configuration"), lead("What this process runs with, all defaults included, secrets masked."),
       h("p", {}, button("Copy", () => copy(text, "Configuration"))), h("pre", { tabIndex: 0 }, text.split("\n").map((line) => clean(line, 2000)).join("\n"))],
   };
 }
@@ -21,12 +21,12 @@ function explained(answer) {
   const noun = answer.kind === "trace" ? "trace" : "span";
   const facts = answer.facts || [], samples = answer.samples || [];
   return [
-    h("div", { className: answer.found ? "message" : "message error" }, h("strong", {}, answer.found ? `The ${noun} is known.` : `The ${noun} is not known.`), answer.reason && h("p", {}, clean(answer.reason.text, 1000))),
+    h("div", { className: answer.found ? "message" : "message error" }, strong(answer.found ? `The ${noun} is known.` : `The ${noun} is not known.`), answer.reason && h("p", {}, clean(answer.reason.text, 1000))),
     facts.length > 0 && h("dl", { className: "facts-list" }, facts.map((f) => [h("dt", {}, clean(f.name, 80)), h("dd", {}, clean(f.value, 400))])),
     h("h2", {}, "Samples that name it"),
     samples.length ? table("Samples", [["Arrived"], ["Profile"], ["Service"], ["Samples", "number"], ["Lag", "number"], ["What became of them"]], samples.map((s) => [
       fullTime(s.arrived), clean(s.profile_type, 60), clean(s.service, 60), count(s.samples), s.lag_ns === null || s.lag_ns === undefined ? "–" : duration(s.lag_ns),
-      h("span", {}, h("strong", {}, clean(String(s.outcome).replace(/_/g, " "), 40)), " ", clean(s.text, 300))])) : h("p", { className: "soft" }, "No sample named it as far as this process remembers."),
+      h("span", {}, strong(clean(String(s.outcome).replace(/_/g, " "), 40)), " ", clean(s.text, 300))])) : note("No sample named it as far as this process remembers."),
   ];
 }
 
@@ -43,5 +43,5 @@ export async function explainPage(params) {
   const form = h("form", { className: "toolbar", onsubmit: (e) => { e.preventDefault(); ask(); } },
     h("label", { htmlFor: "explain-id" }, "Span or trace id"), input, h("button", { type: "submit", className: "main" }, "Explain"));
   ask();
-  return { title: "Explain", content: [h("h1", {}, "Explain"), h("p", { className: "lead" }, "What is known of a request: which samples named it, when they came, and why they were or were not joined."), form, box] };
+  return { title: "Explain", content: [h("h1", {}, "Explain"), lead("What is known of a request: which samples named it, when they came, and why they were or were not joined."), form, box] };
 }

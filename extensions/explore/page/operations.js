@@ -1,9 +1,9 @@
 // Operations: all of them, one of them with its latency over time, and flame graphs of selections.
 
-import { h, select, loader, emptyBox, replace } from "./dom.js";
+import { h, select, loader, emptyBox, replace, soft, small, strong } from "./dom.js";
 import { duration, value, count, percent, clean } from "./format.js";
 import { get, status, operations, mainType, typeName } from "./api.js";
-import { link, go, setParams, selectionOf } from "./route.js";
+import { link, setParams, selectionOf } from "./route.js";
 import { describe, form, ofOperation } from "./selection.js";
 import { List, bar } from "./list.js";
 import { Stacks } from "./stacks.js";
@@ -52,23 +52,26 @@ export async function operationsPage() {
   const each = (o) => o.cost_per_span?.[type.name] || 0;
   const by = { cost, each, spans: (o) => o.spans, errors: (o) => o.errors / (o.spans || 1), p50: (o) => o.p50_ns, p95: (o) => o.p95_ns, p99: (o) => o.p99_ns };
   const sorted = (sort, order) => [...known].sort((a, b) => (order === "asc" ? 1 : -1) * (by[sort](a) - by[sort](b)));
+  // Samples without a request have no operation; what they cost is in the graph of their service.
+  const linkOf = (o) => (o.operation ? link("operation", ofOperation(o)) : link("profile", { service: o.service }));
+  const time = (ns) => (ns ? duration(ns) : "–");
   const largest = Math.max(1, ...known.map(cost)), slowest = Math.max(1, ...known.map((o) => o.p95_ns));
   const all = known.reduce((sum, o) => sum + cost(o), 0);
   const list = new List({
     label: "Operations", sort: "cost", order: "desc", className: "operations",
     template: "minmax(14rem,1fr) 10rem 7rem 9rem 6rem 6rem 5rem 4.5rem",
     columns: [
-      { title: "Operation", cell: (o) => h("span", { className: "two" }, h("a", { href: link("operation", ofOperation(o)), tabIndex: -1 }, clean(o.operation, 120) || "(no name)"), h("small", { className: "soft" }, `${clean(o.service, 60)}${o.kind && o.kind !== "unspecified" ? `, ${clean(o.kind, 12)}` : ""}`)) },
+      { title: "Operation", cell: (o) => h("span", { className: "two" }, h("a", { href: linkOf(o), tabIndex: -1 }, clean(o.operation, 120) || "outside of requests"), small(`${clean(o.service, 60) || "(no service)"}${o.kind && o.kind !== "unspecified" ? `, ${clean(o.kind, 12)}` : ""}`)) },
       { title: typeName(type.name), sort: "cost", className: "number", cell: (o) => bar(`${value(cost(o), type.unit)}  ${percent(cost(o), all)}`, cost(o) / largest, "cost") },
-      { title: "Each", sort: "each", className: "number wide-only", help: "For each request", cell: (o) => value(each(o), type.unit) },
-      { title: "p95", sort: "p95", className: "number", help: "95 % of the requests take at most this", cell: (o) => bar(duration(o.p95_ns), o.p95_ns / slowest) },
-      { title: "p50", sort: "p50", className: "number wide-only", cell: (o) => duration(o.p50_ns) },
-      { title: "p99", sort: "p99", className: "number wide-only", cell: (o) => duration(o.p99_ns) },
+      { title: "Each", sort: "each", className: "number wide-only", help: "For each request", cell: (o) => (o.spans ? value(each(o), type.unit) : "–") },
+      { title: "p95", sort: "p95", className: "number", help: "95 % of the requests take at most this", cell: (o) => bar(time(o.p95_ns), o.p95_ns / slowest) },
+      { title: "p50", sort: "p50", className: "number wide-only", cell: (o) => time(o.p50_ns) },
+      { title: "p99", sort: "p99", className: "number wide-only", cell: (o) => time(o.p99_ns) },
       { title: "Requests", sort: "spans", className: "number", cell: (o) => count(o.spans) },
       { title: "Errors", sort: "errors", className: "number", cell: (o) => h("span", { className: o.errors ? "bad" : "soft" }, o.errors ? percent(o.errors, o.spans) : "0") },
     ],
     onSort: (sort, order) => list.setRows(sorted(sort, order)),
-    onOpen: (o) => go("operation", ofOperation(o)),
+    onOpen: (o) => { location.hash = linkOf(o); },
   });
   list.setRows(sorted("cost", "desc"));
   return { title: "Operations", content: [heading, list.element], stop: () => list.observer.disconnect() };
@@ -85,7 +88,7 @@ async function slowest(selection, state) {
   if (!answer.spans.length) return h("p", { className: "soft" }, "None of its requests was among the slowest or most expensive that are kept.");
   const type = mainType(state.types);
   return h("ul", { className: "plain" }, answer.spans.map((s) => h("li", {}, h("a", { href: spanLink(s) }, duration(s.duration_ns)), " ", statusMark(s.status),
-    type && s.costs?.[type.name] ? h("span", { className: "soft" }, ` ${typeName(type.name)} ${value(s.costs[type.name], type.unit)}`) : null)));
+    type && s.costs?.[type.name] ? soft(` ${typeName(type.name)} ${value(s.costs[type.name], type.unit)}`) : null)));
 }
 
 export async function operationPage(params) {
@@ -112,7 +115,7 @@ export async function operationPage(params) {
       o ? h("dl", { className: "figures" }, figure("half take up to", duration(o.p50_ns), "p50"), figure("p95", duration(o.p95_ns)), figure("p99", duration(o.p99_ns)), figure("slowest", duration(o.max_ns)),
         figure("requests", count(o.spans)), figure("errors", o.errors ? percent(o.errors, o.spans) : "0"), figure(`${typeName(type.name)} each`, value(o.cost_per_span?.[type.name], type.unit)))
         : h("p", { className: "soft" }, "Its figures are not kept any more; rare operations are combined when the memory is full."),
-      o && h("div", { className: "actions" }, compareButtons(o), h("a", { className: "button", href: link("requests", { service: base.service, operation: base.operation }) }, "Its requests")),
+      o && h("div", { className: "actions" }, compareButtons(o, state), h("a", { className: "button", href: link("requests", { service: base.service, operation: base.operation }) }, "Its requests")),
       heat.element,
       profile.element,
       h("section", {}, h("h2", {}, "Its slowest requests"), loader(() => slowest(base, state)).box),
@@ -130,7 +133,7 @@ export async function profilePage(params) {
   const lead = h("p", { className: "lead" }, "");
   const profile = profileSection(selection, params, state, "Flame graph of the selection");
   const filters = h("div", {});
-  const say = () => replace(lead, "Where the time goes of ", h("strong", {}, describe(selection)), ".");
+  const say = () => replace(lead, "Where the time goes of ", strong(describe(selection)), ".");
   const draw = () => replace(filters, form(selection, (chosen, key) => {
     selection = chosen;
     setParams({ ...Object.fromEntries(KEYS.map((k) => [k, null])), ...selection, z: null });

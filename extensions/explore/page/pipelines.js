@@ -1,6 +1,6 @@
 // What the process does: its pipelines as a picture, and the same as a table.
 
-import { h, svg, replace, emptyBox, errorBox } from "./dom.js";
+import { h, svg, replace, emptyBox, errorBox, small, note, strong, lead } from "./dom.js";
 import { short, count, percent, clean, toMs } from "./format.js";
 import { get } from "./api.js";
 import { table } from "./list.js";
@@ -107,7 +107,7 @@ function nodeTable(answer, before) {
   const rate = perSecond(answer, before, "nodes");
   return table("Components", [["Component"], ["Pipeline"], ["Status"], ["In", "number"], ["Out", "number"], ["Rate", "number"], ["Refused", "number"], ["Dropped", "number"], ["Queue", "number"], ["Joined", "number"]], answer.nodes.map((n) => {
     const c = n.counters || {};
-    return [h("span", {}, h("strong", {}, clean(n.name, 80)), h("small", { className: "soft" }, ` ${clean(n.kind, 12)}`)), clean(n.pipeline || n.signal, 60), h("span", { className: isGood(n.status) ? "soft" : "bad" }, statusWords(n.status)), count(c.incoming), count(c.outgoing),
+    return [h("span", {}, strong(clean(n.name, 80)), small(` ${clean(n.kind, 12)}`)), clean(n.pipeline || n.signal, 60), h("span", { className: isGood(n.status) ? "soft" : "bad" }, statusWords(n.status)), count(c.incoming), count(c.outgoing),
       rateText(rate(n, (x) => x.counters?.outgoing ?? x.counters?.incoming)), h("span", { className: c.refused ? "bad" : "soft" }, count(c.refused)), h("span", { className: c.dropped ? "bad" : "soft" }, count(c.dropped)),
       c.queue_limit ? `${count(c.queue)} of ${count(c.queue_limit)}` : "–", n.joined?.of ? percent(n.joined.samples, n.joined.of) : "–"];
   }));
@@ -124,9 +124,9 @@ export async function pipelinesPage() {
     const hadFocus = box.contains(document.activeElement);
     const sum = (key) => answer.nodes.reduce((total, n) => total + (n.counters?.[key] || 0), 0);
     const bad = answer.nodes.filter((n) => !isGood(n.status));
-    const words = bad.length ? h("p", { className: "lead" }, h("strong", { className: "bad" }, bad.map((n) => clean(n.name, 60)).join(", ")), ` ${bad.length === 1 ? "does" : "do"} not work at the moment.`)
-      : sum("incoming") === 0 ? h("p", { className: "lead" }, "Nothing has arrived yet.") : h("p", { className: "lead" }, "Everything works. ", sum("refused") + sum("dropped") ? `Since the start ${count(sum("refused"))} items were refused and ${count(sum("dropped"))} dropped.` : "Nothing was refused or dropped.");
-    if (!hadFocus) replace(box, words, view, h("h2", {}, "Components"), nodeTable(answer, before), h("p", { className: "soft" }, "Items are spans and samples, counted since the start; rates are of the last seconds. What waits, is merged or is dropped makes the difference between in and out."));
+    const words = bad.length ? lead(h("strong", { className: "bad" }, bad.map((n) => clean(n.name, 60)).join(", ")), ` ${bad.length === 1 ? "does" : "do"} not work at the moment.`)
+      : sum("incoming") === 0 ? lead("Nothing has arrived yet.") : lead("Everything works. ", sum("refused") + sum("dropped") ? `Since the start ${count(sum("refused"))} items were refused and ${count(sum("dropped"))} dropped.` : "Nothing was refused or dropped.");
+    if (!hadFocus) replace(box, words, view, h("h2", {}, "Components"), nodeTable(answer, before), note("Items are spans and samples, counted since the start; rates are of the last seconds. What waits, is merged or is dropped makes the difference between in and out."));
     view.scrollLeft = scroll;
     before = answer;
   };

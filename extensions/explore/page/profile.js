@@ -1,7 +1,7 @@
 // A profile as people explore it: flame graph, table of functions, tree, callers and callees.
 // Used for one selection, and for the comparison of two.
 
-import { h, select, button, choice, copy, replace, notify, emptyBox } from "./dom.js";
+import { h, select, button, choice, copy, replace, notify, emptyBox, soft, small, note } from "./dom.js";
 import { value, percent, clean } from "./format.js";
 import { setParams, current } from "./route.js";
 import { download } from "./api.js";
@@ -153,11 +153,11 @@ export class ProfileView {
 
   showDetail(i) {
     if (i === 0) {
-      replace(this.detail, h("p", { className: "soft" }, "Wide means much. Select a function to zoom into it; ", h("kbd", {}, "Esc"), " goes back out."));
+      replace(this.detail, note("Wide means much. Select a function to zoom into it; ", h("kbd", {}, "Esc"), " goes back out."));
       return;
     }
     const lines = this.describe(i);
-    replace(this.detail, h("div", { className: "detail-text" }, h("strong", { className: "mono" }, lines[0]), h("span", { className: "soft" }, lines.slice(1).join(" · "))),
+    replace(this.detail, h("div", { className: "detail-text" }, h("strong", { className: "mono" }, lines[0]), soft(lines.slice(1).join(" · "))),
       button("Callers and callees", () => this.showCallers(this.stacks.func[i])),
       button("Find everywhere", () => { this.searchBox.value = this.stacks.nameOf(i); this.search(this.searchBox.value, true); }),
       button("Copy stack", () => this.copyStack(i)));
@@ -168,7 +168,7 @@ export class ProfileView {
   functionName(i) {
     const file = this.stacks.fileOf(i);
     return h("span", { className: "function" }, button(clean(this.stacks.nameOf(i), 160), () => this.showCallers(this.stacks.func[i]), { className: "link mono", title: "Callers and callees" }),
-      file && h("small", { className: "soft" }, clean(file, 80)));
+      file && small(clean(file, 80)));
   }
 
   functionsView() {
@@ -191,7 +191,7 @@ export class ProfileView {
       onSort: (s, o) => list.setRows(sorted(s, o)), onOpen: (f) => this.showCallers(stacks.func[f.node]),
     });
     list.setRows(sorted(sort, "desc"));
-    return [list.element, h("p", { className: "soft" }, "Self: in the function itself. Total: with all that it calls.")];
+    return [list.element, note("Self: in the function itself. Total: with all that it calls.")];
   }
 
   functionColumns() {
@@ -230,10 +230,10 @@ export class ProfileView {
     const self = stacks.functions().find((f) => stacks.func[f.node] === this.func)?.self || 0;
     const rows = (list, none) => list.length ? h("ul", { className: "neighbours" }, list.slice(0, 100).map((n) => h("li", {},
       bar(`${this.format(n.total)}  ${percent(n.total, total)}`, n.total / total),
-      n.node === 0 ? h("span", { className: "soft" }, "none: it is the outermost") : this.functionName(n.node)))) : h("p", { className: "soft" }, none);
+      n.node === 0 ? soft("none: it is the outermost") : this.functionName(n.node)))) : note(none);
     return h("div", { className: "callers" },
       h("p", {}, button("← Back", () => this.show(this.state.get("view") === "tree" ? "tree" : current().params.get("view") || "flame"))),
-      h("h3", { className: "mono" }, clean(stacks.nameOf(node), 300)), h("p", { className: "soft" }, clean(stacks.fileOf(node), 200), stacks.fileOf(node) ? " · " : "",
+      h("h3", { className: "mono" }, clean(stacks.nameOf(node), 300)), note(clean(stacks.fileOf(node), 200), stacks.fileOf(node) ? " · " : "",
         `total ${this.format(total)} (${percent(total, stacks.total[0])}), itself ${this.format(self)}`),
       h("div", { className: "columns" }, h("div", {}, h("h4", {}, "Called by"), rows(callers, "Nobody.")), h("div", {}, h("h4", {}, "Calls"), rows(callees, "Nothing."))));
   }

@@ -1,6 +1,6 @@
 // The first page: which requests are slow, which are expensive.
 
-import { h, button, choice, replace, errorBox, emptyBox, copy } from "./dom.js";
+import { h, button, choice, replace, errorBox, emptyBox, copy, small, note, lead } from "./dom.js";
 import { duration, value, count, times, ago, clean, fullTime, statusText } from "./format.js";
 import { get, status, operations, operationOf, mainType, typeName } from "./api.js";
 import { link, go, setParams, selectionOf } from "./route.js";
@@ -14,7 +14,7 @@ const KEYS = ["service", "operation", "status", "min_duration", "attribute", "fr
 export const spanLink = (span) => link("span", { trace: span.trace_id, span: span.span_id });
 
 export function statusMark(text) {
-  return h("span", { className: `status status-${statusText(text)}` }, statusText(text));
+  return h("span", { className: `status status-${statusText(text)}` }, text === "unset" ? "" : statusText(text));
 }
 
 // What to do if there is nothing yet.
@@ -25,7 +25,7 @@ export function nothingYet(feed) {
     h("p", {}, hears ? "Data arrives, but no span of a request so far. Send traces to the same address as the profiles."
       : "Send traces and profiles to profcol: OTLP over gRPC to localhost:4317, or over HTTP to localhost:4318. For an application with OpenTelemetry that is:"),
     h("p", {}, h("code", {}, endpoint), " ", button("Copy", () => copy(endpoint, "Setting"))),
-    h("p", { className: "soft" }, "If it sends already: ", h("a", { href: link("pipelines") }, "Pipelines"), " shows whether anything arrives, ", h("a", { href: link("join") }, "Join"), " whether samples find their spans. This page refreshes itself."));
+    note("If it sends already: ", h("a", { href: link("pipelines") }, "Pipelines"), " shows whether anything arrives, ", h("a", { href: link("join") }, "Join"), " whether samples find their spans. This page refreshes itself."));
 }
 
 class Requests {
@@ -57,7 +57,7 @@ class Requests {
 
   intro() {
     return [h("h1", {}, "Slow and expensive requests"),
-      h("p", { className: "lead" }, "Select a request to see where its time went and what is different from the others.")];
+      lead("Select a request to see where its time went and what is different from the others.")];
   }
 
   bar() {
@@ -87,7 +87,7 @@ class Requests {
       label: "Requests", sort: this.sort, order: this.order, className: "requests",
       template: "minmax(14rem,1fr) 4.5rem 9rem 5.5rem 9rem 6.5rem",
       columns: [
-        { title: "Request", cell: (s) => h("span", { className: "two" }, h("a", { href: spanLink(s), tabIndex: -1 }, clean(s.operation, 120) || "(no name)"), h("small", { className: "soft" }, clean(s.service, 60))) },
+        { title: "Request", cell: (s) => h("span", { className: "two" }, h("a", { href: spanLink(s), tabIndex: -1 }, clean(s.operation, 120) || "(no name)"), small(clean(s.service, 60))) },
         { title: "Status", cell: (s) => statusMark(s.status) },
         { title: "Duration", sort: "duration", className: "number", cell: (s) => bar(duration(s.duration_ns), s.duration_ns / this.largest.duration) },
         { title: "vs. usual", className: "number wide-only", help: "How many times the median of the operation", cell: (s) => this.usual(s) },
@@ -159,7 +159,7 @@ class Requests {
     this.summary.textContent = spans.length ? `${count(this.total)} kept${isFiltered ? " that match" : ""}` : "";
     this.filters.hidden = this.tools.hidden = !spans.length && !isFiltered;
     if (!spans.length) {
-      replace(this.box, isFiltered ? emptyBox("No request matches.", h("p", {}, h("a", { href: link("requests", { x: Date.now() % 1000 }), onclick: (e) => { e.preventDefault(); this.selection = {}; setParams(Object.fromEntries(KEYS.map((k) => [k, null]))); this.drawFilters(); this.load(); } }, "Show all requests"))) : nothingYet(this.state.feed));
+      replace(this.box, isFiltered ? emptyBox("No request matches.", h("p", {}, button("Show all requests", () => { this.selection = {}; setParams(Object.fromEntries(KEYS.map((k) => [k, null]))); this.drawFilters(); this.load(); }))) : nothingYet(this.state.feed));
       return;
     }
     this.list.setRows(spans, this.next ? Math.max(this.total, spans.length) : spans.length);

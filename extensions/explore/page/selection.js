@@ -40,7 +40,7 @@ export function form(selection, onchange, keys, known) {
     if (key === "service") delete values.operation;
     onchange({ ...values }, key);
   };
-  const options = (list, any) => [["", any], ...[...new Set(list)].map((v) => [v, clean(v, 60)])];
+  const options = (list, any) => [["", any], ...[...new Set(list)].filter(Boolean).map((v) => [v, clean(v, 60)])];
   const input = (key, placeholder, pattern, title) => {
     const element = h("input", { type: "text", value: [values[key] || ""].flat().join(" "), placeholder, title: title || "", spellcheck: false, autocomplete: "off" });
     element.addEventListener("change", () => {
@@ -56,7 +56,7 @@ export function form(selection, onchange, keys, known) {
     service: () => field("Service", select(options(known.operations.map((o) => o.service).concat(values.service || []), "all services"), values.service || "", set("service"))),
     operation: () => field("Operation", select(options(inService.map((o) => o.operation).concat(values.operation || []), "all operations"), values.operation || "", set("operation"))),
     status: () => field("Status", select([["", "any"], "error", "ok", "unset"], values.status || "", set("status"))),
-    version: () => field("Version", select(options(inService.flatMap((o) => o.versions || []).concat(values.version || []).filter(Boolean), "any"), values.version || "", set("version"))),
+    version: () => field("Version", select(options(inService.flatMap((o) => o.versions || []).concat(values.version || []), "any"), values.version || "", set("version"))),
     from: () => field("Time", select(RANGES.some(([v]) => v === (values.from || "")) ? RANGES : [...RANGES, [values.from, `since ${time(values.from)}`]], values.from || "", set("from"))),
     min_duration: () => field("At least", input("min_duration", "250ms", durationPattern, "A duration, such as 250ms or 1.5s")),
     max_duration: () => field("At most", input("max_duration", "1s", durationPattern, "A duration, such as 250ms or 1.5s")),

@@ -1,6 +1,6 @@
 // One request: where its time went, and what is different about it.
 
-import { h, button, copy, emptyBox } from "./dom.js";
+import { h, button, copy, emptyBox, soft, small, note, strong, lead } from "./dom.js";
 import { duration, value, percent, times, clean, fullTime, ago, bytes } from "./format.js";
 import { get, status, operations, operationOf, mainType, typeName } from "./api.js";
 import { link } from "./route.js";
@@ -36,32 +36,40 @@ function timeSplit(span) {
   return h("section", { "aria-label": "Time" }, h("h2", {}, "Where its time went"),
     h("div", { className: "split", role: "img", "aria-label": parts.map(([key, name]) => `${name} ${percent(time[key], span.duration_ns)}`).join(", ") },
       parts.map(([key, name]) => h("div", { className: `part ${key}`, title: `${name}: ${duration(time[key])}`, vars: { "--share": String(time[key] / sum) } }))),
-    h("ul", { className: "split-legend" }, parts.map(([key, name, help]) => h("li", { title: help }, h("i", { className: `swatch ${key}` }), `${name} `, h("strong", {}, duration(time[key])), ` ${percent(time[key], span.duration_ns)}`))),
-    time.on_cpu_ns > span.duration_ns * 1.02 && h("p", { className: "soft" }, "Several threads worked for it at the same time, so the parts add up to more than its duration."),
-    unknown.length > 0 && h("p", { className: "soft" }, `No profile tells about ${unknown.join(", ")}.`));
+    h("ul", { className: "split-legend" }, parts.map(([key, name, help]) => h("li", { title: help }, h("i", { className: `swatch ${key}` }), `${name} `, strong(duration(time[key])), ` ${percent(time[key], span.duration_ns)}`))),
+    time.on_cpu_ns > span.duration_ns * 1.02 && note("Several threads worked for it at the same time, so the parts add up to more than its duration."),
+    unknown.length > 0 && note(`No profile tells about ${unknown.join(", ")}.`));
 }
 
 // ---- a sentence that says what matters ----
 
-function sentence(span, operation, type) {
-  const parts = [`It took `, h("strong", {}, duration(span.duration_ns))];
+function withoutSamples(span, trace, type) {
+  const why = h("a", { href: link("explain", { id: span.span_id }) }, "Why?");
+  const costliest = trace.filter((s) => s.costs?.[type.name] > 0).sort((a, b) => b.costs[type.name] - a.costs[type.name])[0];
+  if (!costliest) return [`No sample names it, so its ${typeName(type.name)} is not known. `, why];
+  return [`No sample names it itself. `, why, ` In its trace, `, h("a", { href: spanLink({ trace_id: span.trace_id, span_id: costliest.span_id }) }, clean(costliest.operation, 80)),
+    ` used the most: ${typeName(type.name)} `, strong(value(costliest.costs[type.name], type.unit)), "."];
+}
+
+function sentence({ span, trace = [] }, operation, type) {
+  const parts = [`It took `, strong(duration(span.duration_ns))];
   if (operation?.p50_ns && operation.spans > 3) {
     const ratio = span.duration_ns / operation.p50_ns;
-    if (ratio >= 1.3) parts.push(", ", h("strong", {}, times(ratio)), ` as long as usual (half of the requests take at most ${duration(operation.p50_ns)})`);
+    if (ratio >= 1.3) parts.push(", ", strong(times(ratio)), ` as long as usual (half of the requests take at most ${duration(operation.p50_ns)})`);
     else if (ratio <= 0.75) parts.push(`, less than usual (${duration(operation.p50_ns)})`);
     else parts.push(", about as long as usual");
   }
   parts.push(". ");
   const cost = span.costs?.[type.name];
-  if (cost === undefined) parts.push(`No sample names it, so its ${typeName(type.name)} is not known. `, h("a", { href: link("explain", { id: span.span_id }) }, "Why?"));
+  if (!cost) parts.push(...withoutSamples(span, trace, type));
   else {
-    parts.push(`${typeName(type.name)}: `, h("strong", {}, value(cost, type.unit)));
+    parts.push(`${typeName(type.name)}: `, strong(value(cost, type.unit)));
     if (type.unit === "nanoseconds") parts.push(`, ${percent(cost, span.duration_ns)} of its duration`);
     const usual = operation?.cost_per_span?.[type.name];
     if (usual > 0) parts.push(`; the average request of this operation uses ${value(usual, type.unit)}`);
     parts.push(".");
   }
-  return h("p", { className: "lead" }, parts);
+  return lead(parts);
 }
 
 // ---- the trace ----
@@ -103,7 +111,7 @@ function waterfall(answer, type) {
     const cost = type.unit === "nanoseconds" ? s.costs?.[type.name] : undefined;
     const isThis = s.span_id === span.span_id;
     return h("tr", { className: isThis ? "this" : "", "aria-current": isThis ? "true" : null },
-      h("td", { className: "tree-name", vars: { "--depth": Math.min(depth, 12) } }, h("a", { href: spanLink({ trace_id: span.trace_id, span_id: s.span_id }) }, clean(s.operation, 100) || "(no name)"), h("small", { className: "soft" }, ` ${clean(s.service, 50)} `), s.status === "error" && statusMark("error")),
+      h("td", { className: "tree-name", vars: { "--depth": Math.min(depth, 12) } }, h("a", { href: spanLink({ trace_id: span.trace_id, span_id: s.span_id }) }, clean(s.operation, 100) || "(no name)"), small(` ${clean(s.service, 50)} `), s.status === "error" && statusMark("error")),
       h("td", { className: "lane" }, h("div", { className: "lane-bar", title: `${duration(s.duration_ns)}${cost ? `, CPU ${duration(cost)}` : ""}`, vars: { "--from": `${(100 * offset) / end}%`, "--width": `${(100 * s.duration_ns) / end}%`, "--cpu": `${Math.min(100, (100 * (cost || 0)) / (s.duration_ns || 1))}%` } }, h("div", { className: "lane-cpu" }))),
       h("td", { className: "number" }, duration(s.duration_ns)), h("td", { className: "number" }, cost === undefined ? "–" : value(cost, type.unit)));
   };
@@ -111,7 +119,7 @@ function waterfall(answer, type) {
     h("div", { className: "wide", tabIndex: 0, role: "region", "aria-label": "Spans of the trace" }, h("table", { className: "waterfall" },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Span"), h("th", { scope: "col", className: "lane" }, `0 to ${duration(end)}; the strong part of a bar is CPU time`), h("th", { scope: "col", className: "number" }, "Duration"), h("th", { scope: "col", className: "number" }, typeName(type.name)))),
       h("tbody", {}, rows.map(row)))),
-    spans.length > rows.length && h("p", { className: "soft" }, `The first ${rows.length} of ${spans.length} spans.`));
+    spans.length > rows.length && note(`The first ${rows.length} of ${spans.length} spans.`));
 }
 
 // ---- attributes ----
@@ -141,11 +149,11 @@ export async function spanPage(params) {
       h("h1", {}, clean(span.operation, 200) || "(no name)"),
       h("p", { className: "facts" }, h("span", {}, clean(span.service, 100), span.version && ` ${clean(span.version, 60)}`), statusMark(span.status), span.status_message && h("span", { className: "bad" }, clean(span.status_message, 300)),
         h("span", { className: "soft", title: fullTime(span.start) }, `${fullTime(span.start)}, ${ago(span.start, state.now)}`),
-        h("span", { className: "soft" }, "span ", h("code", {}, clean(span.span_id, 32)), " ", button("Copy", () => copy(span.span_id, "Span id"), { className: "link" }), " ", button("Copy trace id", () => copy(span.trace_id, "Trace id"), { className: "link" }))),
-      sentence(span, operation, type),
-      h("div", { className: "actions" }, compareButtons(operation || span, selection), h("a", { className: "button", href: link("explain", { id: span.span_id }) }, "Explain"), outside(answer.links)),
+        soft("span ", h("code", {}, clean(span.span_id, 32)), " ", button("Copy", () => copy(span.span_id, "Span id"), { className: "link" }), " · ", button("Copy trace id", () => copy(span.trace_id, "Trace id"), { className: "link" }))),
+      sentence(answer, operation, type),
+      h("div", { className: "actions" }, compareButtons(operation || span, state, selection), h("a", { className: "button", href: link("explain", { id: span.span_id }) }, "Explain"), outside(answer.links)),
       timeSplit(span),
-      span.allocated_bytes > 0 && h("p", {}, "It allocated ", h("strong", {}, bytes(span.allocated_bytes)), "."),
+      span.allocated_bytes > 0 && h("p", {}, "It allocated ", strong(bytes(span.allocated_bytes)), "."),
       profile.element,
       waterfall(answer, type),
       attributes("Attributes", span.attributes), attributes("Resource", span.resource),
