@@ -55,7 +55,7 @@ async function request(url) {
   } catch {
     throw new ApiError(0, "unreachable", "It may have stopped, or the network is gone. This page tries again by itself.");
   }
-  if (response.status === 401 && /^bearer/i.test(response.headers.get("www-authenticate") || "")) {
+  if (response.status === 401 && !/^basic/i.test(response.headers.get("www-authenticate") || "")) {
     await askToken();
     return request(url);
   }
