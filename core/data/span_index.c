@@ -6,6 +6,7 @@
 #include "core/data/span_entries.h"
 #include "core/data/span_trees.h"
 #include "core/data/thread_spans.h"
+#include "core/data/top_functions.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@ enum {
     SHARDS_MAX = 32, /* the bits of key_block.shards_used */
     SHARD_SPANS_MIN = 2048,
     SET_BYTES_PER_SPAN = 192, /* if each span has a set of its own, with 100 bytes of values */
+    FUNCTION_BYTES_PER_SPAN = 128,
     SPANS_PER_INSTANCE = 16,
     INSTANCES_MIN = 1024,
     SPANS_PER_THREAD_SPAN = 4,
@@ -47,7 +49,8 @@ struct span_index {
     struct span_sets *sets;
     struct instances *instances;
     struct thread_spans *threads;
-    struct span_trees *trees; /* NULL: nobody needs them */
+    struct span_trees *trees;        /* NULL: nobody needs them */
+    struct top_functions *functions; /* likewise */
     struct span_index_common common;
 };
 
@@ -78,6 +81,8 @@ struct span_index *span_index_new(const struct span_index_options *options)
     index->threads = thread_spans_new(options->max_spans / SPANS_PER_THREAD_SPAN + 1);
     if (options->keeps_trees)
         index->trees = span_trees_new(options->max_spans);
+    if (options->keeps_functions)
+        index->functions = top_functions_new((size_t)options->max_spans * FUNCTION_BYTES_PER_SPAN);
     size_t totals_size = index->common.totals_count * sizeof(uint64_t);
     for (uint32_t i = 0; i < index->shard_count; i++)
         span_shard_init(&index->shards[i], index->pages, totals_size);
@@ -104,6 +109,7 @@ void span_index_unref(struct span_index *index)
     instances_free(index->instances);
     thread_spans_free(index->threads);
     span_trees_free(index->trees);
+    top_functions_free(index->functions);
     free(index->shards);
     free(index);
 }
@@ -329,6 +335,11 @@ struct span_trees *span_index_trees(struct span_index *index)
     return index->trees;
 }
 
+struct top_functions *span_index_functions(struct span_index *index)
+{
+    return index->functions;
+}
+
 struct span_source span_index_source(struct span_index *index, struct slice tenant, uint64_t peer,
                                      struct slice service, uint64_t now_ns)
 {
@@ -365,6 +376,8 @@ void span_index_sweep(struct span_index *index, uint64_t now_ns)
     thread_spans_sweep(index->threads, now_ns, clock.window_ns);
     if (index->trees)
         span_trees_sweep(index->trees, now_ns, window_ns);
+    if (index->functions)
+        top_functions_sweep(index->functions, now_ns, window_ns);
 }
 
 void span_index_set_window(struct span_index *index, uint64_t window_ns)
@@ -390,7 +403,8 @@ size_t span_index_memory(struct span_index *index)
     size_t size = sizeof *index + index->shard_count * sizeof *index->shards +
                   span_sets_memory(index->sets) + instances_memory(index->instances) +
                   thread_spans_memory(index->threads) +
-                  (index->trees ? span_trees_memory(index->trees) : 0);
+                  (index->trees ? span_trees_memory(index->trees) : 0) +
+                  (index->functions ? top_functions_memory(index->functions) : 0);
     for (uint32_t i = 0; i < index->shard_count; i++) {
         pthread_mutex_lock(&index->shards[i].lock);
         size += span_shard_memory(&index->shards[i]);

@@ -28,14 +28,16 @@ struct instances;
 struct span_index;
 struct span_trees;
 struct thread_spans;
+struct top_functions;
 
 struct span_index_options {
     uint64_t max_spans; /* entries; beyond it, the oldest entry of some source is evicted */
     uint64_t window_ns;
-    unsigned type_count; /* number of sample types whose counts and sums are kept, at most
-                            SPAN_INDEX_TYPES_MAX */
-    int sum_type;        /* the one whose sum matches tell; -1: none */
-    bool keeps_trees;    /* the caller needs span_index_trees */
+    unsigned type_count;  /* number of sample types whose counts and sums are kept, at most
+                             SPAN_INDEX_TYPES_MAX */
+    int sum_type;         /* the one whose sum matches tell; -1: none */
+    bool keeps_trees;     /* the caller needs span_index_trees */
+    bool keeps_functions; /* the caller needs span_index_functions */
 };
 
 /* Creates an empty index, with one reference. Its memory grows as spans arrive. */
@@ -85,6 +87,9 @@ struct thread_spans *span_index_threads(struct span_index *index);
 
 /* Which span is above which; likewise. NULL if the options do not ask for it. */
 struct span_trees *span_index_trees(struct span_index *index);
+
+/* The functions of samples; likewise. */
+struct top_functions *span_index_functions(struct span_index *index);
 
 /* Returns the source of a request, as span_sources_find does. */
 struct span_source span_index_source(struct span_index *index, struct slice tenant, uint64_t peer,

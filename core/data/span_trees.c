@@ -2,9 +2,8 @@
 
 #include "core/base/container_of.h"
 #include "core/base/hash.h"
-#include "core/base/index_table.h"
-#include "core/base/list.h"
 #include "core/base/memory.h"
+#include "core/data/owned_table.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -18,36 +17,29 @@ struct node_span {
 };
 
 struct tree {
-    struct list_link link;   /* of `recent` */
-    uint64_t hash;           /* of the trace and the process */
-    uint64_t arrived_ns;     /* its newest span */
+    struct owned_item item;  /* its weight is the number of spans */
     struct node_span *spans; /* by id */
     uint32_t count;
     uint32_t capacity;
-    uint32_t number;
-    uint16_t owner;
 };
 
 struct span_trees {
     pthread_mutex_t lock;
-    uint64_t max_spans;
-    uint64_t count;
-    struct tree **items; /* by number; NULL: it is free */
-    uint32_t *free;      /* free numbers below `used` */
-    uint32_t free_count;
-    uint32_t used;
-    uint32_t capacity;
-    struct index_table by_hash;
-    uint64_t owned[SPAN_SOURCES_MAX];     /* spans by owner */
-    struct list recent[SPAN_SOURCES_MAX]; /* trees by owner, those without new spans first */
+    struct owned_table table;
 };
+
+static void free_tree(struct owned_item *item)
+{
+    struct tree *tree = container_of(item, struct tree, item);
+    free(tree->spans);
+    free(tree);
+}
 
 struct span_trees *span_trees_new(uint64_t max_spans)
 {
     struct span_trees *trees = memory_zalloc(sizeof *trees);
-    assert(max_spans > 0);
     pthread_mutex_init(&trees->lock, NULL);
-    trees->max_spans = max_spans;
+    owned_table_init(&trees->table, max_spans, free_tree);
     return trees;
 }
 
@@ -55,11 +47,8 @@ void span_trees_free(struct span_trees *trees)
 {
     if (!trees)
         return;
-    span_trees_sweep(trees, UINT64_MAX, 0);
+    owned_table_deinit(&trees->table);
     pthread_mutex_destroy(&trees->lock);
-    free(trees->by_hash.slots);
-    free(trees->items);
-    free(trees->free);
     free(trees);
 }
 
@@ -77,53 +66,8 @@ static uint64_t hash_of(const struct tree_place *place)
 
 static struct tree *find_tree(const struct span_trees *trees, uint64_t hash)
 {
-    if (!trees->by_hash.slots)
-        return NULL;
-    struct index_probe probe = index_table_probe(&trees->by_hash, (uint32_t)hash);
-    for (uint32_t number; index_table_next(&trees->by_hash, &probe, &number);)
-        if (trees->items[number]->hash == hash)
-            return trees->items[number];
-    return NULL;
-}
-
-static uint32_t take_number(struct span_trees *trees)
-{
-    if (trees->free_count > 0)
-        return trees->free[--trees->free_count];
-    if (trees->used == trees->capacity) {
-        trees->capacity = trees->capacity ? trees->capacity * 2 : 64;
-        trees->items = memory_grow(trees->items, trees->capacity, sizeof(struct tree *));
-        trees->free = memory_grow(trees->free, trees->capacity, sizeof *trees->free);
-    }
-    return trees->used++;
-}
-
-static struct tree *new_tree(struct span_trees *trees, uint64_t hash, uint16_t owner)
-{
-    struct tree *tree = memory_zalloc(sizeof *tree);
-    size_t bytes = index_table_growth(&trees->by_hash, 1);
-    if (bytes > 0)
-        free(index_table_move(&trees->by_hash, memory_zalloc(bytes), bytes));
-    tree->number = take_number(trees);
-    tree->hash = hash;
-    tree->owner = owner;
-    trees->items[tree->number] = tree;
-    index_table_add_new(&trees->by_hash, (uint32_t)hash, tree->number);
-    list_append(&trees->recent[owner], &tree->link);
-    return tree;
-}
-
-static void free_tree(struct span_trees *trees, struct tree *tree)
-{
-    assert(trees->items[tree->number] == tree && trees->owned[tree->owner] >= tree->count);
-    trees->owned[tree->owner] -= tree->count;
-    trees->count -= tree->count;
-    list_remove(&trees->recent[tree->owner], &tree->link);
-    index_table_remove(&trees->by_hash, (uint32_t)tree->hash, tree->number);
-    trees->items[tree->number] = NULL;
-    trees->free[trees->free_count++] = tree->number;
-    free(tree->spans);
-    free(tree);
+    struct owned_item *item = owned_table_find(&trees->table, hash);
+    return item ? container_of(item, struct tree, item) : NULL;
 }
 
 /* ---- adding ---- */
@@ -155,26 +99,6 @@ static uint64_t id_number(const uint8_t *id)
     return number;
 }
 
-static uint16_t owner_of_most(const struct span_trees *trees)
-{
-    unsigned most = 0;
-    for (unsigned owner = 1; owner < SPAN_SOURCES_MAX; owner++)
-        if (trees->owned[owner] > trees->owned[most])
-            most = owner;
-    return (uint16_t)most;
-}
-
-/* Makes room for a span. Several trees leave at once, because finding their owner takes a pass. */
-static void make_room(struct span_trees *trees)
-{
-    enum { TOGETHER = 16 };
-    while (trees->count >= trees->max_spans) {
-        struct list *recent = &trees->recent[owner_of_most(trees)];
-        for (int i = 0; i < TOGETHER && recent->first; i++)
-            free_tree(trees, container_of(recent->first, struct tree, link));
-    }
-}
-
 static void insert(struct tree *tree, uint32_t at, const struct tree_span *span)
 {
     if (tree->count == tree->capacity) {
@@ -190,22 +114,19 @@ static void insert(struct tree *tree, uint32_t at, const struct tree_span *span)
 
 static void put(struct span_trees *trees, const struct tree_span *span, uint64_t now_ns)
 {
-    assert(span->place.source.owner < SPAN_SOURCES_MAX);
-    make_room(trees);
     uint64_t hash = hash_of(&span->place);
     struct tree *tree = find_tree(trees, hash);
-    if (!tree)
-        tree = new_tree(trees, hash, span->place.source.owner);
-    tree->arrived_ns = now_ns;
-    list_remove(&trees->recent[tree->owner], &tree->link);
-    list_append(&trees->recent[tree->owner], &tree->link);
+    if (!tree) {
+        tree = memory_zalloc(sizeof *tree);
+        owned_table_add(&trees->table, &tree->item, hash, span->place.source.owner);
+    }
+    owned_table_touch(&trees->table, &tree->item, now_ns);
     uint64_t id = id_number(span->place.key.span_id);
     uint32_t at = place_of(tree, id);
     if (tree->count == SPAN_TREE_SPANS_MAX || (at < tree->count && tree->spans[at].id == id))
         return;
     insert(tree, at, span);
-    trees->owned[tree->owner]++;
-    trees->count++;
+    owned_table_grow(&trees->table, &tree->item, 1);
 }
 
 void span_trees_put(struct span_trees *trees, const struct tree_span *spans, size_t count,
@@ -252,21 +173,15 @@ void span_trees_find_roots(struct span_trees *trees, struct root_ask *asks, size
 
 void span_trees_sweep(struct span_trees *trees, uint64_t now_ns, uint64_t window_ns)
 {
-    uint64_t since_ns = now_ns > window_ns ? now_ns - window_ns : 0;
     pthread_mutex_lock(&trees->lock);
-    for (unsigned owner = 0; owner < SPAN_SOURCES_MAX; owner++) {
-        struct list *recent = &trees->recent[owner];
-        while (recent->first &&
-               container_of(recent->first, struct tree, link)->arrived_ns < since_ns)
-            free_tree(trees, container_of(recent->first, struct tree, link));
-    }
+    owned_table_sweep(&trees->table, now_ns, window_ns);
     pthread_mutex_unlock(&trees->lock);
 }
 
 uint64_t span_trees_count(struct span_trees *trees)
 {
     pthread_mutex_lock(&trees->lock);
-    uint64_t count = trees->count;
+    uint64_t count = trees->table.weight;
     pthread_mutex_unlock(&trees->lock);
     return count;
 }
@@ -274,12 +189,12 @@ uint64_t span_trees_count(struct span_trees *trees)
 size_t span_trees_memory(struct span_trees *trees)
 {
     pthread_mutex_lock(&trees->lock);
-    size_t size = sizeof *trees + trees->capacity * (sizeof(struct tree *) + sizeof *trees->free);
-    size +=
-        trees->by_hash.slots ? ((size_t)trees->by_hash.mask + 1) * sizeof(struct index_slot) : 0;
-    for (uint32_t i = 0; i < trees->used; i++)
-        if (trees->items[i])
-            size += sizeof(struct tree) + trees->items[i]->capacity * sizeof(struct node_span);
+    size_t size = sizeof *trees + owned_table_memory(&trees->table);
+    for (uint32_t i = 0; i < trees->table.used; i++)
+        if (trees->table.items[i])
+            size += sizeof(struct tree) +
+                    container_of(trees->table.items[i], struct tree, item)->capacity *
+                        sizeof(struct node_span);
     pthread_mutex_unlock(&trees->lock);
     return size;
 }

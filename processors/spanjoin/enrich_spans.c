@@ -40,8 +40,7 @@ struct reading {
     struct tree_span trees[READ_TOGETHER];
     size_t tree_count;
     bool needs_trees;
-    struct tree_place *places; /* of the seen spans, in the arena of `spans`, if spans gain values
-                                  of their roots */
+    struct tree_place *places; /* of the seen spans, in the arena of `spans`, if they are needed */
     size_t place_count;
     size_t place_capacity;
 };
@@ -60,7 +59,7 @@ static void keep_totals(struct request_spans *spans, const struct span_put *put,
         .number = number, .around.totals = put->totals, .is_incomplete = put->is_incomplete};
 }
 
-/* Notes where a span is whose root is needed. */
+/* Notes where a span is whose root or functions are needed. */
 static void note_place(struct reading *reading, const struct span_put *put)
 {
     if (reading->place_count == reading->place_capacity) {
@@ -76,18 +75,41 @@ static void note_place(struct reading *reading, const struct span_put *put)
         (struct tree_place){put->key, put->source, put->instance};
 }
 
-/* After the last block, when all spans of the request are in the trees. */
+/* Sets the functions of the seen spans' samples. */
+static void find_functions(struct reading *reading)
+{
+    struct request_spans *spans = reading->spans;
+    struct top_ask *asks = arena_array(&spans->arena, spans->seen_count, sizeof *asks);
+    for (size_t i = 0; i < spans->seen_count; i++) {
+        asks[i].key = reading->places[i].key;
+        asks[i].source = reading->places[i].source;
+        spans->seen[i].around.functions = &asks[i];
+    }
+    top_functions_find(span_index_functions(reading->sender->index), asks, spans->seen_count,
+                       reading->sender->settings->top_functions, &spans->arena);
+}
+
+/* Sets the local roots of the seen spans. All spans of the request are in the trees. */
 static void find_roots(struct reading *reading)
 {
     struct request_spans *spans = reading->spans;
-    if (reading->place_count == 0)
-        return;
-    assert(reading->place_count == spans->seen_count);
     const struct span_match **roots =
         root_spans_find(reading->sender->index, reading->sender->now_ns, reading->places,
                         reading->place_count, &spans->arena);
     for (size_t i = 0; i < spans->seen_count; i++)
         spans->seen[i].around.root = roots[i];
+}
+
+/* After the last block. */
+static void find_surroundings(struct reading *reading)
+{
+    if (reading->place_count == 0)
+        return;
+    assert(reading->place_count == reading->spans->seen_count);
+    if (reading->sender->settings->spans.root_count > 0)
+        find_roots(reading);
+    if (reading->sender->settings->top_functions > 0)
+        find_functions(reading);
 }
 
 static void read_block(struct reading *reading)
@@ -96,12 +118,13 @@ static void read_block(struct reading *reading)
     if (reading->put_count == 0)
         return;
     reading->reader->read(reading->reader, reading->puts, reading->put_count, &spans->arena);
-    bool needs_roots = reading->sender->settings->spans.root_count > 0;
+    const struct spanjoin_settings *settings = reading->sender->settings;
+    bool needs_places = settings->spans.root_count > 0 || settings->top_functions > 0;
     for (size_t i = 0; i < reading->put_count; i++) {
         if (!reading->puts[i].totals)
             continue;
         keep_totals(spans, &reading->puts[i], spans->count + i);
-        if (needs_roots)
+        if (needs_places)
             note_place(reading, &reading->puts[i]);
     }
     spans->count += reading->put_count;
@@ -230,7 +253,7 @@ struct request_spans request_spans_read(struct batch *batch, const struct reques
             read_resource(&reading, field.wire.bytes);
     }
     read_block(&reading);
-    find_roots(&reading);
+    find_surroundings(&reading);
     keep_judge_deinit(&reading.judge);
     value_expressions_deinit(&reading.expressions);
     return spans;

@@ -7,6 +7,7 @@
 #include "processors/spanjoin/keep_samples.h"
 #include "processors/spanjoin/request_instance.h"
 #include "processors/spanjoin/root_spans.h"
+#include "processors/spanjoin/sample_functions.h"
 #include "processors/spanjoin/thread_pairs.h"
 #include "processors/spanjoin/thread_samples.h"
 #include "processors/spanjoin/upload_services.h"
@@ -297,8 +298,10 @@ void join_stop_waiting(struct spanjoin *join, struct sample_plan *plan, uint64_t
 
 void join_add_linked(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns)
 {
-    if (plan->index)
-        span_index_add_many(join->index, now_ns, plan->finds, plan->key_count, NULL);
+    if (!plan->index)
+        return;
+    span_index_add_many(join->index, now_ns, plan->finds, plan->key_count, NULL);
+    sample_functions_add(plan, join->index, now_ns);
 }
 
 void join_find_spans(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns)
@@ -358,6 +361,7 @@ void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,
     sample_plan_remember_profiles(plan);
     span_index_add_many(node->join->index, node->node.worker->now_ns, plan->finds, plan->key_count,
                         waiter);
+    sample_functions_add(plan, node->join->index, node->node.worker->now_ns);
     count_evictions(node);
     /* What is joined by thread has no totals in the index before it is sent on. */
     if (!waiter || !join_has_threads(plan))

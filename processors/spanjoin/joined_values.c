@@ -34,6 +34,34 @@ static struct slice any_word(struct arena *arena, const char *const *words, size
     return i < count ? any_string(arena, slice_of_string(words[i])) : (struct slice){0};
 }
 
+static struct slice any_function(struct arena *arena, const struct top_function *function)
+{
+    char *text = arena_printf(arena, "%.*s %u %%", SLICE_ARG(function->name), function->percent);
+    return any_string(arena, slice_of_string(text));
+}
+
+/* Returns the first `most` functions as a list of texts such as "parse 43 %"; empty if there are
+ * none.
+ */
+static struct slice any_functions(struct arena *arena, const struct top_ask *found, unsigned most)
+{
+    struct slice values[JOIN_FUNCTIONS_MAX];
+    unsigned count = found->count < most ? found->count : most;
+    size_t size = 0;
+    assert(most <= JOIN_FUNCTIONS_MAX);
+    for (unsigned i = 0; i < count; i++) {
+        values[i] = any_function(arena, &found->functions[i]);
+        size += wire_size_bytes(ARRAY_VALUE_VALUES, values[i].size);
+    }
+    if (count == 0)
+        return (struct slice){0};
+    uint8_t *data = arena_alloc(arena, wire_size_bytes(ANY_VALUE_ARRAY, size));
+    uint8_t *to = wire_write_header(data, ANY_VALUE_ARRAY, size);
+    for (unsigned i = 0; i < count; i++)
+        to = wire_write_bytes(to, ARRAY_VALUE_VALUES, values[i]);
+    return slice_of(data, (size_t)(to - data));
+}
+
 /* ---- reading a span ---- */
 
 static void read_status(struct span_view *span, struct slice status)
@@ -415,6 +443,9 @@ struct slice value_for_span(const struct spanjoin_side *side, size_t i,
         return value_of_totals(joined, around->totals, arena);
     if (join_path_is_of_root(joined->path))
         return value_of_root(joined, around->root);
+    if (joined->path == JOIN_TOP_FUNCTIONS)
+        return around->functions ? any_functions(arena, around->functions, joined->most)
+                                 : (struct slice){0};
     if (join_path_is_kept(joined->path))
         return own_value(side, i, span, place, arena);
     struct span_key key;

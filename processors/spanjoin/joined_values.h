@@ -13,6 +13,7 @@
 
 #include "core/base/arena.h"
 #include "core/data/span_index.h"
+#include "core/data/top_functions.h"
 #include "core/pipeline/batch.h"
 #include "processors/spanjoin/spanjoin_settings.h"
 #include "processors/spanjoin/value_expressions.h"
@@ -71,8 +72,9 @@ struct slice value_for_sample(const struct spanjoin_side *side, size_t i,
 bool values_are_shared(const struct spanjoin_side *side);
 /* What is known of a span by its samples and by other spans. */
 struct span_surroundings {
-    const uint64_t *totals;        /* of its samples */
-    const struct span_match *root; /* the local root above it; NULL: not known */
+    const uint64_t *totals;          /* of its samples */
+    const struct span_match *root;   /* the local root above it; NULL: not known */
+    const struct top_ask *functions; /* of its samples; NULL: not needed */
 };
 /* Returns the value of side->joined[i] for a span. */
 struct slice value_for_span(const struct spanjoin_side *side, size_t i,

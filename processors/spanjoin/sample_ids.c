@@ -5,6 +5,7 @@
 #include "processors/spanjoin/attribute_classes.h"
 #include "processors/spanjoin/named_ids.h"
 #include "processors/spanjoin/request_instance.h"
+#include "processors/spanjoin/sample_functions.h"
 #include "processors/spanjoin/sample_totals.h"
 #include "processors/spanjoin/sample_view.h"
 #include "processors/spanjoin/thread_pairs.h"
@@ -210,13 +211,15 @@ static uint32_t key_of_attributes(struct sample_plan *plan, const struct sample_
 }
 
 static void add_totals(struct sample_plan *plan, uint32_t key, const struct profile_header *header,
-                       const struct sample_view *view)
+                       const struct sample_view *view, struct slice raw)
 {
     struct span_find *find = &plan->finds[key];
     if (!find->totals)
         find->totals = arena_array(&plan->arena, span_totals_count(plan->settings->type_count),
                                    sizeof(uint64_t));
     profile_header_add(plan->settings, header, view, (uint64_t *)find->totals);
+    if (plan->settings->top_functions > 0)
+        sample_functions_note(plan, key, header, view, raw);
 }
 
 /* Whether it can be joined by thread and time. */
@@ -266,7 +269,7 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
     plan->keys[key].samples++;
     plan->keys[key].promoted |= promoted;
     if (with_totals && (!plan->counts || plan->counts[plan->sample_count - 1]))
-        add_totals(plan, key, around->header, &view);
+        add_totals(plan, key, around->header, &view, raw);
 }
 
 /* ---- the request ---- */

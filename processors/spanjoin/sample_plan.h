@@ -19,6 +19,7 @@
 #include "processors/spanjoin/request_source.h"
 
 struct attribute_class;
+struct sample_functions;
 struct resource_upload;
 struct thread_pair;
 
@@ -81,8 +82,10 @@ struct sample_plan {
 
     struct span_find *finds; /* one per key, for the index */
     struct sample_key *keys;
-    const struct span_match **roots; /* by key: the local root above its span, NULL: not known.
-                                        NULL: nobody needs them */
+    const struct span_match **roots;    /* by key: the local root above its span, NULL: not known.
+                                           NULL: nobody needs them */
+    struct sample_functions *functions; /* of the samples that totals contain; NULL: none, or nobody
+                                           needs them */
     uint32_t key_count;
     uint32_t *samples; /* in wire order */
     uint32_t sample_count;

@@ -165,6 +165,7 @@ static struct span_index *make_index(const struct spanjoin *join, uint64_t spans
                                          .window_ns = (uint64_t)settings->window,
                                          .type_count = settings->type_count,
                                          .keeps_trees = root_spans_are_needed(settings),
+                                         .keeps_functions = settings->top_functions > 0,
                                          .sum_type =
                                              settings->keep.reads_cpu ? settings->cpu_type : -1};
     if (!predecessor || !has_equal_settings(join, predecessor))

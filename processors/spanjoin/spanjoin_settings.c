@@ -97,8 +97,8 @@ const struct field spanjoin_fields[] = {
 struct path_form {
     const char *text; /* up to the bracket, if there is one */
     enum join_path path;
-    enum { NOTHING, NAME, BOUNDS } in_brackets; /* ["name"] or [100ms,1s] */
-    bool of_samples;                            /* a path of samples, allowed for spans only */
+    enum { NOTHING, NAME, BOUNDS, NUMBER } in_brackets; /* ["name"], [100ms,1s], [5] */
+    bool of_samples; /* a path of samples, allowed for spans only */
 };
 
 static const struct path_form forms[] = {
@@ -120,10 +120,9 @@ static const struct path_form forms[] = {
     {"samples.count", JOIN_SAMPLES_COUNT, NOTHING, true},
     {"samples.count", JOIN_SAMPLES_COUNT, NAME, true},
     {"samples.sum", JOIN_SAMPLES_SUM, NAME, true},
+    {"samples.top_functions", JOIN_TOP_FUNCTIONS, NUMBER, true},
 };
 enum { FORM_COUNT = sizeof forms / sizeof *forms };
-
-static const char *const later_paths[] = {"samples.top_functions"};
 
 static const char *const names[] = {
     "span.name",           "span.kind",       "span.id",
@@ -131,16 +130,8 @@ static const char *const names[] = {
     "span.status.message", "span.start_time", "span.duration_ns",
     "scope.name",          "span.attributes", "resource.attributes",
     "samples.count",       "samples.sum",     "span.duration_bucket",
-    "root.name",           "root.attributes",
+    "root.name",           "root.attributes", "samples.top_functions",
 };
-
-static bool comes_later(const char *text)
-{
-    for (size_t i = 0; i < sizeof later_paths / sizeof *later_paths; i++)
-        if (strncmp(text, later_paths[i], strlen(later_paths[i])) == 0)
-            return true;
-    return false;
-}
 
 /* Reads ["name"] up to the end of the text. */
 static bool read_brackets(const char *text, struct slice *name_out)
@@ -160,9 +151,9 @@ static const struct path_form *find_form(const char *text, struct slice *name_ou
     for (const struct path_form *form = forms; form < forms + FORM_COUNT; form++) {
         if (strlen(form->text) != size || strncmp(form->text, text, size) != 0)
             continue;
-        if (form->in_brackets == NAME     ? read_brackets(text + size, name_out)
-            : form->in_brackets == BOUNDS ? true
-                                          : text[size] == 0)
+        if (form->in_brackets == NAME      ? read_brackets(text + size, name_out)
+            : form->in_brackets == NOTHING ? text[size] == 0
+                                           : true)
             return form;
     }
     return NULL;
@@ -284,14 +275,32 @@ static bool read_bounds(const char *text, struct joined_attribute *out, struct c
     return true;
 }
 
+/* Reads [5] up to the end of the text. Whether CPU time is known decides what counts. */
+static bool read_most(struct spanjoin_settings *settings, const char *text,
+                      struct joined_attribute *out, struct config_check *check,
+                      const struct config_node *node)
+{
+    unsigned most = 0;
+    int end = 0;
+    if (sscanf(text, "[%2u]%n", &most, &end) != 1 || end == 0 || text[end] != 0 || most == 0 ||
+        most > JOIN_FUNCTIONS_MAX) {
+        config_check_node_error(check, node, "expected samples.top_functions[5]: from 1 to %d",
+                                JOIN_FUNCTIONS_MAX);
+        return false;
+    }
+    if (type_position(settings, SLICE("cpu")) < 0) {
+        config_check_node_error(check, node, "more than %d sample types are named", JOIN_TYPES_MAX);
+        return false;
+    }
+    out->most = (uint8_t)most;
+    settings->top_functions = most > settings->top_functions ? most : settings->top_functions;
+    return true;
+}
+
 static bool read_path(struct spanjoin_settings *settings, const char *text, bool of_spans,
                       struct joined_attribute *out, struct config_check *check,
                       const struct config_node *node)
 {
-    if (comes_later(text)) {
-        config_check_node_error(check, node, "\"%s\" is not supported yet", text);
-        return false;
-    }
     struct slice name;
     const struct path_form *form = find_form(text, &name);
     if (!form)
@@ -304,6 +313,8 @@ static bool read_path(struct spanjoin_settings *settings, const char *text, bool
     out->path = form->path;
     out->name = name;
     out->type = -1;
+    if (form->in_brackets == NUMBER)
+        return read_most(settings, text + strlen(form->text), out, check, node);
     if (form->in_brackets == BOUNDS)
         return read_bounds(text + strlen(form->text), out, check, node);
     if (form->of_samples && form->in_brackets) {

@@ -19,7 +19,8 @@ enum {
     JOIN_ATTRIBUTES_MAX = 32, /* of one side */
     JOIN_TYPES_MAX = 16,      /* sample types whose totals are kept */
     JOIN_SOURCES_MAX = 32,
-    JOIN_BUCKETS_MAX = 16, /* bounds of span.duration_bucket */
+    JOIN_BUCKETS_MAX = 16,   /* bounds of span.duration_bucket */
+    JOIN_FUNCTIONS_MAX = 16, /* of samples.top_functions */
 };
 
 enum join_path {
@@ -41,6 +42,7 @@ enum join_path {
     JOIN_ROOT_ATTRIBUTE,
     JOIN_SAMPLES_COUNT,
     JOIN_SAMPLES_SUM,
+    JOIN_TOP_FUNCTIONS,
 };
 
 /* Whether the index has to keep the value of a path, of the span itself. All others are computed
@@ -61,6 +63,7 @@ struct joined_attribute {
     int type;          /* index in `types`; -1: all samples */
     uint8_t kept_as;   /* of a root's path: the number under which spans keep their own value of it;
                           equal paths of both sides have the same one */
+    uint8_t most;      /* of JOIN_TOP_FUNCTIONS: their number */
     bool is_profile_id; /* pyroscope.profile.id of spans: only with samples of profile_types */
     /* Of JOIN_SPAN_DURATION_BUCKET: upper bounds in ns, ascending, and one word more. */
     const uint64_t *bounds;
@@ -129,6 +132,7 @@ struct spanjoin_settings {
     size_t beside_count;
     struct slice types[JOIN_TYPES_MAX];
     unsigned type_count;
+    unsigned top_functions; /* the most that a span gains; 0: none */
     int cpu_type;           /* index of "cpu" in `types`, or -1 */
     uint32_t profile_types; /* bits of those in `types`; 0: any */
 };

@@ -418,7 +418,9 @@ void cost_stages_start(void)
         "{key: b, from: 'resource.attributes[\"k\"]'}, {key: c, from: scope.name}]}}}";
     static const char keep[] =
         "processors: {spanjoin/keep: {max_spans: 1000, samples: {wait: 0s, attributes: ["
-        "{key: span_name, from: span.name}, {key: endpoint, from: root.name}]}, keep: {"
+        "{key: span_name, from: span.name}, {key: endpoint, from: root.name}]}, spans: "
+        "{attributes: ["
+        "{key: n, from: samples.count}, {key: top, from: 'samples.top_functions[5]'}]}, keep: {"
         "span_detail_when: [{attribute: {key: k, matches: 'a.*b$'}}, {attribute: {key: plain, "
         "above: 5}}, {cpu_above: 1s}, {condition: 'span.attributes[\"k\"] == "
         "resource.attributes[\"k\"] or Len(span.events) > Len(span.attributes)'}], "

@@ -21,6 +21,9 @@ typedef Opentelemetry__Proto__Profiles__V1development__ValueType ValueType;
 typedef Opentelemetry__Proto__Profiles__V1development__Link Link;
 typedef Opentelemetry__Proto__Profiles__V1development__KeyValueAndUnit Attribute;
 typedef Opentelemetry__Proto__Profiles__V1development__Stack Stack;
+typedef Opentelemetry__Proto__Profiles__V1development__Location Location;
+typedef Opentelemetry__Proto__Profiles__V1development__Line Line;
+typedef Opentelemetry__Proto__Profiles__V1development__Function Function;
 
 /* Appends a zeroed element to a repeated field. */
 static void *push(struct arena *arena, void *array_at, size_t *count, size_t size)
@@ -288,6 +291,36 @@ void profile_attribute(struct request *request, ProfileMessage *profile, const c
                add_attribute(request, key, value));
 }
 
+static int32_t add_location(struct request *request, const char *name)
+{
+    struct arena *arena = &request->arena;
+    DictionaryMessage *d = dictionary(request);
+    while (d->n_function_table == 0 || d->n_location_table == 0) { /* the zero values */
+        push_pointer(arena, &d->function_table, &d->n_function_table,
+                     NEW(arena, Function, PROFILES_INIT(FUNCTION)));
+        push_pointer(arena, &d->location_table, &d->n_location_table,
+                     NEW(arena, Location, PROFILES_INIT(LOCATION)));
+    }
+    Function *function = NEW(arena, Function, PROFILES_INIT(FUNCTION));
+    Location *location = NEW(arena, Location, PROFILES_INIT(LOCATION));
+    Line *line = NEW(arena, Line, PROFILES_INIT(LINE));
+    function->name_strindex = add_string(request, name);
+    line->function_index = (int32_t)d->n_function_table;
+    push_pointer(arena, &d->function_table, &d->n_function_table, function);
+    push_pointer(arena, &location->lines, &location->n_lines, line);
+    push_pointer(arena, &d->location_table, &d->n_location_table, location);
+    return (int32_t)d->n_location_table - 1;
+}
+
+void profiles_stack(struct request *request, int32_t stack, const char *function)
+{
+    Stack *message = dictionary(request)->stack_table[stack];
+    push_index(request, &message->location_indices, &message->n_location_indices,
+               add_location(request, function));
+    push_index(request, &message->location_indices, &message->n_location_indices,
+               add_location(request, "main"));
+}
+
 SampleMessage *profiles_sample(struct request *request, int32_t stack)
 {
     ScopeProfiles *scope = last_resource(request)->scope_profiles[0];
@@ -413,6 +446,19 @@ SampleMessage *request_sample(const struct request *request, size_t profile, siz
     return message && i < message->n_samples ? message->samples[i] : NULL;
 }
 
+static const char *list_text(const AnyValue *list)
+{
+    static char text[1024];
+    size_t size = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < list->array_value->n_values; i++) {
+        const char *item = list->array_value->values[i]->string_value;
+        size += (size_t)snprintf(text + size, sizeof text - size, "%s%s", i ? ", " : "", item);
+        assert_true(size < sizeof text);
+    }
+    return text;
+}
+
 static const char *value_text(const AnyValue *value)
 {
     static char text[32];
@@ -422,6 +468,8 @@ static const char *value_text(const AnyValue *value)
         return value->string_value;
     if (value->value_case == OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_BOOL_VALUE)
         return value->bool_value ? "true" : "false";
+    if (value->value_case == OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_ARRAY_VALUE)
+        return list_text(value);
     assert_int_equal(value->value_case,
                      OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_INT_VALUE);
     snprintf(text, sizeof text, "%" PRId64, value->int_value);

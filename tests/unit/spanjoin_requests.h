@@ -54,6 +54,8 @@ void profile_period(struct request *request, ProfileMessage *profile, const char
 void profile_id(struct request *request, ProfileMessage *profile, uint64_t id);
 void profile_attribute(struct request *request, ProfileMessage *profile, const char *key,
                        const char *value);
+/* Makes the stack one frame of a function, called by `main`. */
+void profiles_stack(struct request *request, int32_t stack, const char *function);
 /* Adds a sample to the last profile. stack: any number. */
 SampleMessage *profiles_sample(struct request *request, int32_t stack);
 void sample_link(struct request *request, SampleMessage *sample, uint64_t trace, uint64_t span);
@@ -74,8 +76,8 @@ void request_read_profiles(struct request *request, struct slice bytes);
 SpanMessage *request_span(const struct request *request, size_t i);
 ProfileMessage *request_profile(const struct request *request, size_t i);
 SampleMessage *request_sample(const struct request *request, size_t profile, size_t i);
-/* Return the value of an attribute as text, valid until the next call; NULL if it is absent. Fail
- * the test if the key occurs twice. */
+/* Return the value of an attribute as text (a list of texts as "a, b"), valid until the next call;
+ * NULL if it is absent. Fail the test if the key occurs twice. */
 const char *span_attribute(const SpanMessage *span, const char *key);
 const char *sample_attribute(const struct request *request, const SampleMessage *sample,
                              const char *key);

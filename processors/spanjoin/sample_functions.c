@@ -1,0 +1,100 @@
+#include "processors/spanjoin/sample_functions.h"
+
+#include "core/data/span_index.h"
+#include "core/ottl/ottl.h"
+#include "core/ottl/ottl_profile_tables.h"
+
+#include <assert.h>
+
+/* What a sample adds. */
+struct function_use {
+    uint64_t weight;
+    uint32_t key;
+    uint32_t name; /* in the string_table; 0: not known */
+    bool is_cpu;
+};
+
+struct sample_functions {
+    struct ottl_profile_tables *tables;
+    struct function_use *uses;
+    uint32_t count;
+    uint32_t capacity;
+};
+
+static struct sample_functions *functions_of(struct sample_plan *plan)
+{
+    if (plan->functions)
+        return plan->functions;
+    struct ottl_item item;
+    ottl_item_set_dictionary(&item, plan->dictionary, &plan->arena);
+    plan->functions = arena_zalloc(&plan->arena, sizeof *plan->functions);
+    plan->functions->tables = item.tables;
+    return plan->functions;
+}
+
+static uint32_t stack_of(struct slice sample)
+{
+    struct wire_cursor cursor = wire_cursor(sample);
+    struct wire_field field;
+    uint32_t stack = 0;
+    while (wire_next(&cursor, &field))
+        if (field.number == SAMPLE_STACK_INDEX && field.type == WIRE_VARINT)
+            stack = (uint32_t)field.value;
+    return stack;
+}
+
+/* Sets CPU time, or observations of a profile that counts samples. Sums come from outside: one that
+ * is not positive adds nothing. */
+static void weigh(const struct spanjoin_settings *settings, const struct profile_header *header,
+                  const struct sample_view *view, struct function_use *use)
+{
+    uint64_t count = view->timestamps ? view->timestamps : view->values ? view->values : 1;
+    uint64_t sum = view->values ? view->sum : count;
+    bool is_time = header->type_position >= 0 && header->type_position == settings->cpu_type;
+    use->is_cpu = is_time || header->cpu_per_value > 0;
+    if (use->is_cpu)
+        use->weight = is_time ? sum : sum * header->cpu_per_value;
+    else if (header->counts_samples)
+        use->weight = header->counts_values ? sum : count;
+    if ((int64_t)use->weight < 0)
+        use->weight = 0;
+}
+
+void sample_functions_note(struct sample_plan *plan, uint32_t key,
+                           const struct profile_header *header, const struct sample_view *view,
+                           struct slice sample)
+{
+    struct function_use use = {.key = key};
+    assert(plan->settings->top_functions > 0 && key < plan->key_count);
+    weigh(plan->settings, header, view, &use);
+    if (use.weight == 0)
+        return;
+    struct sample_functions *functions = functions_of(plan);
+    functions->tables->ran_out = false;
+    use.name = ottl_stack_leaf(functions->tables, stack_of(sample), OTTL_LEAF_FUNCTION);
+    functions->uses = arena_grow(&plan->arena, functions->uses, functions->count,
+                                 &functions->capacity, sizeof *functions->uses);
+    functions->uses[functions->count++] = use;
+}
+
+void sample_functions_add(const struct sample_plan *plan, struct span_index *index, uint64_t now_ns)
+{
+    enum { TOGETHER = 256 };
+    const struct sample_functions *functions = plan->functions;
+    struct function_weight weights[TOGETHER];
+    size_t count = 0;
+    for (uint32_t i = 0; functions && i < functions->count; i++) {
+        const struct function_use *use = &functions->uses[i];
+        const struct span_find *find = &plan->finds[use->key];
+        weights[count++] =
+            (struct function_weight){.key = &find->key,
+                                     .source = &find->source,
+                                     .name = dictionary_string(plan->dictionary, use->name),
+                                     .weight = use->weight,
+                                     .is_cpu = use->is_cpu};
+        if (count < TOGETHER && i + 1 < functions->count)
+            continue;
+        top_functions_add(span_index_functions(index), weights, count, now_ns);
+        count = 0;
+    }
+}
