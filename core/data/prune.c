@@ -6,8 +6,10 @@
 struct pruned_table {
     uint8_t *marks;       /* a byte for each entry; 1: something refers to it */
     uint32_t count;       /* entries */
+    uint32_t unmarked;    /* of them */
     uint32_t named;       /* entries up to the last one that an index names which does not count */
     uint32_t kept;        /* entries up to the last marked or named one */
+    uint32_t runs;        /* of consecutive entries */
     const uint8_t *start; /* of the first entry's field */
     const uint8_t *end;   /* of the last one's; other tables may lie between */
 };
@@ -24,6 +26,17 @@ static bool is_entry(const struct wire_field *field)
     return field->number < DICTIONARY_TABLE_COUNT && field->type == WIRE_BYTES;
 }
 
+/* Skips short entries with this tag, and counts them. */
+static const uint8_t *skip_entries(const uint8_t *at, const uint8_t *end, uint8_t tag,
+                                   uint32_t *count)
+{
+    uint32_t skipped = 0;
+    for (; end - at >= 2 && at[0] == tag && at[1] < 0x80 && at[1] <= end - at - 2; at += 2 + at[1])
+        skipped++;
+    *count += skipped;
+    return at;
+}
+
 static void find_tables(struct pruning *pruning, struct slice dictionary, struct arena *scratch)
 {
     struct wire_cursor cursor = wire_cursor(dictionary);
@@ -34,7 +47,10 @@ static void find_tables(struct pruning *pruning, struct slice dictionary, struct
         struct pruned_table *table = &pruning->tables[field.number];
         if (table->count++ == 0)
             table->start = field.start;
-        table->end = field.end;
+        table->runs += table->end != field.start;
+        if (*field.start < 0x80)
+            cursor.next = skip_entries(cursor.next, cursor.end, *field.start, &table->count);
+        table->end = cursor.next;
     }
     assert(!cursor.broken); /* scanned */
     for (int number = 1; number < DICTIONARY_TABLE_COUNT; number++) {
@@ -42,17 +58,24 @@ static void find_tables(struct pruning *pruning, struct slice dictionary, struct
         table->marks = arena_array(scratch, table->count, sizeof *table->marks);
         if (table->count > 0)
             table->marks[0] = 1; /* the zero value */
+        table->unmarked = table->count - (table->count > 0);
     }
 }
 
 /* ---- marking ---- */
 
+static inline void mark_entry(struct pruned_table *table, uint32_t index)
+{
+    table->unmarked -= !table->marks[index];
+    table->marks[index] = 1;
+}
+
 static void mark(struct pruning *pruning, int number, uint64_t index)
 {
-    const struct pruned_table *table = &pruning->tables[number];
+    struct pruned_table *table = &pruning->tables[number];
     assert(index < table->count || index == 0); /* scanned */
     if (index > 0)
-        table->marks[index] = 1;
+        mark_entry(table, (uint32_t)index);
 }
 
 /* An index that another one replaced must still be inside the table. */
@@ -67,12 +90,25 @@ static void mark_named(struct pruning *pruning, int number, uint64_t index)
 static void mark_list(struct pruning *pruning, int number, struct slice list)
 {
     struct wire_cursor packed = wire_cursor(list);
-    uint8_t *marks = pruning->tables[number].marks;
-    uint32_t count = pruning->tables[number].count;
+    struct pruned_table *table = &pruning->tables[number];
+    uint32_t count = table->count;
+    const uint8_t *at = packed.next;
+    while (packed.end - at >= 2) { /* nearly all indices have up to two bytes */
+        uint32_t index = *at, size = 1;
+        if (index >= 0x80) {
+            index = (index & 0x7f) | (uint32_t)at[1] << 7;
+            size = 2;
+        }
+        if (index >= count || index >= 1 << 14)
+            break;
+        mark_entry(table, index);
+        at += size;
+    }
+    packed.next = at;
     for (uint64_t index; wire_packed_varint(&packed, &index);) {
         assert(index < count || index == 0); /* scanned */
         if (index < count)
-            marks[index] = 1;
+            mark_entry(table, (uint32_t)index);
     }
     assert(!packed.broken);
 }
@@ -93,54 +129,148 @@ static void mark_singles(struct pruning *pruning, const struct reference_rule *r
     }
 }
 
-/* Marks what the message refers to, and the messages in it, which are of few levels. */
+static void mark_bytes(struct pruning *pruning, const struct reference_rule *rules,
+                       struct slice message);
 static void mark_message(struct pruning *pruning, const struct reference_rule *rules,
-                         struct message_iter it)
+                         struct message *message);
+
+static void mark_payload(struct pruning *pruning, const struct reference_rule *rule,
+                         struct slice payload)
 {
-    struct single_indices singles;
-    struct message_field field;
-    singles.given = 0;
-    while (message_next(&it, &field)) {
-        uint32_t number = field.wire.number;
-        if (number >= REFERENCE_RULES)
-            continue;
-        const struct reference_rule *rule = &rules[number];
-        if (rule->tables == 0) {
-            pruning->has_original |=
-                rules == profile_references && number == PROFILE_ORIGINAL_PAYLOAD;
-        } else if (rule->table == 0) {
-            mark_message(pruning, rule->rules, message_iter_into(&field, NULL));
-        } else if (field.wire.type == WIRE_BYTES) {
-            mark_list(pruning, rule->table, field.wire.bytes);
-        } else if (reference_is_repeated(rule->table)) {
-            mark(pruning, rule->table, field.wire.value);
+    if (rule->tables != 0 && rule->table == 0)
+        mark_bytes(pruning, rule->rules, payload);
+    else if (rule->table != 0)
+        mark_list(pruning, rule->table, payload);
+}
+
+/* Reads the number, or the size of the payload, after a tag of one byte. Returns the address after
+ * it; NULL if it has more than two bytes. */
+static inline const uint8_t *take_short_number(const uint8_t *at, const uint8_t *end, uint32_t *out)
+{
+    *out = end - at < 2 ? 0 : at[1];
+    if (end - at >= 2 && at[1] < 0x80)
+        return at + 2;
+    if (end - at < 3 || at[2] >= 0x80)
+        return NULL;
+    *out = (at[1] & 0x7fu) | (uint32_t)at[2] << 7;
+    return at + 3;
+}
+
+static bool is_original(const struct reference_rule *rules, uint32_t number)
+{
+    return rules == profile_references && number == PROFILE_ORIGINAL_PAYLOAD;
+}
+
+/* Marks what the fields at the start of some received bytes refer to, up to the first one that is
+ * not as short as most, or was there before. Returns the address of that. */
+static const uint8_t *mark_short_fields(struct pruning *pruning, const struct reference_rule *rules,
+                                        const uint8_t *at, const uint8_t *end,
+                                        struct single_indices *singles)
+{
+    while (at < end && at[0] < 0x80 && at[0] >= 8) {
+        uint32_t number = at[0] >> 3, type = at[0] & 7, value;
+        const uint8_t *after = take_short_number(at, end, &value);
+        if (type == WIRE_FIXED64 && end - at > 8) {
+            at += 9;
+        } else if (!after) {
+            break;
+        } else if (type == WIRE_BYTES && value <= end - after && !is_original(rules, number)) {
+            mark_payload(pruning, &rules[number], slice_of(after, value));
+            at = after + value;
+        } else if (type == WIRE_VARINT && !(singles->given & 1u << number)) {
+            singles->given |= (uint32_t)(rules[number].table != 0) << number;
+            singles->values[number] = value;
+            at = after;
         } else {
-            if (singles.given & 1u << number)
-                mark_named(pruning, rule->table, singles.values[number]);
-            singles.given |= 1u << number;
-            singles.values[number] = field.wire.value;
+            break;
         }
     }
+    return at;
+}
+
+static void mark_field(struct pruning *pruning, const struct reference_rule *rules,
+                       const struct message_field *field, struct single_indices *singles)
+{
+    uint32_t number = field->wire.number;
+    if (number >= REFERENCE_RULES)
+        return;
+    const struct reference_rule *rule = &rules[number];
+    if (rule->tables == 0) {
+        pruning->has_original |= is_original(rules, number);
+    } else if (rule->table == 0 && field->node) {
+        mark_message(pruning, rule->rules, field->node);
+    } else if (rule->table == 0) {
+        mark_bytes(pruning, rule->rules, field->wire.bytes);
+    } else if (field->wire.type == WIRE_BYTES) {
+        mark_list(pruning, rule->table, field->wire.bytes);
+    } else if (reference_is_repeated(rule->table)) {
+        mark(pruning, rule->table, field->wire.value);
+    } else {
+        if (singles->given & 1u << number)
+            mark_named(pruning, rule->table, singles->values[number]);
+        singles->given |= 1u << number;
+        singles->values[number] = field->wire.value;
+    }
+}
+
+/* Mark what the message refers to, and the messages in it, which are of few levels. */
+static void mark_bytes(struct pruning *pruning, const struct reference_rule *rules,
+                       struct slice message)
+{
+    struct wire_cursor cursor = wire_cursor(message);
+    struct message_field field = {.node = NULL};
+    struct single_indices singles;
+    singles.given = 0;
+    for (;;) {
+        cursor.next = mark_short_fields(pruning, rules, cursor.next, cursor.end, &singles);
+        if (!wire_next(&cursor, &field.wire))
+            break;
+        mark_field(pruning, rules, &field, &singles);
+    }
+    assert(!cursor.broken); /* scanned */
     mark_singles(pruning, rules, &singles);
 }
 
-/* Marks what the marked entries of a table refer to, in tables below it. */
+static void mark_message(struct pruning *pruning, const struct reference_rule *rules,
+                         struct message *message)
+{
+    struct message_iter it = message_iter(message, NULL);
+    struct message_field field;
+    struct single_indices singles;
+    singles.given = 0;
+    while (message_next(&it, &field))
+        mark_field(pruning, rules, &field, &singles);
+    mark_singles(pruning, rules, &singles);
+}
+
+/* Whether each entry of these tables is marked. */
+static bool are_marked(const struct pruning *pruning, uint32_t tables)
+{
+    for (; tables != 0; tables &= tables - 1)
+        if (pruning->tables[__builtin_ctz(tables)].unmarked > 0)
+            return false;
+    return true;
+}
+
+/* Marks what the marked entries of a table refer to, in tables below it, until nothing is left to
+ * mark there. */
 static void mark_from_table(struct pruning *pruning, int number)
 {
     const struct pruned_table *table = &pruning->tables[number];
     struct wire_cursor cursor = {.next = table->start, .end = table->end};
     struct wire_field field;
-    if (table->count == 0 || entry_tables[number] == 0)
+    if (table->count == 0)
         return;
-    for (uint32_t i = 0; wire_next_bytes(&cursor, (uint32_t)number, &field);)
+    for (uint32_t i = 0; !are_marked(pruning, entry_tables[number]) &&
+                         wire_next_bytes(&cursor, (uint32_t)number, &field);)
         if (table->marks[i++])
-            mark_message(pruning, entry_references[number], message_iter_bytes(field.bytes));
+            mark_bytes(pruning, entry_references[number], field.bytes);
     assert(!cursor.broken);
 }
 
 static void mark_all(struct pruning *pruning, struct message *root)
 {
-    mark_message(pruning, request_references, message_iter(root, NULL));
+    mark_message(pruning, request_references, root);
     for (int i = TABLES_BOTTOM_UP - 1; i >= 0; i--) /* an entry is marked before it is read */
         mark_from_table(pruning, tables_bottom_up[i]);
 }
@@ -162,6 +292,18 @@ struct pruned_sizes {
     bool changes;
 };
 
+/* Reads the next field of the dictionary; a table of which nothing goes is one field. */
+static bool next_field(const struct pruning *pruning, struct wire_cursor *cursor,
+                       struct wire_field *field)
+{
+    if (!wire_next(cursor, field))
+        return false;
+    const struct pruned_table *table = &pruning->tables[is_entry(field) ? field->number : 0];
+    if (table->runs == 1 && table->unmarked == 0)
+        field->end = cursor->next = table->end;
+    return true;
+}
+
 static struct pruned_sizes measure(struct pruning *pruning, struct slice dictionary)
 {
     struct pruned_sizes sizes = {0};
@@ -174,7 +316,7 @@ static struct pruned_sizes measure(struct pruning *pruning, struct slice diction
         while (table->kept > table->named && !table->marks[table->kept - 1])
             table->kept--;
     }
-    while (wire_next(&cursor, &field)) {
+    while (next_field(pruning, &cursor, &field)) {
         size_t size = (size_t)(field.end - field.start);
         if (!is_entry(&field) || !goes(&pruning->tables[field.number], indices[field.number]++)) {
             sizes.kept_bytes += size;
@@ -204,7 +346,7 @@ static struct slice write_dictionary(const struct pruning *pruning, struct slice
     struct wire_cursor cursor = wire_cursor(dictionary);
     const uint8_t *unwritten = cursor.next;
     struct wire_field field;
-    while (wire_next(&cursor, &field)) {
+    while (next_field(pruning, &cursor, &field)) {
         if (!is_entry(&field))
             continue;
         const struct pruned_table *table = &pruning->tables[field.number];
