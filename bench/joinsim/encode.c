@@ -2,6 +2,7 @@
 
 #include "bench/payload_fields.h"
 #include "core/base/memory.h"
+#include "core/data/sample_threads.h"
 #include "core/data/wire.h"
 
 #include <inttypes.h>
@@ -18,6 +19,9 @@ enum {
     STRING_SPAN_ID,
     STRING_TRACE_ID,
     STRING_SPAN_NAME,
+    STRING_ADDED_NAME,
+    STRING_ADDED_OS_ID,
+    STRING_ADDED_RUNTIME_ID,
     STRING_FIRST_FUNCTION
 };
 enum { ATTRIBUTES_OF_SPAN = 3 }; /* span_id, trace_id, span_name */
@@ -133,8 +137,17 @@ static void put_stacks(struct encoder *e)
 
 static void begin_dictionary(struct encoder *e)
 {
-    static const char *const first[] = {"",          "cpu",     "nanoseconds", "thread.name",
-                                        "thread.id", "span_id", "trace_id",    "span_name"};
+    static const char *const first[] = {"",
+                                        "cpu",
+                                        "nanoseconds",
+                                        "thread.name",
+                                        "thread.id",
+                                        "span_id",
+                                        "trace_id",
+                                        "span_name",
+                                        SAMPLE_THREAD_NAME,
+                                        SAMPLE_THREAD_OS_ID,
+                                        SAMPLE_THREAD_RUNTIME_ID};
     e->string_count = e->attribute_count = 0;
     e->link_count = 1;
     for (size_t i = 0; i < STRING_FIRST_FUNCTION; i++)
@@ -193,8 +206,9 @@ static void add_number(struct encoder *e, uint32_t key, uint64_t value)
     e->attribute_count++;
 }
 
-/* Returns the attribute with the name of a sample's thread; the next one is its id. */
-static uint32_t number_thread(struct encoder *e, const struct sim_sample *sample)
+/* Returns the attribute with the name of a sample's thread; the next one is its id, and in a
+ * recording the one after it Java's. */
+static uint32_t number_thread(struct encoder *e, const struct sim_sample *sample, bool is_recording)
 {
     uint32_t thread = sample->java_thread;
     for (uint32_t i = 0; i < e->thread_count; i++)
@@ -203,9 +217,11 @@ static uint32_t number_thread(struct encoder *e, const struct sim_sample *sample
     char name[32];
     e->threads = memory_grow(e->threads, e->thread_count + 1, sizeof *e->threads);
     e->threads[e->thread_count].thread = thread;
-    e->threads[e->thread_count].attribute =
-        add_attribute(e, STRING_THREAD_NAME, thread_name(thread, name));
-    add_number(e, STRING_THREAD_ID, sample->os_thread);
+    e->threads[e->thread_count].attribute = add_attribute(
+        e, is_recording ? STRING_ADDED_NAME : STRING_THREAD_NAME, thread_name(thread, name));
+    add_number(e, is_recording ? STRING_ADDED_OS_ID : STRING_THREAD_ID, sample->os_thread);
+    if (is_recording)
+        add_number(e, STRING_ADDED_RUNTIME_ID, thread);
     return e->threads[e->thread_count++].attribute;
 }
 
@@ -217,6 +233,8 @@ static void put_sample(struct encoder *e, const struct sim_sample *sample, uint3
         append_varint(&e->packed, thread);
     if (schedule->by_thread)
         append_varint(&e->packed, thread + 1);
+    if (schedule->is_recording)
+        append_varint(&e->packed, thread + 2);
     for (uint32_t i = 0; span > 0 && is_labelled && i < ATTRIBUTES_OF_SPAN; i++)
         append_varint(&e->packed, span + i);
     put_varint(&e->item, SAMPLE_STACK_INDEX, sample->stack);
@@ -248,7 +266,8 @@ static void put_profile(struct encoder *e, const struct traffic *traffic,
     e->thread_count = 0;
     for (uint32_t i = 0; i < request->count; i++) {
         const struct sim_sample *sample = &traffic->samples[request->first + i];
-        uint32_t thread = schedule->is_timeless ? 0 : number_thread(e, sample);
+        uint32_t thread =
+            schedule->is_timeless ? 0 : number_thread(e, sample, schedule->is_recording);
         uint32_t span = sample->is_linked ? number_span(e, traffic, request, sample->span) : 0;
         put_sample(e, sample, thread, span, schedule);
     }

@@ -6,6 +6,7 @@
 #include "tests/unit/pipeline_fixture.h"
 
 #include <stdio.h>
+#include <time.h>
 
 extern const struct component_type spanjoin_processor_type;
 
@@ -17,14 +18,24 @@ struct run {
     struct fixture_place *places[SIGNAL_OPENED_COUNT];
     struct encoder encoder;
     struct traffic *traffic;
-    struct score *score;
+    struct score *score; /* NULL: nobody judges, the CPU time is measured */
     uint64_t most_entries;
+    uint64_t cpu_ns;
 };
+
+static uint64_t cpu_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
 
 /* The receiver: judges each request at once, because all of them would not fit into memory. */
 static struct verdict receive(void *context, const struct recorded *offered)
 {
     struct run *run = context;
+    if (!run->score)
+        return verdict_ok;
     score_out(run->score, offered->signal == SIGNAL_PROFILES,
               slice_of(offered->bytes, offered->size), offered->at_ns - FIXTURE_START_NS);
     return verdict_ok;
@@ -64,15 +75,36 @@ static void measure_index(struct run *run)
 static void send_one(struct run *run, const struct sim_request *request)
 {
     struct fixture *fixture = &run->fixture;
+    struct slice bytes = encoder_encode(&run->encoder, run->traffic, request);
+    uint64_t begin_ns = cpu_now_ns();
     fixture_advance(fixture, FIXTURE_START_NS + request->at_ns - fixture_now(fixture));
     fixture_clear_recorded(fixture);
-    struct slice bytes = encoder_encode(&run->encoder, run->traffic, request);
     enum signal signal = request->is_profile ? SIGNAL_PROFILES : SIGNAL_TRACES;
     unsigned worker = (request->service + request->is_profile) % WORKERS;
     fixture->peer = request->service + 1;
-    score_in(run->score, request, bytes);
+    if (run->score)
+        score_in(run->score, request, bytes);
     fixture_consume(fixture, run->places[signal]->nodes[worker], bytes, request->count, NULL);
     fixture_advance(fixture, 0);
+    run->cpu_ns += cpu_now_ns() - begin_ns;
+}
+
+double run_cost(const struct schedule *schedule, uint64_t seed)
+{
+    struct traffic traffic;
+    struct run run = {.traffic = &traffic};
+    traffic_make(&traffic, schedule, seed);
+    begin(&run);
+    for (size_t i = 0; i < traffic.request_count; i++)
+        send_one(&run, &traffic.requests[i]);
+    uint64_t begin_ns = cpu_now_ns();
+    fixture_advance(&run.fixture, (schedule->wait + 1000) * MILLISECOND_NS);
+    run.cpu_ns += cpu_now_ns() - begin_ns;
+    double cost = (double)run.cpu_ns / 1e3 / (double)traffic.sample_count;
+    fixture_deinit(&run.fixture);
+    encoder_deinit(&run.encoder);
+    traffic_deinit(&traffic);
+    return cost;
 }
 
 void run_schedule(const struct schedule *schedule, uint64_t seed, struct traffic *traffic,

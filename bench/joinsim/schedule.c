@@ -14,6 +14,9 @@
 /* A profiler that knows no spans. */
 #define THREADS USUAL, .upload_interval = 5000, .linked = 0, .by_thread = true
 
+/* The recordings of a Java program. */
+#define RECORDINGS THREADS, .upload_interval = 10000, .is_recording = true
+
 /* A schedule says in what it differs from the usual one. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverride-init"
@@ -49,6 +52,12 @@ const struct schedule schedules[] = {
     {THREADS, .name = "threads, new threads", .threads = 0},
     {THREADS, .name = "threads, 1,000 services", .services = 1000, .requests = 200},
     {THREADS, .name = "threads, all at once", .skew = 50, .hops = 200, .disorder = 4000,
+     .duplicates = 50, .restarts = 200, .inherited = 50},
+    {RECORDINGS, .name = "recordings"},
+    {RECORDINGS, .name = "recordings, skew 50 ms", .skew = 50},
+    {RECORDINGS, .name = "recordings, hops", .hops = 200},
+    {RECORDINGS, .name = "recordings, new threads", .threads = 0},
+    {RECORDINGS, .name = "recordings, all at once", .skew = 50, .hops = 200, .disorder = 4000,
      .duplicates = 50, .restarts = 200, .inherited = 50},
     {WEB, .name = "web"},
     {WEB, .name = "web, keep 1 s", .keep_above = 1000},

@@ -38,8 +38,10 @@ struct schedule {
     uint16_t threads;    /* of a process, used again by its requests; 0: one for each request */
     uint32_t keep_above; /* duration of the spans that keep their detail; 0: no `keep` */
     bool by_thread; /* samples name no span, but their thread and its id in the operating system */
-    bool is_labelled; /* ids are in attributes, as SDKs send them; otherwise in Links */
-    bool is_timeless; /* samples say neither time nor thread, as pprof; totals are judged */
+    bool is_recording; /* by_thread, with Java's ids, as readers of recordings add them; they and
+                          the times are gone when it leaves */
+    bool is_labelled;  /* ids are in attributes, as SDKs send them; otherwise in Links */
+    bool is_timeless;  /* samples say neither time nor thread, as pprof; totals are judged */
 };
 
 extern const struct schedule schedules[];

@@ -3,6 +3,7 @@
 #include "bench/joinsim/encode.h"
 #include "bench/payload.h"
 #include "core/base/memory.h"
+#include "core/data/sample_threads.h"
 #include "core/data/wire.h"
 
 #include <stdlib.h>
@@ -318,6 +319,103 @@ static uint32_t judge_timeless(struct score *score, const struct sim_request *re
     return count;
 }
 
+/* ---- samples that leave without their times ---- */
+
+/* So many samples of a stack are of a span. */
+struct group {
+    uint64_t trace, span;
+    uint64_t stack;
+    uint32_t count;
+    uint32_t promised;
+    uint32_t bucket;
+};
+
+static int compare_groups(const void *a, const void *b)
+{
+    const struct group *left = a, *right = b;
+    if (left->trace != right->trace)
+        return left->trace < right->trace ? -1 : 1;
+    if (left->span != right->span)
+        return left->span < right->span ? -1 : 1;
+    return (left->stack > right->stack) - (left->stack < right->stack);
+}
+
+/* Returns the truth about a request, sorted and combined. */
+static struct group *groups_of(struct score *score, const struct sim_request *request,
+                               uint64_t now_ns, size_t *count_out)
+{
+    struct group *groups = memory_zalloc((request->count + 1) * sizeof *groups);
+    for (uint32_t i = 0; i < request->count; i++) {
+        const struct sim_sample *sample = &score->traffic->samples[request->first + i];
+        const struct sim_span *span = &score->traffic->spans[sample->span];
+        enum promise promise = promise_of(score, sample, request, now_ns);
+        groups[i] = (struct group){.trace = span->trace,
+                                   .span = span->id,
+                                   .stack = sample->stack,
+                                   .count = 1,
+                                   .promised = promise == PROMISE_JOINED,
+                                   .bucket = (uint32_t)bucket_of(span)};
+        score->expired += promise == PROMISE_EXPIRED;
+        score->joinable[groups[i].bucket] += groups[i].promised;
+    }
+    qsort(groups, request->count, sizeof *groups, compare_groups);
+    *count_out = 0;
+    for (uint32_t i = 0; i < request->count; i++)
+        if (*count_out > 0 && compare_groups(&groups[*count_out - 1], &groups[i]) == 0) {
+            groups[*count_out - 1].count++;
+            groups[*count_out - 1].promised += groups[i].promised;
+        } else {
+            groups[(*count_out)++] = groups[i];
+        }
+    return groups;
+}
+
+/* Judges a joined message: as many of its samples are right as its span has of its stack. */
+static void judge_group(struct score *score, struct group *groups, size_t group_count,
+                        const struct out_sample *out, uint32_t count)
+{
+    struct group key = {.stack = out->stack};
+    if (out->link < score->tables->link_count) {
+        key.trace = score->tables->links[out->link].trace;
+        key.span = score->tables->links[out->link].span;
+    }
+    struct group *group = bsearch(&key, groups, group_count, sizeof *groups, compare_groups);
+    uint32_t right = group ? (count < group->count ? count : group->count) : 0;
+    score->wrong += count - right;
+    if (!group)
+        return;
+    uint32_t promised = right < group->promised ? right : group->promised;
+    group->count -= right;
+    group->promised -= promised;
+    score->joined[group->bucket] += promised;
+    score->joined_beyond += right - promised;
+}
+
+static uint32_t judge_recording(struct score *score, const struct sim_request *request,
+                                struct slice profile, uint64_t now_ns)
+{
+    int64_t rest[STACKS + 1] = {0};
+    struct wire_cursor samples = wire_cursor(profile);
+    struct wire_field field;
+    uint32_t count = 0;
+    size_t group_count;
+    struct group *groups = groups_of(score, request, now_ns, &group_count);
+    for (uint32_t i = 0; i < request->count; i++)
+        rest[score->traffic->samples[request->first + i].stack]++;
+    for (; wire_next_bytes(&samples, PROFILE_SAMPLES, &field); score->messages_out++) {
+        struct out_sample out = read_sample(field.bytes);
+        uint32_t of_message = count_timeless(score, &out, rest);
+        score->mistakes += find_attribute(score->tables, &out, SAMPLE_THREAD_NAME).size > 0;
+        if (out.link != 0)
+            judge_group(score, groups, group_count, &out, of_message);
+        count += of_message;
+    }
+    for (int i = 0; i <= STACKS; i++)
+        score->mistakes += rest[i] != 0;
+    free(groups);
+    return count;
+}
+
 /* Returns the number of samples that it contains. */
 static uint32_t judge_message(struct score *score, const struct sim_request *request,
                               struct slice message, uint64_t now_ns)
@@ -346,13 +444,15 @@ static void judge_profiles(struct score *score, const struct sim_request *reques
     struct wire_field field;
     uint32_t count = 0;
     score->bytes_out += bytes.size;
-    if (score->traffic->schedule->is_timeless)
+    const struct schedule *schedule = score->traffic->schedule;
+    read_dictionary(score->tables, bytes);
+    if (schedule->is_timeless)
         count = judge_timeless(score, request, profile);
+    else if (schedule->is_recording)
+        count = judge_recording(score, request, profile, now_ns);
     else
-        read_dictionary(score->tables, bytes);
-    while (!score->traffic->schedule->is_timeless &&
-           wire_next_bytes(&samples, PROFILE_SAMPLES, &field))
-        count += judge_message(score, request, field.bytes, now_ns);
+        while (wire_next_bytes(&samples, PROFILE_SAMPLES, &field))
+            count += judge_message(score, request, field.bytes, now_ns);
     score->mistakes += count != request->count;
     uint64_t delay_ns = now_ns - request->at_ns;
     score->mistakes += delay_ns > score->traffic->schedule->wait * MILLISECOND_NS;

@@ -2,7 +2,8 @@
  * score: compares what left the join with the truth.
  *
  * A sample is recognised by its request's number and its timestamp, so it may leave combined with
- * others, or in a profile of its own.
+ * others, or in a profile of its own. Samples of recordings leave without their times: as many of a
+ * message count as right as its span has of its stack.
  *
  * Owner: the caller; free it with score_deinit.
  *

@@ -7,6 +7,7 @@
 
 enum {
     VOTES_KEPT = 16384, /* samples; then all votes count half */
+    VOTES_SETTLED = 4096,
     RANGES_MAX = 256,
     /* How many standard deviations the difference must have: there are hundreds of offsets to
      * choose from. */
@@ -82,6 +83,11 @@ static int64_t estimate(const struct clock_offset *clock)
         return 0;
     int64_t offset_ns = ((int64_t)first + last) * STEP_NS / 2 - CLOCK_OFFSET_MAX_NS;
     return offset_ns >= USED_MIN_NS || offset_ns <= -USED_MIN_NS ? offset_ns : 0;
+}
+
+bool clock_offset_is_settled(const struct clock_offset *clock)
+{
+    return clock->samples >= VOTES_SETTLED;
 }
 
 int64_t clock_offset_ns(struct clock_offset *clock)

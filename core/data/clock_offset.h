@@ -35,6 +35,8 @@ struct clock_offset {
 /* Lets the sample of a thread vote, if its spans before and after it are known. */
 void clock_offset_vote(struct clock_offset *clock, const struct thread_timeline *timeline,
                        uint64_t time_ns);
+/* Whether so many samples have voted that a few of those to come are enough. */
+bool clock_offset_is_settled(const struct clock_offset *clock);
 /* Returns what is added to the time of a sample. */
 int64_t clock_offset_ns(struct clock_offset *clock);
 

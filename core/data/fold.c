@@ -200,29 +200,24 @@ static bool add_stripped(struct folding *folding, int64_t value, struct slice ot
 }
 
 /* Folds, moves or strips a sample. Returns whether it begins a group. */
-static bool combine_one(struct folding *folding, struct slice sample, struct sample_head head,
+static bool combine_one(struct folding *folding, const struct sample_fields *sample,
                         enum combining how)
 {
-    struct arena *scratch = &folding->scratch;
-    struct slice attributes = sample_list(sample, SAMPLE_ATTRIBUTE_INDICES, scratch);
-    struct slice values = sample_list(sample, SAMPLE_VALUES, scratch);
-    struct slice timestamps = sample_list(sample, SAMPLE_TIMESTAMPS_UNIX_NANO, scratch);
-    struct slice others = sample_other_fields(sample, scratch);
-    bool strips = is_stripped(folding, attributes);
+    bool strips = is_stripped(folding, sample->attributes);
     int64_t value;
-    enum fold_shape shape = shape_of(values, timestamps, others, &value);
+    enum fold_shape shape = SHAPE_SUM;
+    if (!strips || sample->others.size > 0)
+        shape = shape_of(sample->values, sample->timestamps, sample->others, &value);
+    fold_groups_begin_key(&folding->groups, stack_by_rule(folding, sample->head.stack),
+                          how == FOLDS ? 0 : sample->head.link, shape);
+    add_attributes(folding, sample->attributes, how);
     if (strips)
-        shape = others.size > 0 ? SHAPE_APART : SHAPE_SUM;
-    fold_groups_begin_key(&folding->groups, stack_by_rule(folding, head.stack),
-                          how == FOLDS ? 0 : head.link, shape);
-    add_attributes(folding, attributes, how);
-    if (strips)
-        return add_stripped(folding, sum_of(values, timestamps), others);
+        return add_stripped(folding, sum_of(sample->values, sample->timestamps), sample->others);
     if (shape == SHAPE_SUM)
         return fold_groups_sum(&folding->groups, value);
     if (shape != SHAPE_APART)
-        return fold_groups_append(&folding->groups, values, timestamps);
-    fold_groups_keep_apart(&folding->groups, values, timestamps, others);
+        return fold_groups_append(&folding->groups, sample->values, sample->timestamps);
+    fold_groups_keep_apart(&folding->groups, sample->values, sample->timestamps, sample->others);
     return true;
 }
 
@@ -256,24 +251,20 @@ static struct slice weigh_values(struct folding *folding, struct slice values, s
     return slice_of(list, (size_t)(to - list));
 }
 
-static void weigh_one(struct folding *folding, struct slice sample, struct sample_head head)
+static void weigh_one(struct folding *folding, const struct sample_fields *sample)
 {
-    struct arena *scratch = &folding->scratch;
-    struct slice values = sample_list(sample, SAMPLE_VALUES, scratch);
-    struct slice timestamps = sample_list(sample, SAMPLE_TIMESTAMPS_UNIX_NANO, scratch);
-    struct wire_cursor attributes =
-        wire_cursor(sample_list(sample, SAMPLE_ATTRIBUTE_INDICES, scratch));
-    struct slice others = sample_other_fields(sample, scratch);
+    struct wire_cursor attributes = wire_cursor(sample->attributes);
     int64_t value;
-    fold_groups_begin_key(&folding->groups, head.stack, head.link, SHAPE_APART);
+    fold_groups_begin_key(&folding->groups, sample->head.stack, sample->head.link, SHAPE_APART);
     for (uint64_t index; wire_packed_varint(&attributes, &index);)
         fold_groups_add_attribute(&folding->groups, (uint32_t)index);
-    if (timestamps.size == 0 && is_single(values, &value)) {
-        fold_groups_keep_value(&folding->groups, weighed(folding, value), others);
+    if (sample->timestamps.size == 0 && is_single(sample->values, &value)) {
+        fold_groups_keep_value(&folding->groups, weighed(folding, value), sample->others);
         return;
     }
-    values = weigh_values(folding, values, timestamps.size / sizeof(uint64_t));
-    fold_groups_keep_apart(&folding->groups, values, timestamps, others);
+    struct slice values =
+        weigh_values(folding, sample->values, sample->timestamps.size / sizeof(uint64_t));
+    fold_groups_keep_apart(&folding->groups, values, sample->timestamps, sample->others);
 }
 
 /* ---- a profile ---- */
@@ -283,43 +274,50 @@ static uint32_t newest_group(const struct folding *folding)
     return FATE_GROUP + folding->groups.count - 1;
 }
 
-static uint32_t combine(struct folding *folding, struct slice sample, struct sample_head head,
+static uint32_t combine(struct folding *folding, const struct sample_fields *sample,
                         enum combining how)
 {
-    if (!combine_one(folding, sample, head, how))
+    if (!combine_one(folding, sample, how))
         return FATE_GOES;
     folding->result.combined++;
     return newest_group(folding);
 }
 
 /* Keeps a sample, but for what is stripped. */
-static uint32_t keep(struct folding *folding, struct slice sample, struct sample_head head)
+static uint32_t keep(struct folding *folding, const struct sample_fields *sample)
 {
     folding->result.kept++;
-    if (folding->rule->stripped_count == 0 ||
-        !is_stripped(folding, sample_list(sample, SAMPLE_ATTRIBUTE_INDICES, &folding->scratch)))
+    if (!is_stripped(folding, sample->attributes))
         return FATE_STAYS;
-    if (combine_one(folding, sample, head, STRIPS))
+    if (combine_one(folding, sample, STRIPS))
         return newest_group(folding);
     folding->result.merged++;
     return FATE_GOES;
 }
 
-static uint32_t decide(struct folding *folding, struct slice sample)
+static enum fold_decision decision_of(struct folding *folding, struct sample_head head)
 {
-    struct sample_head head = sample_head(sample);
+    const struct fold_rule *rule = folding->rule;
+    if (!rule->decide)
+        return FOLD_KEEP;
     struct fold_sample seen = seen_by_rule(folding, head);
+    return rule->decide(rule->context, &seen);
+}
+
+static uint32_t decide(struct folding *folding, struct slice raw)
+{
+    struct sample_fields sample = sample_fields_read(raw, &folding->scratch);
     struct fold_result *result = &folding->result;
-    switch (folding->rule->decide(folding->rule->context, &seen)) {
+    switch (decision_of(folding, sample.head)) {
     case FOLD_FOLD:
         result->folded++;
-        return combine(folding, sample, head, FOLDS);
+        return combine(folding, &sample, FOLDS);
     case FOLD_MOVE:
         result->moved++;
-        return combine(folding, sample, head, MOVES);
+        return combine(folding, &sample, MOVES);
     case FOLD_WEIGH:
         result->kept++;
-        weigh_one(folding, sample, head);
+        weigh_one(folding, &sample);
         return newest_group(folding);
     case FOLD_DROP:
         result->dropped++;
@@ -327,7 +325,7 @@ static uint32_t decide(struct folding *folding, struct slice sample)
     case FOLD_KEEP:
         break;
     }
-    return keep(folding, sample, head);
+    return keep(folding, &sample);
 }
 
 /* Returns whether something in the profile changes. */

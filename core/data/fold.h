@@ -45,6 +45,7 @@ struct fold_sample {
 };
 
 struct fold_rule {
+    /* NULL: all are kept. */
     enum fold_decision (*decide)(void *context, const struct fold_sample *sample);
     /* Called before the samples of each profile, with its bytes; may be NULL. */
     void (*begin_profile)(void *context, struct slice profile);

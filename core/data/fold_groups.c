@@ -61,13 +61,28 @@ static int compare_numbers(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
+/* Sorts the numbers from `first` on: for a few. */
+static void insert_sorted(uint32_t *numbers, uint32_t first, uint32_t count)
+{
+    for (uint32_t i = first; i < count; i++) {
+        uint32_t number = numbers[i], at = i;
+        for (; at > 0 && numbers[at - 1] > number; at--)
+            numbers[at] = numbers[at - 1];
+        numbers[at] = number;
+    }
+}
+
 void fold_groups_sort_key(struct fold_groups *groups)
 {
+    enum { FEW = 16 };
     const uint32_t *key = groups->key;
     uint32_t sorted = KEY_ATTRIBUTES + 1; /* most lists are, or are short */
     while (sorted < groups->key_count && key[sorted - 1] <= key[sorted])
         sorted++;
-    if (sorted < groups->key_count)
+    if (sorted < groups->key_count && groups->key_count <= KEY_ATTRIBUTES + FEW)
+        insert_sorted(groups->key + KEY_ATTRIBUTES, sorted - KEY_ATTRIBUTES,
+                      groups->key_count - KEY_ATTRIBUTES);
+    else if (sorted < groups->key_count)
         qsort(groups->key + KEY_ATTRIBUTES, groups->key_count - KEY_ATTRIBUTES, sizeof *groups->key,
               compare_numbers);
 }

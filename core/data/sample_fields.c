@@ -95,3 +95,65 @@ struct sample_head sample_head(struct slice sample)
     assert(!cursor.broken); /* scanned */
     return head;
 }
+
+/* Takes a number. Returns false if it is none. */
+static bool take_number(uint32_t *number, const struct wire_field *field)
+{
+    if (field->type != WIRE_VARINT)
+        return false;
+    *number = (uint32_t)field->value;
+    return true;
+}
+
+/* Takes a packed list. Returns false if it is not all of its number. */
+static bool take_list(struct slice *list, const struct wire_field *field)
+{
+    bool is_first = field->type == WIRE_BYTES && list->size == 0;
+    *list = is_first ? field->bytes : *list;
+    return is_first;
+}
+
+/* Reads a sample whose repeated numbers are packed in one field each. Returns false for others. */
+static bool read_usual(struct slice sample, struct sample_fields *out)
+{
+    struct wire_cursor cursor = wire_cursor(sample);
+    struct wire_field field;
+    bool is_usual = true;
+    while (is_usual && wire_next(&cursor, &field)) {
+        switch (field.number) {
+        case SAMPLE_STACK_INDEX:
+            is_usual = take_number(&out->head.stack, &field);
+            break;
+        case SAMPLE_LINK_INDEX:
+            is_usual = take_number(&out->head.link, &field);
+            break;
+        case SAMPLE_ATTRIBUTE_INDICES:
+            is_usual = take_list(&out->attributes, &field);
+            break;
+        case SAMPLE_VALUES:
+            is_usual = take_list(&out->values, &field);
+            break;
+        case SAMPLE_TIMESTAMPS_UNIX_NANO:
+            is_usual = take_list(&out->timestamps, &field);
+            break;
+        default:
+            is_usual = false;
+            break;
+        }
+    }
+    return is_usual;
+}
+
+struct sample_fields sample_fields_read(struct slice sample, struct arena *arena)
+{
+    struct sample_fields fields = {.head = {0}};
+    if (read_usual(sample, &fields))
+        return fields;
+    return (struct sample_fields){
+        .head = sample_head(sample),
+        .attributes = sample_list(sample, SAMPLE_ATTRIBUTE_INDICES, arena),
+        .values = sample_list(sample, SAMPLE_VALUES, arena),
+        .timestamps = sample_list(sample, SAMPLE_TIMESTAMPS_UNIX_NANO, arena),
+        .others = sample_other_fields(sample, arena),
+    };
+}

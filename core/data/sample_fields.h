@@ -25,4 +25,12 @@ struct slice sample_list(struct slice sample, uint32_t number, struct arena *are
 /* Returns the fields that OTLP 1.10 does not have, encoded one after another. */
 struct slice sample_other_fields(struct slice sample, struct arena *arena);
 
+/* All of them, mostly with one look at each field. */
+struct sample_fields {
+    struct sample_head head;
+    struct slice attributes, values, timestamps; /* packed */
+    struct slice others;
+};
+struct sample_fields sample_fields_read(struct slice sample, struct arena *arena);
+
 #endif

@@ -9,18 +9,11 @@
 const struct slice sample_thread_keys[SAMPLE_THREAD_KEYS] = {
     KEY(SAMPLE_THREAD_RUNTIME_ID), KEY(SAMPLE_THREAD_OS_ID), KEY(SAMPLE_THREAD_NAME)};
 
-static enum fold_decision keep(void *context, const struct fold_sample *sample)
-{
-    (void)context;
-    (void)sample;
-    return FOLD_KEEP;
-}
-
 uint32_t sample_threads_remove(struct message *root, struct dictionary *dictionary,
                                struct arena *arena)
 {
-    const struct fold_rule rule = {
-        .decide = keep, .stripped_keys = sample_thread_keys, .stripped_count = SAMPLE_THREAD_KEYS};
+    const struct fold_rule rule = {.stripped_keys = sample_thread_keys,
+                                   .stripped_count = SAMPLE_THREAD_KEYS};
     struct fold_result result = profiles_fold(root, dictionary, arena, &rule);
     return result.kept - result.merged;
 }

@@ -514,10 +514,13 @@ static struct clock *clock_of(struct thread_spans *threads, uint16_t instance, b
 /* Questions are answered in parts, because others want the lock, too. */
 enum { ASKS_TOGETHER = 256 };
 
-/* Lets some of the samples vote for the offset of their process's clock. */
+/* Lets some of the samples vote for the offset of their process's clock: fewer once it is known. */
 static void vote(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
 {
-    size_t step = count / ASKS_TOGETHER + 1;
+    enum { VOTES = 1024, LATER_VOTES = 16 };
+    const struct clock *known = clock_of(threads, asks[0].thread->instance, false);
+    size_t votes = known && clock_offset_is_settled(&known->offset) ? LATER_VOTES : VOTES;
+    size_t step = count / votes + 1;
     for (size_t i = 0; i < count; i += step) {
         const struct thread *thread = resolve(threads, asks[i].thread).thread;
         if (!thread)
@@ -528,17 +531,33 @@ static void vote(struct thread_spans *threads, const struct thread_ask *asks, si
     }
 }
 
+/* The threads of the last questions, in slots by their addresses. */
+enum { KNOWN_THREADS = 32 };
+struct known_thread {
+    const struct sample_thread *thread;
+    struct resolved resolved;
+    int64_t offset_ns;
+};
+
+static const struct known_thread *know(struct thread_spans *threads, struct known_thread *known,
+                                       const struct sample_thread *thread)
+{
+    struct known_thread *slot = &known[(uintptr_t)thread / sizeof *thread % KNOWN_THREADS];
+    if (slot->thread == thread)
+        return slot;
+    struct clock *clock = clock_of(threads, thread->instance, false);
+    *slot = (struct known_thread){.thread = thread,
+                                  .resolved = resolve(threads, thread),
+                                  .offset_ns = clock ? clock_offset_ns(&clock->offset) : 0};
+    return slot;
+}
+
 static void answer_some(struct thread_spans *threads, struct thread_ask *asks, size_t count)
 {
-    struct resolved resolved = {.thread = NULL};
-    int64_t offset_ns = 0;
+    struct known_thread known[KNOWN_THREADS] = {{.thread = NULL}};
     for (size_t i = 0; i < count; i++) {
-        if (i == 0 || asks[i].thread != asks[i - 1].thread) {
-            struct clock *clock = clock_of(threads, asks[i].thread->instance, false);
-            offset_ns = clock ? clock_offset_ns(&clock->offset) : 0;
-            resolved = resolve(threads, asks[i].thread);
-        }
-        answer(&resolved, offset_ns, &asks[i]);
+        const struct known_thread *slot = know(threads, known, asks[i].thread);
+        answer(&slot->resolved, slot->offset_ns, &asks[i]);
     }
 }
 
@@ -548,7 +567,8 @@ void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, si
     for (size_t i = 0; i < count; i++)
         if (i == 0 || asks[i].thread->instance != asks[i - 1].thread->instance)
             sort_logged(threads, asks[i].thread->instance);
-    vote(threads, asks, count);
+    if (count > 0)
+        vote(threads, asks, count);
     for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
         pthread_mutex_unlock(&threads->lock);
         pthread_mutex_lock(&threads->lock);

@@ -71,8 +71,8 @@ enum thread_answer {
                        */
 };
 
-/* A question: which span ran on this thread at this time? Consecutive questions with the same
- * `thread` are cheap. */
+/* A question: which span ran on this thread at this time? Questions about the same struct
+ * sample_thread that are near each other are cheap. */
 struct thread_ask {
     const struct sample_thread *thread;
     uint64_t time_ns;          /* since 1970 */

@@ -253,7 +253,8 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
         key = key_of_attributes(plan, &view, around);
     /* Without a key, its attributes were read above. */
     bool keeps_all = !is_wide && key != NO_KEY && is_plain(plan, &view);
-    if (plan->has_added_threads && !is_wide)
+    bool is_first_plan = plan->index && !plan->counts;
+    if (plan->has_added_threads && !is_wide && is_first_plan)
         thread_pairs_note(plan, &view);
     uint32_t *named = new_sample(plan);
     plan->without_id += key == NO_KEY;

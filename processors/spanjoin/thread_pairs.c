@@ -10,20 +10,22 @@ struct thread_pair {
     uint16_t process;
 };
 
-/* Finds the sample's attribute of this kind. Returns false if it has none, or not an integer. */
-static bool find_id(struct sample_plan *plan, const struct sample_view *view,
-                    enum thread_attribute which, uint32_t *index_out, int64_t *id_out)
+/* Returns the sample's attribute of this kind; 0 if it has none. */
+static uint32_t find_attribute(struct sample_plan *plan, const struct sample_view *view,
+                               enum thread_attribute which)
 {
-    for (uint32_t i = 0; i < view->attribute_count; i++) {
-        if (sample_plan_class(plan, view->attributes[i])->thread != which)
-            continue;
-        struct any_value value =
-            any_value_read(dictionary_attribute(plan->dictionary, view->attributes[i]).value);
-        *index_out = view->attributes[i];
-        *id_out = value.integer;
-        return value.kind == ANY_VALUE_INT;
-    }
-    return false;
+    for (uint32_t i = 0; i < view->attribute_count; i++)
+        if (sample_plan_class(plan, view->attributes[i])->thread == which)
+            return view->attributes[i];
+    return 0;
+}
+
+static bool read_id(struct sample_plan *plan, uint32_t attribute, int64_t *id_out)
+{
+    struct any_value value =
+        any_value_read(dictionary_attribute(plan->dictionary, attribute).value);
+    *id_out = value.integer;
+    return value.kind == ANY_VALUE_INT;
 }
 
 static void add_pair(struct sample_plan *plan, struct thread_pair pair)
@@ -36,13 +38,13 @@ static void add_pair(struct sample_plan *plan, struct thread_pair pair)
 void thread_pairs_note(struct sample_plan *plan, const struct sample_view *view)
 {
     struct thread_pair pair = {.process = plan->process};
-    uint32_t runtime, os;
-    if (plan->process == 0 ||
-        !find_id(plan, view, THREAD_ATTRIBUTE_RUNTIME_ID, &runtime, &pair.runtime_id) ||
-        plan->classes[runtime].paired == plan->process)
+    uint32_t runtime =
+        plan->process != 0 ? find_attribute(plan, view, THREAD_ATTRIBUTE_RUNTIME_ID) : 0;
+    if (runtime == 0 || plan->classes[runtime].paired == plan->process)
         return;
     plan->classes[runtime].paired = plan->process;
-    if (find_id(plan, view, THREAD_ATTRIBUTE_ID, &os, &pair.os_id))
+    uint32_t os = find_attribute(plan, view, THREAD_ATTRIBUTE_ID);
+    if (os != 0 && read_id(plan, runtime, &pair.runtime_id) && read_id(plan, os, &pair.os_id))
         add_pair(plan, pair);
 }
 

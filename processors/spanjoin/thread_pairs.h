@@ -16,7 +16,8 @@
 
 struct thread_spans;
 
-/* Notes the ids of a sample's thread, once for each process and id of the runtime. */
+/* Notes the ids of a sample's thread, once for each process and id of the runtime. Needed in one
+ * plan of a request. */
 void thread_pairs_note(struct sample_plan *plan, const struct sample_view *view);
 /* Tells of the pairs of a plan. */
 void thread_pairs_tell(const struct sample_plan *plan, struct thread_spans *threads);

@@ -20,7 +20,18 @@ struct threaded {
     size_t first_ask;
     uint32_t pieces; /* it is split into so many at most; 0: it stays as it is */
     bool is_paired;  /* it has a value for each timestamp, or none */
-    struct sample_thread thread;
+};
+
+/* Many samples have the same thread or the same span. The last ones are remembered, in slots by a
+ * hash; what is replaced is read or added again. */
+enum { REMEMBERED = 64, THREAD_ATTRIBUTES = THREAD_ATTRIBUTE_RUNTIME_ID + 1 };
+struct remembered_thread {
+    uint32_t attributes[THREAD_ATTRIBUTES]; /* by enum thread_attribute; 0: none */
+    const struct sample_thread *thread;     /* NULL: an empty slot */
+};
+struct remembered_link {
+    struct span_key key;
+    uint32_t link; /* 0: an empty slot */
 };
 
 struct linking {
@@ -38,37 +49,67 @@ struct linking {
     uint32_t written; /* samples */
     uint64_t linked;  /* of these */
     uint64_t ambiguous;
+    struct remembered_thread threads[REMEMBERED];
+    struct remembered_link links[REMEMBERED];
 };
 
 /* ---- reading ---- */
 
-static void read_thread(struct sample_plan *plan, const struct sample_view *view,
-                        struct sample_thread *thread)
+static void read_attribute(struct sample_plan *plan, enum thread_attribute which,
+                           uint32_t attribute, struct sample_thread *thread)
 {
-    for (uint32_t i = 0; i < view->attribute_count; i++) {
-        enum thread_attribute which = sample_plan_class(plan, view->attributes[i])->thread;
-        if (which == THREAD_ATTRIBUTE_NONE)
-            continue;
-        struct any_value value =
-            any_value_read(dictionary_attribute(plan->dictionary, view->attributes[i]).value);
-        if (which == THREAD_ATTRIBUTE_NAME) {
-            thread->name = value.kind == ANY_VALUE_STRING ? value.bytes : thread->name;
-        } else if (value.kind == ANY_VALUE_INT) {
-            enum thread_id_kind kind =
-                which == THREAD_ATTRIBUTE_RUNTIME_ID ? THREAD_ID_RUNTIME : THREAD_ID_OS;
-            thread->has_id[kind] = true;
-            thread->id[kind] = value.integer;
-        }
+    struct any_value value =
+        any_value_read(dictionary_attribute(plan->dictionary, attribute).value);
+    if (which == THREAD_ATTRIBUTE_NAME) {
+        thread->name = value.kind == ANY_VALUE_STRING ? value.bytes : (struct slice){0};
+    } else if (value.kind == ANY_VALUE_INT) {
+        enum thread_id_kind kind =
+            which == THREAD_ATTRIBUTE_RUNTIME_ID ? THREAD_ID_RUNTIME : THREAD_ID_OS;
+        thread->has_id[kind] = true;
+        thread->id[kind] = value.integer;
     }
 }
 
-static void add_ask(struct linking *linking, uint64_t time_ns)
+static const struct sample_thread *new_thread(struct sample_plan *plan, const uint32_t *attributes,
+                                              uint16_t process)
 {
-    assert(linking->ask_count < linking->ask_capacity);
-    linking->asks[linking->ask_count++] = (struct thread_ask){.time_ns = time_ns};
+    struct sample_thread *thread = arena_zalloc(&plan->arena, sizeof *thread);
+    thread->instance = process;
+    for (int i = THREAD_ATTRIBUTE_NONE + 1; i < THREAD_ATTRIBUTES; i++)
+        if (attributes[i] != 0)
+            read_attribute(plan, (enum thread_attribute)i, attributes[i], thread);
+    return thread;
 }
 
-static void add_asks(struct linking *linking, struct slice raw)
+/* Returns the thread of a sample. Of several attributes of one kind, the last one counts. */
+static const struct sample_thread *thread_of(struct linking *linking,
+                                             const struct sample_view *view, uint16_t process)
+{
+    uint32_t attributes[THREAD_ATTRIBUTES] = {0}, hash = 0;
+    for (uint32_t i = 0; i < view->attribute_count; i++)
+        attributes[sample_plan_class(linking->plan, view->attributes[i])->thread] =
+            view->attributes[i];
+    attributes[THREAD_ATTRIBUTE_NONE] = 0;
+    for (int i = 0; i < THREAD_ATTRIBUTES; i++)
+        hash = hash * 31 + attributes[i];
+    struct remembered_thread *known = &linking->threads[hash % REMEMBERED];
+    if (!known->thread || known->thread->instance != process ||
+        memcmp(known->attributes, attributes, sizeof attributes) != 0) {
+        known->thread = new_thread(linking->plan, attributes, process);
+        memcpy(known->attributes, attributes, sizeof attributes);
+    }
+    return known->thread;
+}
+
+static void add_ask(struct linking *linking, const struct sample_thread *thread, uint64_t time_ns)
+{
+    assert(linking->ask_count < linking->ask_capacity);
+    struct thread_ask *ask = &linking->asks[linking->ask_count++];
+    ask->thread = thread;
+    ask->time_ns = time_ns;
+}
+
+static void add_asks(struct linking *linking, const struct sample_thread *thread, struct slice raw)
 {
     struct wire_cursor cursor = wire_cursor(raw);
     struct wire_field field;
@@ -79,9 +120,9 @@ static void add_asks(struct linking *linking, struct slice raw)
         struct wire_cursor packed =
             wire_cursor(field.type == WIRE_BYTES ? field.bytes : (struct slice){0});
         while (wire_packed_fixed64(&packed, &time_ns))
-            add_ask(linking, time_ns);
+            add_ask(linking, thread, time_ns);
         if (field.type != WIRE_BYTES)
-            add_ask(linking, field.value);
+            add_ask(linking, thread, field.value);
     }
 }
 
@@ -90,6 +131,8 @@ static void reserve_asks(struct linking *linking, uint64_t more)
     if (linking->ask_count + more <= linking->ask_capacity)
         return;
     size_t capacity = (linking->ask_count + more) * 2;
+    if (capacity < linking->plan->with_thread) /* at least one time for each sample */
+        capacity = linking->plan->with_thread;
     struct thread_ask *asks = arena_array(&linking->plan->arena, capacity, sizeof *asks);
     if (linking->ask_count > 0)
         memcpy(asks, linking->asks, linking->ask_count * sizeof *asks);
@@ -107,11 +150,13 @@ static void read_sample(struct linking *linking, uint32_t sample, uint16_t proce
     *threaded = (struct threaded){.raw = raw,
                                   .sample = sample,
                                   .first_ask = linking->ask_count,
-                                  .is_paired = view.values == 0 || view.values == view.timestamps,
-                                  .thread.instance = process};
-    read_thread(plan, &view, &threaded->thread);
+                                  .is_paired = view.values == 0 || view.values == view.timestamps};
+    const struct sample_thread *thread = thread_of(linking, &view, process);
     reserve_asks(linking, view.timestamps);
-    add_asks(linking, raw);
+    if (view.timestamps == 1)
+        add_ask(linking, thread, view.from_ns);
+    else
+        add_asks(linking, thread, raw);
     threaded->ask_count = (uint32_t)(linking->ask_count - threaded->first_ask);
 }
 
@@ -219,11 +264,18 @@ static void decide(struct linking *linking, struct threaded *threaded)
 
 static uint32_t link_of(struct linking *linking, const struct thread_ask *ask)
 {
-    return ask->answer == THREAD_SPAN
-               ? dictionary_add_link(linking->plan->dictionary,
-                                     slice_of(ask->key.trace_id, TRACE_ID_SIZE),
-                                     slice_of(ask->key.span_id, SPAN_ID_SIZE))
-               : 0;
+    if (ask->answer != THREAD_SPAN)
+        return 0;
+    const struct span_key *key = &ask->key;
+    uint8_t hash = key->span_id[0] ^ key->span_id[SPAN_ID_SIZE - 1];
+    struct remembered_link *known = &linking->links[hash % REMEMBERED];
+    if (known->link == 0 || memcmp(&known->key, key, sizeof *key) != 0) {
+        known->key = *key;
+        known->link =
+            dictionary_add_link(linking->plan->dictionary, slice_of(key->trace_id, TRACE_ID_SIZE),
+                                slice_of(key->span_id, SPAN_ID_SIZE));
+    }
+    return known->link;
 }
 
 static uint8_t *copy(uint8_t *to, struct slice bytes)
@@ -244,23 +296,32 @@ static void note_written(struct linking *linking, bool is_linked)
     linking->linked += is_linked;
 }
 
+/* Returns the end of the stack and the attributes. */
+static const uint8_t *place_of_link(struct slice raw)
+{
+    struct sample_layout layout;
+    if (sample_layout_read(raw, &layout))
+        return layout.attributes_end;
+    const uint8_t *place = raw.data;
+    struct wire_cursor cursor = wire_cursor(raw);
+    struct wire_field field;
+    while (wire_next(&cursor, &field))
+        if (field.number == SAMPLE_STACK_INDEX || field.number == SAMPLE_ATTRIBUTE_INDICES)
+            place = field.end;
+    return place;
+}
+
 /* Writes a sample of one span. The Link follows the attributes, where the join expects it. */
 static uint8_t *write_whole(struct linking *linking, const struct threaded *threaded, uint8_t *to)
 {
     uint32_t link = link_of(linking, &linking->asks[threaded->first_ask]);
     struct slice raw = threaded->raw;
-    const uint8_t *split = raw.data;
-    struct wire_cursor cursor = wire_cursor(raw);
-    struct wire_field field;
-    while (wire_next(&cursor, &field))
-        if (field.number == SAMPLE_STACK_INDEX || field.number == SAMPLE_ATTRIBUTE_INDICES)
-            split = field.end;
-    size_t before = (size_t)(split - raw.data);
+    size_t before = (size_t)(place_of_link(raw) - raw.data);
     to = wire_write_header(to, PROFILE_SAMPLES,
                            raw.size + wire_size_tag(SAMPLE_LINK_INDEX) + wire_size_varint(link));
     to = write_link(copy(to, slice_of(raw.data, before)), link);
     note_written(linking, true);
-    return copy(to, slice_of(split, raw.size - before));
+    return copy(to, slice_of(raw.data + before, raw.size - before));
 }
 
 /* The parts of a sample that is split. */
@@ -339,6 +400,10 @@ static uint8_t *write_pieces(struct linking *linking, const struct threaded *thr
 /* Whether it has a Link, which names no span, or the field of one. */
 static bool has_link(struct slice raw)
 {
+    struct sample_layout layout;
+    if (sample_layout_read(raw, &layout) && layout.link == 0)
+        return layout.attributes_end < raw.data + raw.size &&
+               *layout.attributes_end == (SAMPLE_LINK_INDEX << 3 | WIRE_VARINT);
     struct wire_cursor cursor = wire_cursor(raw);
     struct wire_field field;
     while (wire_next(&cursor, &field))
@@ -450,9 +515,6 @@ bool thread_samples_link(struct sample_plan *plan, struct thread_spans *threads,
     struct linking linking = {.plan = plan, .room = items_values_room(plan->batch)};
     linking.samples = arena_array(&plan->arena, plan->with_thread, sizeof *linking.samples);
     read_request(&linking);
-    for (uint32_t i = 0; i < linking.sample_count; i++)
-        for (uint32_t k = 0; k < linking.samples[i].ask_count; k++)
-            linking.asks[linking.samples[i].first_ask + k].thread = &linking.samples[i].thread;
     thread_spans_find(threads, linking.asks, linking.ask_count);
     bool changes = false;
     for (uint32_t i = 0; i < linking.sample_count; i++) {
