@@ -3,6 +3,7 @@
 #   tests/browser/run.sh                  all of the following
 #   tests/browser/run.sh person           finds the slowest request, compares it, opens its pprof with Go's tool
 #   tests/browser/run.sh axe              axe-core on every page, light, dark and narrow
+#   tests/browser/run.sh hostile          names that are no mere text: scripts, overrides of direction, 1 MB
 #   tests/browser/run.sh speed            100,000 nodes beside speedscope, 10,000 spans
 #   tests/browser/run.sh screenshots      writes docs/explore/*.png (not part of "all")
 # It starts profcol with examples/default.yaml and replays the recording of examples/run.sh. Needs node, npm, Go and
@@ -29,7 +30,7 @@ print(*[s.getsockname()[1] for s in sockets])')
         shift
     done
     export BASE="http://127.0.0.1:$2/"
-    "$profcol" --set "extensions.explore.endpoint=127.0.0.1:$2" \
+    "$profcol" --set "service.extensions=[explore]" --set "extensions.explore.endpoint=127.0.0.1:$2" \
         --set "receivers.otlp.protocols.http.endpoint=127.0.0.1:$3" \
         --set "receivers.otlp.protocols.grpc.endpoint=127.0.0.1:$4" \
         --set "service.telemetry.metrics.readers=[{pull: {exporter: {prometheus: {host: 127.0.0.1, port: $5}}}}]" \
@@ -48,7 +49,7 @@ else
 fi
 
 status=0
-for test in ${tests:-person axe speed}; do
+for test in ${tests:-person axe hostile speed}; do
     echo "== $test"
     case $test in
     screenshots) node tests/browser/screenshots.mjs docs/explore ;;

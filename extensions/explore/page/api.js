@@ -1,6 +1,7 @@
 // Questions to /api/ (docs/explore.md).
 
 import { h, button } from "./dom.js";
+import { clean } from "./format.js";
 
 class ApiError extends Error {
   constructor(status, code, message) {
@@ -113,4 +114,4 @@ export function mainType(types) {
 }
 
 const NAMES = { cpu: "CPU time", wall: "Wall time", off_cpu: "Off-CPU time", alloc_space: "Allocated bytes", alloc_objects: "Allocations", inuse_space: "Live bytes", inuse_objects: "Live objects", samples: "Samples", contentions: "Lock contentions", delay: "Lock delay", lock: "Lock time", goroutine: "Goroutines" };
-export const typeName = (name) => NAMES[name] || name.replace(/_/g, " ");
+export const typeName = (name) => (Object.hasOwn(NAMES, name) ? NAMES[name] : clean(name, 60).replace(/_/g, " "));

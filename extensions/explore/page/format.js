@@ -74,5 +74,4 @@ export function clean(text, max = 300) {
 // For the API: 250ms
 export const durationParameter = (ns) => `${+(ns / 1e6).toFixed(6)}ms`;
 
-const STATUS = { unset: "unset", ok: "ok", error: "error" };
-export const statusText = (status) => STATUS[status] || clean(status, 20);
+export const statusText = (status) => (["unset", "ok", "error"].includes(status) ? status : "");

@@ -15,7 +15,7 @@ const REASONS = {
   overflow: "Left early, because there was no memory to wait in",
 };
 
-const reasonText = (reason) => REASONS[reason] || clean(reason.replace(/_/g, " "), 60);
+const reasonText = (reason) => (Object.hasOwn(REASONS, reason) ? REASONS[reason] : clean(reason.replace(/_/g, " "), 60));
 const sum = (map) => Object.values(map || {}).reduce((a, b) => a + b, 0);
 
 function reasons(join) {

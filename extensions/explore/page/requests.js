@@ -14,7 +14,7 @@ const KEYS = ["service", "operation", "status", "min_duration", "attribute", "fr
 export const spanLink = (span) => link("span", { trace: span.trace_id, span: span.span_id });
 
 export function statusMark(text) {
-  return h("span", { className: `status status-${statusText(text)}` }, text === "unset" ? "" : statusText(text));
+  return h("span", { className: text === "error" ? "status bad" : "status" }, text === "unset" ? "" : statusText(text));
 }
 
 // What to do if there is nothing yet.
