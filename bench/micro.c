@@ -269,6 +269,56 @@ static void find_spans(struct span_index *index, uint64_t *random)
     arena_deinit(&arena);
 }
 
+/* Looks up the spans of a request, and adds a sample to each, as profiles that name them do. */
+static void add_samples(struct span_index *index, uint64_t first, uint64_t *find_ns,
+                        uint64_t *add_ns)
+{
+    struct span_find finds[AT_ONCE] = {0};
+    static const uint64_t totals[3] = {1, 1, 10000000};
+    struct arena arena = {0};
+    for (uint64_t i = 0; i < AT_ONCE; i++) {
+        finds[i].key = key_of(first + i);
+        finds[i].totals = totals;
+    }
+    uint64_t begin = cpu_ns();
+    span_index_find_many(index, SECOND_NS, finds, AT_ONCE, &arena);
+    uint64_t found = cpu_ns();
+    for (int i = 0; i < AT_ONCE; i++)
+        finds[i].chosen = finds[i].matches;
+    span_index_add_many(index, SECOND_NS, finds, AT_ONCE, NULL);
+    *find_ns += found - begin;
+    *add_ns += cpu_ns() - found;
+    arena_deinit(&arena);
+}
+
+/* Each span makes another one leave; samples come some requests after their span. */
+static void measure_full_index(void)
+{
+    const uint64_t most = 500000, later = 20 * (uint64_t)AT_ONCE;
+    const struct span_index_options settings = {
+        .max_spans = most, .window_ns = 3600 * SECOND_NS, .type_count = 1, .sum_type = 0};
+    if (!wanted("full span index"))
+        return;
+    struct span_index *index = span_index_new(&settings);
+    uint64_t put_ns = 0, find_ns = 0, add_ns = 0, spans = 0;
+    for (uint64_t i = 0; i < 2 * most + options.spans / 4; i += AT_ONCE) {
+        if (i == 2 * most)
+            spans = put_ns = find_ns = add_ns = 0;
+        uint64_t begin = cpu_ns();
+        put_spans(index, i);
+        put_ns += cpu_ns() - begin;
+        if (i >= later)
+            add_samples(index, i - later, &find_ns, &add_ns);
+        spans += AT_ONCE;
+    }
+    print("full span index: put", (double)put_ns / (double)spans, "ns per span");
+    print("full span index: find", (double)find_ns / (double)spans, "ns per span");
+    print("full span index: add", (double)add_ns / (double)spans, "ns per span");
+    print("full span index: memory", (double)span_index_memory(index) / (double)most,
+          "bytes per span");
+    span_index_unref(index);
+}
+
 static void measure_span_index(void)
 {
     const struct span_index_options settings = {.max_spans = options.spans + options.spans / 4,
@@ -494,6 +544,7 @@ int main(int argc, char **argv)
         measure(&jobs[i]);
     measure_compressions();
     measure_span_index();
+    measure_full_index();
     measure_pipeline();
     payload_deinit(&traces);
     payload_deinit(&profiles);

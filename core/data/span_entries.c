@@ -33,16 +33,20 @@ static bool has_totals(const struct span_operation *op, const struct span_entry 
 void span_entries_purge(const struct span_index_common *common, struct span_shard *shard,
                         uint64_t now_ns, unsigned most)
 {
-    /* Entries are in the order of their last arrival, so expired ones are first. */
+    /* Entries are in the order of their arrival. One whose samples arrived later moves to the end
+     * when it is the first, so that adding samples moves nothing. */
     uint64_t window_ns = span_window_ns(common);
     uint64_t linger_ns = window_ns + window_ns / 4;
     shard->live_since_ns = now_ns > window_ns ? now_ns - window_ns : 0;
     uint64_t gone = now_ns > linger_ns ? now_ns - linger_ns : 0;
     for (; most > 0; most--) {
         struct span_entry *oldest = span_shard_oldest(shard);
-        if (!oldest || span_shard_last_arrival(shard, oldest) >= gone)
+        if (!oldest || oldest->arrived_ns >= gone)
             return;
-        span_shard_remove(shard, oldest);
+        if (span_shard_last_arrival(shard, oldest) >= gone)
+            span_shard_touch(shard, oldest);
+        else
+            span_shard_remove(shard, oldest);
     }
 }
 
@@ -446,12 +450,6 @@ void span_entries_find(struct span_operation *op, void *item)
     find->presence = presence_of(find->match_count, false);
 }
 
-static void add_samples(struct span_operation *op, struct span_entry *entry, const uint64_t *totals)
-{
-    entry = span_shard_touch(op->shard, entry);
-    add_totals(op, entry, totals, op->now_ns, op->now_ns);
-}
-
 /* Returns the entry found shortly before, if it is still there: its source has no other one with
  * the same ids. */
 static struct span_entry *same_span(struct span_operation *op, const struct span_match *match,
@@ -484,7 +482,7 @@ static void add_anywhere(struct span_operation *op, struct span_find *find)
     if (find->waits)
         find->place = span_shard_add_waiter(op->shard, entry, op->waiter->worker, op->waiter->hold);
     if (find->totals)
-        add_samples(op, entry, find->totals);
+        add_totals(op, entry, find->totals, op->now_ns, op->now_ns);
 }
 
 void span_entries_add(struct span_operation *op, void *item)
@@ -494,7 +492,7 @@ void span_entries_add(struct span_operation *op, void *item)
     if (!entry)
         add_anywhere(op, find);
     else if (find->totals)
-        add_samples(op, entry, find->totals);
+        add_totals(op, entry, find->totals, op->now_ns, op->now_ns);
 }
 
 /* Records whether samples of a chosen span are sent on with its detail. */

@@ -8,8 +8,10 @@
 enum {
     CHUNK_ENTRIES = SPAN_CHUNK_ENTRIES,
     PACK_AT_ONCE = 16,
+    WRITE_AHEAD = 8,    /* entries: their memory is prefetched */
     EVICT_AT_ONCE = 16, /* entries evicted for each look-up of the largest source */
     EVICT_PART = 256,   /* but at most this part of all entries */
+    SPARE_AT_ONCE = 16, /* entries that stay because they were used lately */
 };
 
 _Static_assert(sizeof(struct span_entry) == 64, "a look-up waits for one line");
@@ -198,6 +200,8 @@ static inline struct span_entry *append_entry(struct span_shard *shard, uint32_t
     if (number % CHUNK_ENTRIES == 0 && (used & (UINT32_MAX / CHUNK_ENTRIES)) >= shard->chunks_size)
         grow_chunks(shard);
     struct span_entry *entry = place_at(shard, number);
+    if (number % CHUNK_ENTRIES + WRITE_AHEAD < CHUNK_ENTRIES)
+        __builtin_prefetch(entry + WRITE_AHEAD, 1);
     shard->next++;
     *number_out = number;
     return entry;
@@ -234,11 +238,13 @@ static void trim_front(struct span_shard *shard)
     }
 }
 
-static uint32_t *number_of(struct span_shard *shard, const struct span_entry *entry);
+static uint32_t tag_of(const struct span_entry *entry);
+static uint32_t *number_of(const struct span_shard *shard, const struct span_entry *entry,
+                           uint32_t tag);
 
 static void renumber(struct span_shard *shard, struct span_entry *entry, uint32_t from, uint32_t to)
 {
-    *number_of(shard, entry) = to;
+    *number_of(shard, entry, tag_of(entry)) = to;
     *place_at(shard, to) = *entry;
     list_move(shard, share_of(shard, entry), from, to);
     entry->flags = SPAN_ENTRY_DEAD;
@@ -298,10 +304,11 @@ static uint32_t tag_of(const struct span_entry *entry)
     return span_table_tag(hash_u64(entry->span_id));
 }
 
-/* Returns the address of an entry's number in the table. */
-static uint32_t *number_of(struct span_shard *shard, const struct span_entry *entry)
+/* Returns the address of an entry's number in the table. tag: of the entry. */
+static uint32_t *number_of(const struct span_shard *shard, const struct span_entry *entry,
+                           uint32_t tag)
 {
-    struct span_probe probe = span_table_probe(&shard->table, tag_of(entry));
+    struct span_probe probe = span_table_probe(&shard->table, tag);
     uint32_t *number = span_probe_next(&probe);
     while (number && span_shard_entry(shard, *number) != entry)
         number = span_probe_next(&probe);
@@ -443,7 +450,7 @@ static struct span_entry *move_to_end(struct span_shard *shard, struct span_entr
 
 struct span_entry *span_shard_touch(struct span_shard *shard, struct span_entry *entry)
 {
-    uint32_t *number = number_of(shard, entry);
+    uint32_t *number = number_of(shard, entry, tag_of(entry));
     if (*number == shard->next - 1)
         return entry;
     struct span_entry *moved = move_to_end(shard, entry, number);
@@ -456,48 +463,54 @@ struct span_entry *span_shard_hand_over(struct span_shard *shard, struct span_en
 {
     if (entry->source == source->number)
         return span_shard_touch(shard, entry);
-    uint32_t *number = number_of(shard, entry);
+    uint32_t *number = number_of(shard, entry, tag_of(entry));
     struct span_entry *moved = move_to_end(shard, entry, number);
     moved->source = source->number & (SPAN_SOURCES_MAX - 1U);
     list_append(shard, span_shares_open(&shard->shares, source), *number);
     return moved;
 }
 
-/* The caller calls trim_front. */
-static void take_out(struct span_shard *shard, struct span_entry *entry)
+/* The caller calls trim_front. tag: of the entry. */
+static inline void take_out(struct span_shard *shard, struct span_entry *entry, uint32_t tag)
 {
-    span_table_remove(&shard->table, number_of(shard, entry));
+    span_table_remove(&shard->table, number_of(shard, entry, tag));
     bury(shard, entry);
 }
 
 void span_shard_remove(struct span_shard *shard, struct span_entry *entry)
 {
-    take_out(shard, entry);
+    take_out(shard, entry, tag_of(entry));
     trim_front(shard);
 }
 
 /* ---- eviction ---- */
 
+/* An entry that may leave. */
+struct oldest {
+    struct span_entry *entry;
+    uint32_t tag;
+};
+
 /* The caller calls trim_front. */
-static void evict(struct span_shard *shard, struct span_entry *entry, enum span_eviction reason)
+static void evict(struct span_shard *shard, const struct oldest *oldest, enum span_eviction reason)
 {
-    if (span_shard_last_arrival(shard, entry) >= shard->live_since_ns)
+    if (span_shard_last_arrival(shard, oldest->entry) >= shard->live_since_ns)
         note_evicted(shard, reason);
-    take_out(shard, entry);
+    take_out(shard, oldest->entry, oldest->tag);
 }
 
-/* Finds the oldest entries of a source, and prefetches the memory needed to remove them. */
+/* Finds the oldest entries of a source, and fetches the memory needed to remove them. */
 static unsigned find_oldest(struct span_shard *shard, struct span_share *share, unsigned most,
-                            struct span_entry **oldest_out)
+                            struct oldest *oldest_out)
 {
     assert(share->count > 0 && most > 0);
     unsigned count = 0;
     for (uint32_t number = share->oldest;; number = *newer_at(shard, number)) {
         struct span_entry *entry = span_shard_entry(shard, number);
         if (!(entry->flags & SPAN_ENTRY_DEAD)) {
-            span_table_prefetch(&shard->table, tag_of(entry));
+            oldest_out[count] = (struct oldest){entry, tag_of(entry)};
+            span_table_prefetch(&shard->table, oldest_out[count++].tag);
             __builtin_prefetch(span_shard_samples(shard, entry));
-            oldest_out[count++] = entry;
         } else if (number == share->oldest) {
             list_drop_oldest(shard, share);
         }
@@ -506,18 +519,44 @@ static unsigned find_oldest(struct span_shard *shard, struct span_share *share, 
     }
 }
 
+/* Whether samples of an entry arrived in the second half of the time since it did. */
+static bool was_used_lately(const struct span_shard *shard, const struct span_entry *entry)
+{
+    const struct span_samples *samples = span_shard_samples(shard, entry);
+    uint64_t newest_ns = span_shard_entry(shard, shard->next - 1)->arrived_ns;
+    return samples && samples->last_ns > entry->arrived_ns && newest_ns > entry->arrived_ns &&
+           samples->last_ns - entry->arrived_ns > (newest_ns - entry->arrived_ns) / 2;
+}
+
+static void evict_some(struct span_shard *shard, struct span_share *share, unsigned left,
+                       enum span_eviction reason)
+{
+    struct oldest oldest[EVICT_AT_ONCE];
+    unsigned spared = 0;
+    while (left > 0 && share->count > 0) {
+        unsigned count = find_oldest(shard, share, left, oldest);
+        for (unsigned i = 0; i < count; i++) {
+            if (spared < SPARE_AT_ONCE && was_used_lately(shard, oldest[i].entry)) {
+                span_shard_touch(shard, oldest[i].entry);
+                spared++;
+            } else {
+                evict(shard, &oldest[i], reason);
+                left--;
+            }
+        }
+    }
+}
+
 void span_shard_evict(struct span_shard *shard, const struct span_source *newcomer)
 {
     uint16_t number;
     if (!span_shares_heaviest(&shard->shares, newcomer->number, &number))
         return;
-    struct span_entry *oldest[EVICT_AT_ONCE];
+    struct span_share *share = &shard->shares.of[number];
     unsigned most = shard->table.live / EVICT_PART;
     most = most < 1 ? 1 : most < EVICT_AT_ONCE ? most : EVICT_AT_ONCE;
-    unsigned count = find_oldest(shard, &shard->shares.of[number], most, oldest);
-    for (unsigned i = 0; i < count; i++)
-        evict(shard, oldest[i],
-              number == newcomer->number ? SPAN_EVICTED_FULL : SPAN_EVICTED_SHARE);
+    evict_some(shard, share, most,
+               number == newcomer->number ? SPAN_EVICTED_FULL : SPAN_EVICTED_SHARE);
     trim_front(shard);
 }
 
@@ -527,9 +566,11 @@ static uint32_t new_samples(struct span_shard *shard)
 {
     shard->samples_live++;
     if (shard->samples_free) {
-        struct span_entry holder = {.samples = shard->samples_free};
-        shard->samples_free = span_shard_samples(shard, &holder)->next_free;
-        return holder.samples;
+        struct span_entry taken = {.samples = shard->samples_free}, next;
+        next.samples = span_shard_samples(shard, &taken)->next_free;
+        __builtin_prefetch(span_shard_samples(shard, &next), 1);
+        shard->samples_free = next.samples;
+        return taken.samples;
     }
     if (shard->samples_used == shard->sample_pages_count * shard->samples_per_page) {
         shard->sample_pages =

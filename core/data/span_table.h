@@ -95,14 +95,14 @@ static inline uint32_t span_table_behind(uint32_t line)
     return line + 1 < SPAN_TABLE_LINES ? line + 1 : 0;
 }
 
-/* Prefetches the line where probing for a tag starts. */
+/* Fetches the line where probing for a tag starts. It is a load, not a prefetch, because processors
+ * drop prefetches when many misses are under way; nothing waits for its result. */
 static inline void span_table_prefetch(const struct span_table *table, uint32_t tag)
 {
     if (!table->segments)
         return;
     const struct span_segment *segment = *span_table_place(table, tag);
-    __builtin_prefetch(&segment->lines[span_table_home(tag)]);
-    __builtin_prefetch(segment); /* an insert needs it */
+    (void)*(const volatile uint32_t *)segment->lines[span_table_home(tag)].tags;
 }
 
 /* A probe visits the slots that a tag may be in. */

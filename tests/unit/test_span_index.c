@@ -183,6 +183,47 @@ static void test_the_oldest_leaves_when_full(void **state)
     arena_deinit(&arena);
 }
 
+static void test_late_samples_keep_a_span_in_a_full_index(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct span_index *index = make_index(10, 120);
+    for (uint64_t i = 1; i <= 10; i++)
+        put_span(index, i, 7, i, &arena, NULL);
+    add_samples(index, 3, 7, 2, 1, NULL); /* soon after the span: it leaves in its turn */
+    add_samples(index, 10, 7, 1, 1, NULL);
+    put_span(index, 11, 7, 11, &arena, NULL);
+    assert_int_equal(find_span(index, 11, 7, 1, &arena).presence, SPAN_FOUND);
+    assert_int_equal(find_span(index, 11, 7, 2, &arena).presence, SPAN_MISSING);
+    assert_int_equal(find_span(index, 11, 7, 3, &arena).presence, SPAN_FOUND);
+    for (uint64_t i = 12; i <= 30; i++)
+        put_span(index, i, 7, i, &arena, NULL);
+    assert_int_equal(find_span(index, 30, 7, 1, &arena).presence, SPAN_MISSING);
+    assert_int_equal(span_index_entries(index), 10);
+    span_index_unref(index);
+    arena_deinit(&arena);
+}
+
+static void test_late_samples_stay_for_their_window(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct span_index *index = make_index(100, 120);
+    put_span(index, 0, 7, 42, &arena, NULL);
+    put_span(index, 0, 7, 43, &arena, NULL);
+    add_samples(index, 100, 7, 42, 5, NULL);
+    span_index_sweep(index, 160 * SECOND);
+    assert_int_equal(span_index_entries(index), 1);
+    span_index_sweep(index, 200 * SECOND);
+    struct span_put again = put_span(index, 210, 7, 42, &arena, NULL);
+    assert_non_null(again.totals);
+    assert_int_equal(again.totals[0], 5);
+    span_index_sweep(index, 1000 * SECOND);
+    assert_int_equal(span_index_entries(index), 0);
+    span_index_unref(index);
+    arena_deinit(&arena);
+}
+
 static void test_totals_wait_for_their_span(void **state)
 {
     (void)state;
@@ -926,6 +967,8 @@ int main(void)
         cmocka_unit_test(test_one_id_in_several_traces),
         cmocka_unit_test(test_samples_do_not_push_a_span_out),
         cmocka_unit_test(test_the_oldest_leaves_when_full),
+        cmocka_unit_test(test_late_samples_keep_a_span_in_a_full_index),
+        cmocka_unit_test(test_late_samples_stay_for_their_window),
         cmocka_unit_test(test_totals_wait_for_their_span),
         cmocka_unit_test(test_totals_without_a_trace_id),
         cmocka_unit_test(test_waiters_are_woken_once),
