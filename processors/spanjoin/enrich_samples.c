@@ -234,41 +234,39 @@ static size_t sample_growth(const struct sample_plan *plan)
     return 5 * plan->settings->samples.joined_count + 24;
 }
 
-/* Writes a usual sample that keeps its attributes and its link: as received, with more attributes.
- * Returns NULL, and writes nothing, if it is another one. */
-static inline uint8_t *write_usual(const struct sample_plan *plan, uint32_t sample,
-                                   struct slice raw, uint8_t *to)
+/* Whether it is a usual sample that keeps its attributes and its link. */
+static inline bool keeps_all(uint32_t named, const struct sample_key *key)
 {
-    uint32_t named = plan->samples[sample];
-    const struct sample_key *key = &plan->keys[(named & SAMPLE_KEY) - 1];
-    struct sample_layout layout;
-    if ((named & (SAMPLE_PROMOTED | SAMPLE_IS_PLAIN)) != SAMPLE_IS_PLAIN || !key->gain ||
-        !key->trace_given || !sample_layout_read(raw, &layout))
-        return NULL;
-    struct slice before = {raw.data, (size_t)(layout.attributes_start - raw.data)};
-    struct slice after = {layout.attributes_end,
-                          (size_t)(raw.data + raw.size - layout.attributes_end)};
-    size_t attributes = layout.attributes.size + key->gain->packed.size, field = 0;
-    if (attributes > 0)
-        field = wire_size_bytes(SAMPLE_ATTRIBUTE_INDICES, attributes);
-    to = copy_bytes(wire_write_header(to, PROFILE_SAMPLES, before.size + field + after.size),
-                    before);
-    if (attributes > 0) {
-        to = wire_write_header(to, SAMPLE_ATTRIBUTE_INDICES, attributes);
-        to = copy_bytes(copy_bytes(to, layout.attributes), key->gain->packed);
+    const uint32_t usual = SAMPLE_IS_USUAL | SAMPLE_IS_PLAIN;
+    return (named & (usual | SAMPLE_PROMOTED)) == usual && key->gain && key->trace_given;
+}
+
+/* Writes such a sample: as received, with more attributes. */
+static inline uint8_t *write_more(uint32_t named, struct slice raw, struct slice more, uint8_t *to)
+{
+    size_t start = named >> SAMPLE_START_SHIFT & SAMPLE_START_MAX;
+    size_t list = named >> SAMPLE_LIST_SHIFT & SAMPLE_LIST_MAX;
+    size_t end = start + (list > 0 ? 2 + list : 0), size = list + more.size;
+    size_t field = size > 0 ? wire_size_bytes(SAMPLE_ATTRIBUTE_INDICES, size) : 0;
+    assert(end <= raw.size);
+    to = wire_write_header(to, PROFILE_SAMPLES, raw.size - (end - start) + field);
+    to = copy_bytes(to, (struct slice){raw.data, start});
+    if (size > 0) {
+        to = wire_write_header(to, SAMPLE_ATTRIBUTE_INDICES, size);
+        to = copy_bytes(to, (struct slice){raw.data + start + 2, list});
+        to = copy_bytes(to, more);
     }
-    return copy_bytes(to, after);
+    return copy_bytes(to, (struct slice){raw.data + end, raw.size - end});
 }
 
 static uint8_t *write_sample(struct sample_plan *plan, uint32_t sample, struct slice raw,
                              uint8_t *to)
 {
-    uint8_t *usual = write_usual(plan, sample, raw, to);
-    if (usual)
-        return usual;
     uint32_t named = plan->samples[sample];
     bool promoted = named & SAMPLE_PROMOTED;
     const struct sample_key *key = key_of(plan, sample);
+    if (keeps_all(named, key))
+        return write_more(named, raw, key->gain->packed, to);
     struct sample_parts parts = parts_of(raw);
     struct slice more = key->gain ? key->gain->packed : (struct slice){0};
     if (parts.are_scattered) {
@@ -423,9 +421,12 @@ static void apply_to_resource(struct sample_plan *plan, struct message *resource
 
 static bool resource_changes(const struct sample_plan *plan, const struct resource_plan *resource)
 {
-    for (uint32_t i = 0; i < resource->profile_count; i++)
-        if (count_changes(plan, &plan->profiles[resource->first_profile + i]) > 0)
-            return true;
+    for (uint32_t i = 0; i < resource->profile_count; i++) {
+        const struct profile_plan *profile = &plan->profiles[resource->first_profile + i];
+        for (uint32_t k = 0; k < profile->sample_count; k++)
+            if (sample_changes(plan, profile->first_sample + k))
+                return true;
+    }
     return false;
 }
 

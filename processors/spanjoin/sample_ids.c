@@ -133,12 +133,12 @@ struct surroundings {
     struct named_ids profile_ids;
 };
 
+/* Whether an id is there, and not all zero. */
 static bool any_byte(struct slice id, size_t size)
 {
-    uint8_t any = 0;
-    for (size_t i = 0; i < id.size; i++)
-        any |= id.data[i];
-    return any != 0 && id.size == size;
+    static const uint8_t none[TRACE_ID_SIZE];
+    assert(size <= sizeof none);
+    return id.size == size && memcmp(id.data, none, size) != 0;
 }
 
 static void time_of(const struct sample_view *view, const struct profile_header *header,
@@ -172,7 +172,7 @@ static uint32_t key_of_link(struct sample_plan *plan, const struct sample_view *
     time_of(view, header, &from_ns, &to_ns);
     uint32_t key =
         find_key(plan, link.span_id.data, has_trace ? link.trace_id.data : NULL, from_ns, to_ns);
-    if (has_trace)
+    if (has_trace && key != BEYOND_KEYS)
         *known = key + 1;
     return key;
 }
@@ -242,9 +242,55 @@ static inline uint32_t *new_sample(struct sample_plan *plan)
     return &plan->samples[plan->sample_count++];
 }
 
+/* Returns the bits that say where the attributes of a usual sample are; 0 if they do not suffice.
+ */
+static inline uint32_t places_of(struct slice raw, const struct sample_layout *layout)
+{
+    size_t start = (size_t)(layout->attributes_start - raw.data);
+    if (start > SAMPLE_START_MAX || layout->attributes.size > SAMPLE_LIST_MAX)
+        return 0;
+    return SAMPLE_IS_USUAL | (uint32_t)start << SAMPLE_START_SHIFT |
+           (uint32_t)layout->attributes.size << SAMPLE_LIST_SHIFT;
+}
+
+static inline bool are_plain(struct sample_plan *plan, struct slice packed)
+{
+    struct wire_cursor list = wire_cursor(packed);
+    bool plain = true;
+    for (uint64_t index; wire_packed_varint(&list, &index);)
+        plain &= sample_plan_class(plan, (uint32_t)index)->is_plain;
+    return plain;
+}
+
+/* Plans a usual sample whose Link is that of one before it, and has a trace id. Nearly all samples
+ * are such. Returns false, and does nothing, if it is another one. */
+static inline bool plan_known(struct sample_plan *plan, const struct surroundings *around,
+                              struct slice raw, const struct sample_layout *layout,
+                              bool with_totals)
+{
+    uint32_t known = layout->link < plan->link_count ? plan->link_keys[layout->link] : 0;
+    if (layout->link == 0 || known == 0 || !is_of_source(plan, known - 1))
+        return false;
+    bool is_plain = are_plain(plan, layout->attributes);
+    if (plan->has_added_threads)
+        return false;
+    *new_sample(plan) = known | (is_plain ? SAMPLE_IS_PLAIN : 0) | places_of(raw, layout);
+    plan->keys[known - 1].samples++;
+    if (with_totals && (!plan->counts || plan->counts[plan->sample_count - 1])) {
+        struct sample_view view = {.link = layout->link};
+        sample_view_sum(layout, &view);
+        add_totals(plan, known - 1, around->header, &view, raw);
+    }
+    return true;
+}
+
 static void plan_sample(struct sample_plan *plan, struct surroundings *around, struct slice raw,
                         bool with_totals)
 {
+    struct sample_layout layout;
+    bool is_usual = sample_layout_read(raw, &layout);
+    if (is_usual && plan_known(plan, around, raw, &layout, with_totals))
+        return;
     struct sample_view view = sample_view_read(plan, raw);
     bool is_wide = view.attribute_count > JOINED_ATTRIBUTES_MAX;
     uint32_t key = is_wide ? BEYOND_KEYS : key_of_link(plan, &view, around->header);
@@ -266,7 +312,8 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
     if (key == NO_KEY || key == BEYOND_KEYS)
         return;
     assert(key < plan->key_count);
-    *named = (key + 1) | (promoted ? SAMPLE_PROMOTED : 0) | (keeps_all ? SAMPLE_IS_PLAIN : 0);
+    *named = (key + 1) | (promoted ? SAMPLE_PROMOTED : 0) | (keeps_all ? SAMPLE_IS_PLAIN : 0) |
+             (is_usual ? places_of(raw, &layout) : 0);
     plan->keys[key].samples++;
     plan->keys[key].promoted |= promoted;
     if (with_totals && (!plan->counts || plan->counts[plan->sample_count - 1]))

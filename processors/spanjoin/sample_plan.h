@@ -47,14 +47,23 @@ struct sample_key {
     bool by_thread; /* samples were given its Link by thread and time */
 };
 
-/* Flags in sample_plan.samples; the other bits are the index of a key + 1, or 0. */
-#define SAMPLE_PROMOTED (1u << 31)
-#define SAMPLE_IS_PLAIN (1u << 30)   /* all of its attributes are plain */
+/* Bits in sample_plan.samples: the index of a key + 1, or 0; of a usual sample (sample_view.h),
+ * where its attributes begin, and the bytes of the packed list; flags. */
+enum {
+    SAMPLE_START_SHIFT = 17,
+    SAMPLE_START_MAX = 7,
+    SAMPLE_LIST_SHIFT = 20,
+    SAMPLE_LIST_MAX = 127
+};
+#define SAMPLE_KEY ((1u << SAMPLE_START_SHIFT) - 1)
+#define SAMPLE_IS_USUAL (1u << 27)   /* the places of its attributes are known */
 #define SAMPLE_HAS_THREAD (1u << 29) /* it names no span, but a thread of a process, and times */
-#define SAMPLE_KEY (SAMPLE_HAS_THREAD - 1)
+#define SAMPLE_IS_PLAIN (1u << 30)   /* all of its attributes are plain */
+#define SAMPLE_PROMOTED (1u << 31)
 
 /* Keys of one request. The limit keeps a plan small in comparison to its request. */
 enum { SAMPLE_KEYS_MAX = 65536 };
+_Static_assert(SAMPLE_KEYS_MAX <= SAMPLE_KEY, "the bits suffice");
 
 /* Profiles and resources without samples have no plan. */
 struct profile_plan {

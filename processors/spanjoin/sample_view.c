@@ -78,6 +78,8 @@ static inline const uint8_t *take_list(const uint8_t *at, const uint8_t *end, ui
 
 bool sample_layout_read(struct slice raw, struct sample_layout *out)
 {
+    if (raw.size == 0)
+        return false;
     const uint8_t *at = raw.data, *end = at + raw.size;
     uint32_t stack = 0;
     out->attributes = out->values = out->timestamps = (struct slice){0};
@@ -154,6 +156,23 @@ static __attribute__((noinline)) struct sample_view read_fields(struct sample_pl
     return view;
 }
 
+static inline void add_values(struct slice values, struct sample_view *view)
+{
+    struct wire_cursor list = wire_cursor(values);
+    uint64_t number;
+    for (const uint8_t *at = list.next; at < list.end; view->values++) {
+        at = take_varint(at, list.end, &number);
+        view->sum += number;
+    }
+}
+
+void sample_view_sum(const struct sample_layout *layout, struct sample_view *view)
+{
+    view->values = view->sum = 0;
+    add_values(layout->values, view);
+    view->timestamps = layout->timestamps.size / sizeof(uint64_t);
+}
+
 static inline void read_layout(struct sample_plan *plan, const struct sample_layout *layout,
                                struct sample_view *view)
 {
@@ -162,11 +181,7 @@ static inline void read_layout(struct sample_plan *plan, const struct sample_lay
     struct wire_cursor list = wire_cursor(layout->attributes);
     while (view->attribute_count < READ_MAX && wire_packed_varint(&list, &number))
         plan->attributes[view->attribute_count++] = (uint32_t)number;
-    list = wire_cursor(layout->values);
-    for (const uint8_t *at = list.next; at < list.end; view->values++) {
-        at = take_varint(at, list.end, &number);
-        view->sum += number;
-    }
+    add_values(layout->values, view);
     list = wire_cursor(layout->timestamps);
     while (wire_packed_fixed64(&list, &number))
         add_timestamp(view, number);
@@ -176,7 +191,7 @@ static inline void read_layout(struct sample_plan *plan, const struct sample_lay
 struct sample_view sample_view_read(struct sample_plan *plan, struct slice raw)
 {
     struct sample_layout layout;
-    if (raw.size == 0 || !sample_layout_read(raw, &layout))
+    if (!sample_layout_read(raw, &layout))
         return read_fields(plan, raw);
     struct sample_view view = {.link = layout.link};
     read_layout(plan, &layout, &view);

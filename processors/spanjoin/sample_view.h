@@ -35,6 +35,8 @@ struct sample_layout {
 };
 /* Reads the layout of an encoded Sample. Returns false if it is not a usual one. */
 bool sample_layout_read(struct slice raw, struct sample_layout *out);
+/* Sets the number of timestamps, the number of values and their sum, not the times. */
+void sample_view_sum(const struct sample_layout *layout, struct sample_view *view);
 
 /* Appends the attribute indices in a field, packed or not, to the `count` indices in
  * plan->attributes, up to JOINED_ATTRIBUTES_MAX + 1 in all. Returns the new number of indices. */
