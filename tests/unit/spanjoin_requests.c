@@ -321,6 +321,17 @@ void profiles_stack(struct request *request, int32_t stack, const char *function
                add_location(request, "main"));
 }
 
+int32_t profiles_add_stack(struct request *request, const char *const *functions, size_t count)
+{
+    DictionaryMessage *d = dictionary(request);
+    Stack *stack = NEW(&request->arena, Stack, PROFILES_INIT(STACK));
+    for (size_t i = 0; i < count; i++)
+        push_index(request, &stack->location_indices, &stack->n_location_indices,
+                   add_location(request, functions[i]));
+    push_pointer(&request->arena, &d->stack_table, &d->n_stack_table, stack);
+    return (int32_t)d->n_stack_table - 1;
+}
+
 SampleMessage *profiles_sample(struct request *request, int32_t stack)
 {
     ScopeProfiles *scope = last_resource(request)->scope_profiles[0];

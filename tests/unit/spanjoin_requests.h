@@ -56,6 +56,8 @@ void profile_attribute(struct request *request, ProfileMessage *profile, const c
                        const char *value);
 /* Makes the stack one frame of a function, called by `main`. */
 void profiles_stack(struct request *request, int32_t stack, const char *function);
+/* Adds a stack of functions, leaf first, and returns its number for profiles_sample. */
+int32_t profiles_add_stack(struct request *request, const char *const *functions, size_t count);
 /* Adds a sample to the last profile. stack: any number. */
 SampleMessage *profiles_sample(struct request *request, int32_t stack);
 void sample_link(struct request *request, SampleMessage *sample, uint64_t trace, uint64_t span);

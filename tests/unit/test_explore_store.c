@@ -1,0 +1,490 @@
+/* What the store of explore makes of requests: totals, both orders of arrival, merging, hostile
+ * names. Outgoing requests are read with protobuf-c. */
+#include "core/base/hash.h"
+#include "core/base/memory.h"
+#include "core/data/scan.h"
+#include "core/net/compression.h"
+#include "tests/unit/explore_fixture.h"
+#include "tests/unit/pprof_fixture.h"
+#include "tests/unit/random_profiles.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { TRACE = 7, SPAN = 42 };
+
+/* ---- one span, one sample ---- */
+
+static void send_span(struct scene *scene, uint64_t span, const char *name, uint64_t duration_ns)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    SpanMessage *message = traces_span(&request, TRACE, span, WALL, WALL + duration_ns, name);
+    span_string(&request, message, "user", "ann \"a\"");
+    span_int(&request, message, "size", 12);
+    scene_send(scene, &request);
+}
+
+static void send_sample(struct scene *scene, uint64_t span, int64_t value)
+{
+    static const char *const functions[] = {"leaf", "main"};
+    struct request request;
+    profiles_begin(&request);
+    profiles_resource_string(&request, "service.name", "shop");
+    profiles_profile(&request, "cpu", "nanoseconds");
+    SampleMessage *sample = profiles_sample(&request, profiles_add_stack(&request, functions, 2));
+    if (span)
+        sample_link(&request, sample, TRACE, span);
+    sample_value(&request, sample, value);
+    scene_send(scene, &request);
+}
+
+static void expect_number(struct scene *scene, const char *path, const char *query,
+                          const char *where, int64_t wanted)
+{
+    json_t *answer = scene_ask(scene, path, query);
+    int64_t got = json_number_at(answer, where);
+    if (got != wanted)
+        fail_msg("%s?%s %s: %lld, not %lld", path, query, where, (long long)got, (long long)wanted);
+    json_decref(answer);
+}
+
+/* The sample belongs to the operation in whichever order both arrive. */
+static void check_joined(struct scene *scene)
+{
+    expect_number(scene, "flamegraph", "operation=GET+%2Fa", "total", 30);
+    expect_number(scene, "flamegraph", "operation=GET+%2Fa&min_duration=900ms", "total", 30);
+    expect_number(scene, "flamegraph", "operation=GET+%2Fa&max_duration=500ms", "total", 0);
+    expect_number(scene, "flamegraph", "operation=", "total", 0);
+    expect_number(scene, "flamegraph", "", "total", 30);
+    expect_number(scene, "flamegraph", "span=000000000000002a", "total", 30);
+    expect_number(scene, "services", "", "services.0.costs.cpu", 30);
+    expect_number(scene, "operations", "", "operations.0.spans", 1);
+    expect_number(scene, "operations", "", "operations.0.costs.cpu", 30);
+    expect_number(scene, "spans", "", "spans.0.costs.cpu", 30);
+    expect_number(scene, "spans", "attribute=size%3D12", "total", 1);
+    expect_number(scene, "spans", "attribute=size%3D1", "total", 0);
+    expect_number(scene, "spans", "attribute=user%3Dann+%22a%22", "total", 1);
+    expect_number(scene, "span", "span=000000000000002a", "span.time.on_cpu_ns", 30);
+    expect_number(scene, "histogram", "measure=duration", "rows.0.width_ns", 60000000000);
+    json_t *answer = scene_ask(scene, "flamegraph", "");
+    assert_string_equal(json_text_at(answer, "names.1"), "main");
+    assert_string_equal(json_text_at(answer, "names.2"), "leaf");
+    assert_int_equal(json_number_at(answer, "nodes.2.3"), 30);
+    json_decref(answer);
+}
+
+static void test_span_first(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene, 8 << 20, "samples: {wait: 0s}");
+    send_span(&scene, SPAN, "GET /a", SECOND);
+    send_sample(&scene, SPAN, 30);
+    check_joined(&scene);
+    expect_number(&scene, "services", "", "services.0.joined.cpu", 30);
+    scene_end(&scene);
+}
+
+static void test_sample_first(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene, 8 << 20, "samples: {wait: 0s}");
+    send_sample(&scene, SPAN, 30);
+    expect_number(&scene, "flamegraph", "operation=", "total", 30);
+    scene_wait(&scene, 3 * SECOND);
+    send_span(&scene, SPAN, "GET /a", SECOND);
+    check_joined(&scene);
+    expect_number(&scene, "services", "", "services.0.samples.unjoined.not_found", 1);
+    scene_end(&scene);
+}
+
+static void test_span_twice(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene, 8 << 20, "samples: {wait: 0s}");
+    send_span(&scene, SPAN, "GET /a", SECOND);
+    send_span(&scene, SPAN, "GET /a", SECOND);
+    expect_number(&scene, "services", "", "services.0.spans", 1);
+    scene_end(&scene);
+}
+
+/* A count of samples with a period of CPU time is CPU time. */
+static void test_counts_of_a_period(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct request request;
+    scene_begin(&scene, 8 << 20, "");
+    profiles_begin(&request);
+    ProfileMessage *profile = profiles_profile(&request, "samples", "count");
+    profile_period(&request, profile, "cpu", "nanoseconds", 20);
+    sample_value(&request, profiles_sample(&request, 1), 3);
+    scene_send(&scene, &request);
+    expect_number(&scene, "status", "", "types.0.total", 60);
+    scene_end(&scene);
+}
+
+/* ---- comparisons, functions ---- */
+
+static void test_diff_and_functions(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene, 8 << 20, "samples: {wait: 0s}");
+    send_span(&scene, SPAN, "GET /a", SECOND);
+    send_span(&scene, SPAN + 1, "GET /b", SECOND);
+    send_sample(&scene, SPAN, 30);
+    send_sample(&scene, SPAN + 1, 50);
+    const char *sides = "a.operation=GET+%2Fa&b.operation=GET+%2Fb";
+    expect_number(&scene, "diff", sides, "total_a", 30);
+    expect_number(&scene, "diff", sides, "total_b", 50);
+    expect_number(&scene, "diff", sides, "nodes.2.4", 30);
+    expect_number(&scene, "diff", sides, "nodes.2.5", 50);
+    expect_number(&scene, "functions", "sort=total&search=MAI", "functions.0.total", 80);
+    expect_number(&scene, "functions", "sort=total&search=MAI", "functions.0.self", 0);
+    scene_end(&scene);
+}
+
+/* ---- random requests ---- */
+
+enum { SERVICES = 4, TYPES = 2 };
+static const char *const types[TYPES] = {"cpu", "alloc_space"};
+static const char *const units[TYPES] = {"nanoseconds", "bytes"};
+
+struct totals {
+    int64_t values[SERVICES][TYPES];
+};
+
+static uint64_t random_span(void)
+{
+    return 1 + random_below(5000);
+}
+
+static void random_spans(struct scene *scene)
+{
+    struct request request;
+    char name[64];
+    snprintf(name, sizeof name, "svc%u", random_below(SERVICES));
+    traces_begin(&request, name);
+    for (uint32_t i = 1 + random_below(20); i > 0; i--) {
+        uint64_t id = random_span();
+        snprintf(name, sizeof name, "operation %u", random_below(600));
+        SpanMessage *span = traces_span(&request, id / 4 + 1, id, WALL,
+                                        WALL + (UINT64_C(1) << random_below(36)), name);
+        snprintf(name, sizeof name, "value %u", random_below(100000));
+        span_string(&request, span, "key", name);
+    }
+    scene_send(scene, &request);
+}
+
+static int32_t random_stack(struct request *request)
+{
+    const char *functions[12];
+    char names[12][32];
+    uint32_t depth = 1 + random_below(12);
+    for (uint32_t i = 0; i < depth; i++) {
+        snprintf(names[i], sizeof names[i], "function %u", random_below(i < 2 ? 3000 : 20));
+        functions[i] = names[i];
+    }
+    return profiles_add_stack(request, functions, depth);
+}
+
+static void random_samples(struct request *request)
+{
+    for (uint32_t i = 1 + random_below(15); i > 0; i--) {
+        SampleMessage *sample = profiles_sample(request, random_stack(request));
+        if (random_below(4) > 0) {
+            uint64_t id = random_span();
+            sample_link(request, sample, random_below(8) ? id / 4 + 1 : 0, id);
+        }
+        sample_value(request, sample, 1 + random_below(1000000));
+    }
+}
+
+static void random_profiles_request(struct scene *scene)
+{
+    struct request request;
+    char name[32];
+    profiles_begin(&request);
+    for (uint32_t resources = 1 + random_below(2); resources > 0; resources--) {
+        snprintf(name, sizeof name, "svc%u", random_below(SERVICES));
+        profiles_resource_string(&request, "service.name", name);
+        snprintf(name, sizeof name, "v%u", random_below(3));
+        profiles_resource_string(&request, "service.version", name);
+        for (uint32_t type = 0; type < TYPES; type++) {
+            profiles_profile(&request, types[type], units[type]);
+            random_samples(&request);
+        }
+        if (resources > 1)
+            profiles_resource(&request);
+    }
+    scene_send(scene, &request);
+}
+
+/* Adds the values of a request that has left, as protobuf-c reads them. */
+static void add_request(struct totals *totals, struct slice bytes)
+{
+    struct request request;
+    request_read_profiles(&request, bytes);
+    char *const *strings = request.profiles->dictionary->string_table;
+    for (size_t r = 0; r < request.profiles->n_resource_profiles; r++) {
+        const char *service = resource_attribute(&request, r, "service.name");
+        int64_t *values = totals->values[service[3] - '0'];
+        for (size_t p = 0;
+             p < request.profiles->resource_profiles[r]->scope_profiles[0]->n_profiles; p++) {
+            const ProfileMessage *profile =
+                request.profiles->resource_profiles[r]->scope_profiles[0]->profiles[p];
+            int type = strcmp(strings[profile->sample_type->type_strindex], types[0]) != 0;
+            for (size_t s = 0; s < profile->n_samples; s++)
+                for (size_t v = 0; v < profile->samples[s]->n_values; v++)
+                    values[type] += profile->samples[s]->values[v];
+        }
+    }
+    request_free(&request);
+}
+
+static void add_sent(struct totals *totals, struct scene *scene)
+{
+    const struct recorder *recorder = &scene->fixture.recorder;
+    for (size_t i = 0; i < recorder->count; i++)
+        if (recorder->items[i].signal == SIGNAL_PROFILES)
+            add_request(totals, slice_of(recorder->items[i].bytes, recorder->items[i].size));
+    fixture_clear_recorded(&scene->fixture);
+}
+
+static int64_t sum_of_selfs(const json_t *graph)
+{
+    int64_t sum = 0;
+    json_t *node;
+    size_t i;
+    json_array_foreach(json_object_get(graph, "nodes"), i, node)
+    {
+        sum += json_integer_value(json_array_get(node, 3));
+        assert_true(json_integer_value(json_array_get(node, 0)) < (json_int_t)i || i == 0);
+    }
+    return sum;
+}
+
+static int64_t sum_of_pprof(struct scene *scene, const char *query)
+{
+    struct text body, report = {0};
+    struct error err = {0};
+    struct buffer *pprof = NULL;
+    const struct pprof_options options = {0};
+    long long sum = 0;
+    assert_int_equal(scene_ask_raw(scene, "export", query, &body), 200);
+    if (body.size == 0)
+        return 0;
+    enum decompress_result result = decompress(COMPRESSION_GZIP, slice_of(body.data, body.size),
+                                               (size_t)1 << 30, NULL, &pprof, &err);
+    assert_int_equal(result, DECOMPRESS_OK);
+    struct buffer *request = pprof_to_otlp(buffer_slice(pprof), &options, &err);
+    if (!request)
+        fail_msg("%s", err.text);
+    pprof_report(buffer_slice(request), "x", &report);
+    if (report.size > 0)
+        assert_int_equal(sscanf(text_string(&report), "x %*s %*s %*d %lld", &sum), 1);
+    buffer_unref(request);
+    buffer_unref(pprof);
+    text_deinit(&report);
+    text_deinit(&body);
+    return sum;
+}
+
+static int64_t sum_of_collapsed(struct scene *scene, const char *query)
+{
+    struct text body;
+    char full[128];
+    int64_t sum = 0;
+    snprintf(full, sizeof full, "%s&format=collapsed", query);
+    assert_int_equal(scene_ask_raw(scene, "export", full, &body), 200);
+    for (const char *line = text_string(&body), *end; *line; line = end + 1) {
+        end = strchr(line, '\n');
+        const char *blank = memrchr(line, ' ', (size_t)(end - line));
+        sum += strtoll(blank, NULL, 10);
+    }
+    text_deinit(&body);
+    return sum;
+}
+
+static void check_selection(struct scene *scene, const char *query, int64_t wanted)
+{
+    char small[128];
+    snprintf(small, sizeof small, "%s&max_nodes=50", query);
+    json_t *whole = scene_ask(scene, "flamegraph", query);
+    json_t *cut = scene_ask(scene, "flamegraph", small);
+    assert_int_equal(json_number_at(whole, "total"), wanted);
+    assert_int_equal(sum_of_selfs(whole), wanted);
+    assert_int_equal(sum_of_selfs(cut), wanted);
+    assert_true(json_array_size(json_object_get(cut, "nodes")) <= 50);
+    assert_int_equal(sum_of_pprof(scene, query), wanted);
+    assert_int_equal(sum_of_collapsed(scene, query), wanted);
+    json_decref(whole);
+    json_decref(cut);
+}
+
+static int64_t cost_in_list(const json_t *list, const char *service, const char *type)
+{
+    json_t *item;
+    size_t i;
+    int64_t sum = 0;
+    json_array_foreach(list, i, item) if (strcmp(json_text_at(item, "service"), service) == 0)
+        sum += json_integer_value(json_object_get(json_object_get(item, "costs"), type));
+    return sum;
+}
+
+static void check_totals(struct scene *scene, const struct totals *totals)
+{
+    json_t *services = scene_ask(scene, "services", "");
+    json_t *operations = scene_ask(scene, "operations", "limit=1000");
+    for (int type = 0; type < TYPES; type++) {
+        int64_t all = 0;
+        char query[64];
+        for (int service = 0; service < SERVICES; service++) {
+            char name[16];
+            int64_t wanted = totals->values[service][type];
+            all += wanted;
+            snprintf(name, sizeof name, "svc%d", service);
+            snprintf(query, sizeof query, "service=%s&type=%s", name, types[type]);
+            check_selection(scene, query, wanted);
+            assert_int_equal(cost_in_list(json_object_get(services, "services"), name, types[type]),
+                             wanted);
+            if (json_is_null(json_object_get(operations, "next")))
+                assert_int_equal(
+                    cost_in_list(json_object_get(operations, "operations"), name, types[type]),
+                    wanted);
+        }
+        snprintf(query, sizeof query, "type=%s", types[type]);
+        check_selection(scene, query, all);
+    }
+    json_decref(services);
+    json_decref(operations);
+    assert_true(store_bytes(scene->store) <= scene->store->budget_bytes);
+}
+
+static void run_random(size_t budget_bytes, int steps, bool merges)
+{
+    struct scene scene;
+    struct totals totals = {0};
+    scene_begin(&scene, budget_bytes, "samples: {wait: 2s}");
+    scene.pace = 60; /* an hour of the store in a minute of the join */
+    for (int i = 1; i <= steps; i++) {
+        if (random_below(3) == 0)
+            random_spans(&scene);
+        else
+            random_profiles_request(&scene);
+        if (random_below(4) == 0)
+            scene_wait(&scene, random_below(4) * SECOND);
+        if (i % (steps / 5) != 0)
+            continue;
+        add_sent(&totals, &scene);
+        check_totals(&scene, &totals);
+    }
+    json_t *status = scene_ask(&scene, "status", "");
+    assert_true((json_number_at(status, "merged.dropped_stacks") > 0) == merges);
+    json_decref(status);
+    scene_end(&scene);
+}
+
+static void test_random(void **state)
+{
+    (void)state;
+    run_random((size_t)64 << 20, 500, false);
+}
+
+/* Everything is merged that can be. */
+static void test_random_in_little_memory(void **state)
+{
+    (void)state;
+    run_random(STORE_BUDGET_MIN, 3000, true);
+    run_random((size_t)1 << 20, 2000, true);
+}
+
+/* ---- any request that the scan accepts ---- */
+
+static struct join_offer *offer_of(struct buffer *buffer, enum signal signal, uint32_t keys)
+{
+    struct join_offer *offer = memory_zalloc(sizeof *offer + sizeof(struct buffer *));
+    offer->signal = signal;
+    offer->part_count = 1;
+    offer->parts[0] = buffer;
+    offer->report = signal == SIGNAL_PROFILES ? join_report_new(keys) : NULL;
+    for (uint32_t k = 0; k < keys; k++)
+        offer->report->keys[k].span_id[0] = offer->report->keys[k].trace_id[0] = (uint8_t)k;
+    return offer;
+}
+
+static void test_random_dictionaries(void **state)
+{
+    (void)state;
+    struct budget budget = {0};
+    struct random_client client = {.texts_are_unique = true, .shapes_differ = true};
+    struct store *store = store_new(STORE_BUDGET_MIN, WALL);
+    random_client_begin(&client);
+    for (uint64_t i = 0; i < 3000; i++) {
+        random_client_change(&client);
+        struct join_offer *offer =
+            offer_of(random_request(&client, &budget), SIGNAL_PROFILES, random_below(40));
+        store_add(store, offer, WALL + i * SECOND * 7, 1);
+        join_offer_free(offer);
+        assert_true(store_bytes(store) <= STORE_BUDGET_MIN);
+    }
+    random_client_deinit(&client);
+    store_free(store);
+    assert_int_equal(budget_used(&budget), 0);
+}
+
+/* ---- hostile names ---- */
+
+static void test_long_names(void **state)
+{
+    (void)state;
+    struct scene scene;
+    enum { LONG = 1 << 20 };
+    char *name = memory_alloc(LONG + 1);
+    memset(name, 'x', LONG);
+    name[LONG] = '\0';
+    scene_begin(&scene, 1 << 20, "samples: {wait: 0s}");
+    for (int i = 0; i < 60; i++) {
+        struct request request;
+        const char *functions[] = {name};
+        snprintf(name, LONG, "<script>%d</script>", i);
+        name[strlen(name)] = 'y';
+        profiles_begin(&request);
+        profiles_resource_string(&request, "service.name", "shop");
+        profiles_profile(&request, "cpu", "nanoseconds");
+        sample_value(&request,
+                     profiles_sample(&request, profiles_add_stack(&request, functions, 1)), 5);
+        scene_send(&scene, &request);
+        send_span(&scene, (uint64_t)i + 1, name, SECOND);
+    }
+    expect_number(&scene, "flamegraph", "", "total", 300);
+    json_decref(scene_ask(&scene, "spans", ""));
+    json_decref(scene_ask(&scene, "operations", ""));
+    assert_true(store_bytes(scene.store) <= (size_t)1 << 20);
+    scene_end(&scene);
+    free(name);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_span_first),
+        cmocka_unit_test(test_sample_first),
+        cmocka_unit_test(test_span_twice),
+        cmocka_unit_test(test_counts_of_a_period),
+        cmocka_unit_test(test_diff_and_functions),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_random_in_little_memory),
+        cmocka_unit_test(test_random_dictionaries),
+        cmocka_unit_test(test_long_names),
+    };
+    scan_init();
+    return cmocka_run_group_tests_name("store of explore", tests, NULL, NULL);
+}
