@@ -1,5 +1,6 @@
 #include "core/command_table.h"
 
+#include "core/explain_report.h"
 #include "core/health_probe.h"
 
 #define BIT(COMMAND) (1U << (COMMAND))
@@ -70,6 +71,15 @@ const struct command commands[COMMAND_COUNT] = {
              "of profiles or traces, in protobuf or JSON, or a pprof, such as "
              "http://localhost:6060/debug/pprof/heap. Without --config, the rules are "
              "secret_words with its default words."},
+    [COMMAND_EXPLAIN] =
+        {.name = "explain",
+         .arguments = "ID [URL]",
+         .argument_limit = 2,
+         .summary = "say why a span or trace has a profile, or has none",
+         .help = "Asks the extension explore of a running profcol what it knows of a span (16 hex "
+                 "digits) or trace (32): which samples named it, when they came, and why they were "
+                 "or were not joined. By default it asks " EXPLAIN_URL ". If that wants a token, "
+                 "set PROFCOL_EXPLORE_TOKEN. The exit code is 0 if there is an answer."},
     [COMMAND_VERSION] =
         {.name = "version",
          .summary = "print the version, the build and the libraries",
@@ -167,11 +177,11 @@ const struct command_option command_options[] = {
      .name = "ca-file",
      .argument = "FILE",
      .value = COMMAND_VALUE_FILE,
-     .commands = BIT(COMMAND_HEALTHCHECK) | BIT(COMMAND_REDACT),
+     .commands = BIT(COMMAND_HEALTHCHECK) | BIT(COMMAND_REDACT) | BIT(COMMAND_EXPLAIN),
      .help = "Trust these certificate authorities for https://, not the system's."},
     {.id = OPTION_SKIP_VERIFY,
      .name = "skip-verify",
-     .commands = BIT(COMMAND_HEALTHCHECK) | BIT(COMMAND_REDACT),
+     .commands = BIT(COMMAND_HEALTHCHECK) | BIT(COMMAND_REDACT) | BIT(COMMAND_EXPLAIN),
      .help = "Accept any certificate."},
     {.id = OPTION_VERSION,
      .name = "version",

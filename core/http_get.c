@@ -289,9 +289,11 @@ static bool ask(struct link *link, const struct endpoint *endpoint,
                 struct error *err)
 {
     char request[1024];
+    const char *token = options->bearer_token;
     int size = snprintf(request, sizeof request,
-                        "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", endpoint->path,
-                        endpoint->authority);
+                        "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n%s%s%s\r\n",
+                        endpoint->path, endpoint->authority, token ? "Authorization: Bearer " : "",
+                        token ? token : "", token ? "\r\n" : "");
     if (size < 0 || (size_t)size >= sizeof request)
         return error_set(err, "%s: the URL is too long", endpoint->url);
     errno = 0;

@@ -16,7 +16,8 @@ struct http_get_options {
     const char *ca_file; /* of https://; NULL: the system's authorities */
     bool skip_verify;    /* accept any certificate */
     unsigned timeout_s;
-    size_t body_max; /* bytes; 0: the body is not read */
+    size_t body_max;          /* bytes; 0: the body is not read */
+    const char *bearer_token; /* of an Authorization header; NULL: none */
 };
 
 struct http_answer {

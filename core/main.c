@@ -14,6 +14,7 @@
 #include "core/command_manual.h"
 #include "core/components.h"
 #include "core/config_log.h"
+#include "core/explain_report.h"
 #include "core/health_probe.h"
 #include "core/redact_report.h"
 #include "core/run.h"
@@ -199,6 +200,21 @@ static int command_redact(struct command_line *line)
     return print_text(&report) == 0 && done ? 0 : 1;
 }
 
+static int command_explain(struct command_line *line)
+{
+    struct text report = {0};
+    struct error err = {0};
+    if (line->operand_count == 0) {
+        command_line_complain("explain needs %s", "the id of a span or trace");
+        return 1;
+    }
+    const char *url = line->operand_count > 1 ? line->operands[1] : EXPLAIN_URL;
+    bool done = explain_report(line->operands[0], url, &line->http, &report, &err);
+    if (!done)
+        fprintf(stderr, "Error: %s\n", err.text);
+    return print_text(&report) == 0 && done ? 0 : 1;
+}
+
 static int print_help(enum command_id command)
 {
     struct text out = {0};
@@ -248,6 +264,7 @@ static int (*const command_functions[COMMAND_COUNT])(struct command_line *line) 
     [COMMAND_SCHEMA] = command_schema,
     [COMMAND_HEALTHCHECK] = command_healthcheck,
     [COMMAND_REDACT] = command_redact,
+    [COMMAND_EXPLAIN] = command_explain,
     [COMMAND_VERSION] = command_version,
     [COMMAND_HELP] = command_help,
     [COMMAND_COMPLETION] = command_completion,

@@ -1,7 +1,466 @@
-/* The answer to /api/explain. */
+/* The answer to /api/explain: what is known of a span or trace, which samples named it, and why
+ * they were or were not joined. */
+#include "core/base/saturate.h"
 #include "extensions/explore/api.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { TRAILS_LISTED = 50, FACTS_MAX = 24 };
+#define SHORT_NS UINT64_C(20000000) /* profilers take a sample every 10 or 20 ms */
+#define SECONDS(ns) ((double)(ns) / 1e9)
+
+struct fact {
+    const char *name;
+    char *value;
+};
+
+struct explanation {
+    struct api_request *request;
+    uint8_t trace_id[TRACE_ID_SIZE];
+    uint8_t span_id[SPAN_ID_SIZE];
+    bool is_trace;
+    const struct store_span *span; /* NULL: not remembered, or only its samples are */
+    const struct store_span *root; /* of its trace, whose samples may stand for it; NULL: none */
+    const struct store_unread *unread;
+    /* Samples that named it: */
+    const struct store_trail *trails[TRAILS_LISTED]; /* newest first */
+    unsigned listed;
+    uint64_t joined, unjoined;        /* Sample messages */
+    uint64_t types;                   /* of those that were joined */
+    const struct store_trail *missed; /* the newest that was not joined; NULL: none */
+    const struct store_trail *kept_out;
+    /* Of a trace: */
+    unsigned spans, spans_with_samples;
+    struct fact facts[FACTS_MAX];
+    unsigned fact_count;
+    const char *code;
+    char *text;
+};
+
+static void add_fact(struct explanation *e, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void add_fact(struct explanation *e, const char *name, const char *format, ...)
+{
+    va_list args;
+    assert(e->fact_count < FACTS_MAX);
+    va_start(args, format);
+    e->facts[e->fact_count++] =
+        (struct fact){name, arena_vprintf(&e->request->arena, format, args)};
+    va_end(args);
+}
+
+static void set_reason(struct explanation *e, const char *code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void set_reason(struct explanation *e, const char *code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    e->code = code;
+    e->text = arena_vprintf(&e->request->arena, format, args);
+    va_end(args);
+}
+
+/* ---- what is known ---- */
+
+static bool names_it(const struct explanation *e, const struct store_trail *trail)
+{
+    static const uint8_t none[TRACE_ID_SIZE];
+    bool is_of_trace = memcmp(trail->trace_id, e->trace_id, TRACE_ID_SIZE) == 0;
+    if (e->is_trace)
+        return is_of_trace;
+    return memcmp(trail->span_id, e->span_id, SPAN_ID_SIZE) == 0 &&
+           (is_of_trace || memcmp(trail->trace_id, none, TRACE_ID_SIZE) == 0 ||
+            memcmp(e->trace_id, none, TRACE_ID_SIZE) == 0);
+}
+
+static void add_trail(struct explanation *e, const struct store_trail *trail)
+{
+    if (e->listed < TRAILS_LISTED)
+        e->trails[e->listed++] = trail;
+    if (trail->outcome > JOIN_FOUND_BY_THREAD) {
+        e->unjoined += trail->samples;
+        e->missed = e->missed ? e->missed : trail;
+        return;
+    }
+    e->joined += trail->samples;
+    e->types |= trail->types;
+    if (trail->is_kept_out)
+        e->kept_out = trail;
+}
+
+static void find_trails(struct explanation *e)
+{
+    const struct store *store = e->request->store;
+    uint64_t count =
+        store->trail_count < store->trail_limit ? store->trail_count : store->trail_limit;
+    for (uint64_t i = 1; i <= count; i++) {
+        const struct store_trail *trail =
+            &store->trails[(store->trail_count - i) % store->trail_limit];
+        if (names_it(e, trail))
+            add_trail(e, trail);
+    }
+}
+
+static void find_unread(struct explanation *e)
+{
+    const struct store *store = e->request->store;
+    uint64_t count =
+        store->unread_count < STORE_UNREAD_MAX ? store->unread_count : STORE_UNREAD_MAX;
+    for (uint64_t i = 0; i < count && !e->is_trace; i++)
+        if (memcmp(store->unread[i].span_id, e->span_id, SPAN_ID_SIZE) == 0)
+            e->unread = &store->unread[i];
+}
+
+static bool is_zero(const uint8_t *id, size_t size)
+{
+    uint8_t any = 0;
+    for (size_t i = 0; i < size; i++)
+        any |= id[i];
+    return any == 0;
+}
+
+/* Looks at the trace: the span that has samples instead, and how many spans have any. */
+static void look_at_trace(struct explanation *e, uint32_t trace)
+{
+    const struct store_spans *spans = &e->request->store->spans;
+    if (trace == STORE_NONE)
+        return;
+    for (uint32_t at = store_trace_at(spans, trace)->first; at;) {
+        const struct store_span *span = store_span_at(spans, at - 1);
+        at = span->next;
+        e->spans += store_span_has_arrived(span);
+        e->spans_with_samples += span->samples > 0;
+        if (span != e->span && span->samples > 0 && store_span_has_arrived(span) &&
+            (!e->root || is_zero(span->parent_id, SPAN_ID_SIZE)))
+            e->root = span;
+    }
+}
+
+static void find_span(struct explanation *e)
+{
+    struct store_spans *spans = &e->request->store->spans;
+    if (e->is_trace) {
+        look_at_trace(e, store_spans_find_trace(spans, e->trace_id));
+        return;
+    }
+    uint32_t number = store_spans_find(spans, e->trace_id, e->span_id);
+    if (number == STORE_NONE)
+        return;
+    const struct store_span *span = store_span_at(spans, number);
+    e->span = store_span_has_arrived(span) ? span : NULL;
+    look_at_trace(e, span->trace);
+}
+
+static const struct store_service *service_of(const struct explanation *e,
+                                              const struct store_span *span)
+{
+    const struct store_cells *cells = &e->request->store->cells;
+    return store_service_at(cells, store_operation_at(cells, span->operation)->service);
+}
+
+/* ---- reasons: of samples that named the span ---- */
+
+static const char *types_of(const struct explanation *e, uint64_t types)
+{
+    const struct store_cells *cells = &e->request->store->cells;
+    struct text out = {0};
+    for (uint32_t i = 0; i < cells->type_count; i++)
+        if (types >> i & 1) {
+            text_append(&out, out.size > 0 ? ", " : "");
+            text_append_slice(&out, api_text(e->request, cells->types[i].name));
+        }
+    const char *text = arena_strdup(&e->request->arena, text_string(&out));
+    text_deinit(&out);
+    return text;
+}
+
+static void explain_joined(struct explanation *e)
+{
+    uint8_t cpu = e->request->store->spans.cpu_type;
+    bool has_cpu = cpu < STORE_TYPES_MAX && (e->types >> cpu & 1);
+    if (e->kept_out)
+        set_reason(e, "kept_out",
+                   "Its samples were joined, but `keep` of spanjoin took their detail: the span "
+                   "meets none of the conditions of span_detail_when.");
+    else if (!has_cpu)
+        set_reason(e, "other_types",
+                   "%" PRIu64 " samples were joined, but of %s only. spans.profile_types says for "
+                   "which types a span gains pyroscope.profile.id (default: cpu).",
+                   e->joined, types_of(e, e->types));
+    else
+        set_reason(e, "joined", "%" PRIu64 " samples (%s) were joined.", e->joined,
+                   types_of(e, e->types));
+}
+
+static const char *wait_for(struct explanation *e, uint64_t late_ns)
+{
+    static const unsigned waits[] = {5, 10, 15, 20, 30, 60, 120};
+    for (size_t i = 0; i < sizeof waits / sizeof *waits; i++)
+        if (waits[i] * UINT64_C(1000000000) >= late_ns)
+            return arena_printf(&e->request->arena, "samples.wait: %us would join it", waits[i]);
+    return "no reasonable samples.wait would join it";
+}
+
+/* The span is here, but its samples did not find it. */
+static void explain_missed_span(struct explanation *e)
+{
+    const struct store_trail *missed = e->missed;
+    if (missed->tenant != e->span->tenant)
+        set_reason(e, "other_tenant",
+                   "The samples came from another tenant than the span. Tenants are never mixed.");
+    else if (e->span->arrived_ns >= missed->left_ns)
+        set_reason(e, "late_span",
+                   "The span arrived %.1f s after its samples, which had waited %.1f s and left. "
+                   "%s. SDKs send a span when it ends.",
+                   SECONDS(e->span->arrived_ns - missed->arrived_ns),
+                   SECONDS(missed->left_ns - missed->arrived_ns),
+                   wait_for(e, e->span->arrived_ns - missed->arrived_ns));
+    else if (missed->arrived_ns - e->span->arrived_ns > missed->window_ns)
+        set_reason(e, "expired", "Its samples arrived %.1f s after the span; `window` is %.0f s.",
+                   SECONDS(missed->arrived_ns - e->span->arrived_ns), SECONDS(missed->window_ns));
+    else
+        set_reason(e, "evicted",
+                   "The span had arrived before its samples, but was not in the index any more: "
+                   "profcol_spanjoin_evicted says why; max_spans gives it more room.");
+}
+
+static void explain_missed(struct explanation *e)
+{
+    if (e->missed->outcome == JOIN_OVERFLOW)
+        set_reason(e, "memory",
+                   "Its samples did not wait for it, because memory was short (max_held_mib), or "
+                   "their request named too many spans.");
+    else if (e->span)
+        explain_missed_span(e);
+    else if (e->missed->outcome == JOIN_EXPIRED)
+        set_reason(e, "expired",
+                   "Its samples arrived after the span had left the window of %.0f s.",
+                   SECONDS(e->missed->window_ns));
+    else
+        set_reason(e, "no_span",
+                   "%" PRIu64 " samples name it, but the span has not arrived: it is still "
+                   "running, was not sampled, or was sent elsewhere.",
+                   e->unjoined);
+}
+
+/* ---- reasons: no sample named it ---- */
+
+static bool has_profiles(const struct store_service *service)
+{
+    for (int i = 0; i < STORE_TYPES_MAX; i++)
+        if (service->totals[i] != 0)
+            return true;
+    return false;
+}
+
+static bool names_no_spans(const struct store_service *service)
+{
+    uint64_t named = service->joined_samples + service->unjoined[STORE_UNJOINED_NOT_FOUND] +
+                     service->unjoined[STORE_UNJOINED_EXPIRED] +
+                     service->unjoined[STORE_UNJOINED_OVERFLOW];
+    return named == 0;
+}
+
+static void explain_silence(struct explanation *e)
+{
+    const struct store_service *service = service_of(e, e->span);
+    struct slice name = api_text(e->request, service->name);
+    if (!has_profiles(service))
+        set_reason(e, "no_profiles",
+                   "No profiles of the service \"%.*s\" have arrived: it is not profiled, or its "
+                   "profiler sends another service.name.",
+                   SLICE_ARG(name));
+    else if (names_no_spans(service) && !e->span->has_thread)
+        set_reason(e, "no_thread",
+                   "Samples of the service \"%.*s\" name no spans, and the span does not name its "
+                   "thread (thread.id, thread.name), so they cannot be joined by thread either.",
+                   SLICE_ARG(name));
+    else if (names_no_spans(service))
+        set_reason(e, "thread_unknown",
+                   "Samples of the service \"%.*s\" name no spans, and none was taken on the "
+                   "span's thread while it ran, or they have no thread and times.",
+                   SLICE_ARG(name));
+    else if (e->root)
+        set_reason(e, "local_root",
+                   "No sample names this span, but %u samples name \"%.*s\" of the same trace: "
+                   "SDKs label samples with the local root span.",
+                   e->root->samples, SLICE_ARG(api_text(e->request, e->root->name)));
+    else if (e->span->duration_ns < SHORT_NS)
+        set_reason(e, "too_short",
+                   "It took %.1f ms. A profiler takes a sample every 10 ms or so, so most spans "
+                   "as short as this have none.",
+                   (double)e->span->duration_ns / 1e6);
+    else
+        set_reason(e, "no_samples",
+                   "No sample names it, though others of the service name their spans: it hardly "
+                   "used the processor, or its upload has not arrived yet.");
+}
+
+static void explain_span(struct explanation *e)
+{
+    if (e->joined > 0)
+        explain_joined(e);
+    else if (e->missed)
+        explain_missed(e);
+    else if (e->span && e->span->samples > 0)
+        set_reason(e, "joined", "%u samples belong to it; the details are forgotten.",
+                   e->span->samples);
+    else if (e->unread)
+        set_reason(e, "unread_id",
+                   "The attribute \"%.*s\" of samples has this id, but spanjoin does not read it: "
+                   "the attribute is not in `sources`, or the id is not 16 hex digits.",
+                   SLICE_ARG(api_text(e->request, e->unread->key)));
+    else if (e->span)
+        explain_silence(e);
+    else
+        set_reason(e, "unknown",
+                   "Neither the span nor a sample that names it was seen since %.0f s ago, or they "
+                   "are forgotten. Check that both signals come to this profcol.",
+                   SECONDS(e->request->now_ns - e->request->store->started_ns));
+}
+
+static void explain_trace(struct explanation *e)
+{
+    if (e->spans_with_samples > 0)
+        set_reason(e, "joined", "%u of its %u spans that have arrived have samples.",
+                   e->spans_with_samples, e->spans);
+    else if (e->missed)
+        set_reason(e, "not_joined", "%" PRIu64 " samples name its spans and were not joined.",
+                   e->unjoined);
+    else if (e->spans > 0)
+        set_reason(e, "no_samples", "No sample names one of its %u spans.", e->spans);
+    else
+        set_reason(e, "unknown", "None of its spans was seen, or they are forgotten.");
+}
+
+/* ---- the answer ---- */
+
+static void add_span_facts(struct explanation *e)
+{
+    const struct store_span *span = e->span;
+    if (!span)
+        return;
+    add_fact(e, "service", "%.*s", SLICE_ARG(api_text(e->request, service_of(e, span)->name)));
+    add_fact(e, "operation", "%.*s", SLICE_ARG(api_text(e->request, span->name)));
+    add_fact(e, "status", "%s", api_states[span->status]);
+    add_fact(e, "duration_ns", "%" PRIu64, span->duration_ns);
+    add_fact(e, "start", "%" PRIu64, span->start_ns);
+    add_fact(e, "arrived", "%" PRIu64, span->arrived_ns);
+    add_fact(e, "names_thread", "%s", span->has_thread ? "yes" : "no");
+    add_fact(e, "samples", "%u", span->samples);
+}
+
+static void add_facts(struct explanation *e)
+{
+    add_span_facts(e);
+    if (e->is_trace || e->spans > 0)
+        add_fact(e, "spans_of_trace", "%u", e->spans);
+    if (e->missed)
+        add_fact(e, "window_ns", "%" PRIu64, e->missed->window_ns);
+    if (e->missed)
+        add_fact(e, "wait_ns", "%" PRIu64, e->missed->wait_ns);
+    if (e->unread)
+        add_fact(e, "attribute", "%.*s", SLICE_ARG(api_text(e->request, e->unread->key)));
+}
+
+static const char *describe(struct explanation *e, const struct store_trail *trail)
+{
+    static const char *const texts[JOIN_OUTCOMES] = {
+        [JOIN_FOUND] = "joined",
+        [JOIN_FOUND_BY_THREAD] = "joined by thread and time",
+        [JOIN_NOT_FOUND] = "its span had not arrived",
+        [JOIN_EXPIRED] = "its span had left the window",
+        [JOIN_OVERFLOW] = "there was no room to wait for its span"};
+    return arena_printf(&e->request->arena, "%s%s%s%s", texts[trail->outcome],
+                        trail->is_promoted ? ", named by an attribute" : "",
+                        trail->is_ambiguous ? ", several spans have this id" : "",
+                        trail->is_kept_out ? ", without its detail (keep)" : "");
+}
+
+static void print_trail(struct explanation *e, const struct store_trail *trail)
+{
+    static const char *const outcomes[JOIN_OUTCOMES] = {[JOIN_FOUND] = "joined",
+                                                        [JOIN_FOUND_BY_THREAD] = "joined_by_thread",
+                                                        [JOIN_NOT_FOUND] = "not_found",
+                                                        [JOIN_EXPIRED] = "expired",
+                                                        [JOIN_OVERFLOW] = "overflow"};
+    struct json_text *json = &e->request->json;
+    const struct store_cells *cells = &e->request->store->cells;
+    json_text_open(json, NULL, '{');
+    json_text_time(json, "arrived", trail->arrived_ns);
+    json_text_string(json, "profile_type", types_of(e, trail->types));
+    json_text_slice(json, "service",
+                    trail->service == STORE_NONE
+                        ? SLICE("")
+                        : api_text(e->request, store_service_at(cells, trail->service)->name));
+    json_text_u64(json, "samples", trail->samples);
+    json_text_string(json, "outcome", outcomes[trail->outcome]);
+    if (trail->outcome <= JOIN_FOUND_BY_THREAD)
+        json_text_i64(json, "lag_ns", trail->lag_ns);
+    else
+        json_text_null(json, "lag_ns");
+    json_text_string(json, "text", describe(e, trail));
+    json_text_close(json, '}');
+}
+
+static void print(struct explanation *e)
+{
+    struct json_text *json = &e->request->json;
+    json_text_open(json, NULL, '{');
+    json_text_hex(json, "id", e->is_trace ? e->trace_id : e->span_id,
+                  e->is_trace ? TRACE_ID_SIZE : SPAN_ID_SIZE);
+    json_text_string(json, "kind", e->is_trace ? "trace" : "span");
+    json_text_bool(json, "found", e->span || e->spans > 0 || e->listed > 0);
+    json_text_open(json, "reason", '{');
+    json_text_string(json, "code", e->code);
+    json_text_string(json, "text", e->text);
+    json_text_close(json, '}');
+    json_text_open(json, "facts", '[');
+    for (unsigned i = 0; i < e->fact_count; i++) {
+        json_text_open(json, NULL, '{');
+        json_text_string(json, "name", e->facts[i].name);
+        json_text_string(json, "value", e->facts[i].value);
+        json_text_close(json, '}');
+    }
+    json_text_close(json, ']');
+    json_text_open(json, "samples", '[');
+    for (unsigned i = 0; i < e->listed; i++)
+        print_trail(e, e->trails[i]);
+    json_text_close(json, ']');
+    json_text_close(json, '}');
+}
+
+static bool read_hex(struct slice text, uint8_t *out, size_t size)
+{
+    if (text.size != 2 * size)
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        int byte = text_hex_byte(text.data + 2 * i);
+        if (byte < 0)
+            return false;
+        out[i] = (uint8_t)byte;
+    }
+    return true;
+}
 
 void api_explain(struct api_request *request)
 {
-    api_refuse(request, 404, "not_found", "not there yet");
+    struct explanation e = {.request = request};
+    struct slice id = api_parameter(request, "id");
+    e.is_trace = read_hex(id, e.trace_id, TRACE_ID_SIZE);
+    if (!e.is_trace && !store_read_id(id, e.span_id)) {
+        api_refuse(request, 400, "invalid_parameter",
+                   "id: must be the id of a span (16 hex digits) or a trace (32)");
+        return;
+    }
+    find_span(&e);
+    find_trails(&e);
+    find_unread(&e);
+    add_facts(&e);
+    if (e.is_trace)
+        explain_trace(&e);
+    else
+        explain_span(&e);
+    print(&e);
 }

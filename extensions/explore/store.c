@@ -56,7 +56,8 @@ void store_add(struct store *store, const struct join_offer *offer, uint64_t now
     store->now_ns = now_ns > store->now_ns ? now_ns : store->now_ns;
     if (offer->signal == SIGNAL_PROFILES) {
         store->profiles++;
-        store_read_profiles(store, offer, wall_of(offer->arrived_ns, now_ns, monotonic_ns));
+        store_read_profiles(store, offer, wall_of(offer->arrived_ns, now_ns, monotonic_ns),
+                            wall_of(offer->offered_ns, now_ns, monotonic_ns));
     } else if (offer->signal == SIGNAL_TRACES) {
         store->traces++;
         store_read_traces(store, offer);

@@ -75,7 +75,8 @@ void store_add(struct store *store, const struct join_offer *offer, uint64_t now
 size_t store_bytes(const struct store *store);
 
 /* Internals: read a request (store_profiles.c, store_traces.c), and make room (store_reduce.c). */
-void store_read_profiles(struct store *store, const struct join_offer *offer, uint64_t arrived_ns);
+void store_read_profiles(struct store *store, const struct join_offer *offer, uint64_t arrived_ns,
+                         uint64_t left_ns);
 void store_read_traces(struct store *store, const struct join_offer *offer);
 void store_reduce(struct store *store);
 /* Reads service.name and service.version of a resource; texts. */

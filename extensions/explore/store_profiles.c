@@ -48,7 +48,7 @@ struct reading {
     struct arena arena;
     struct message root;
     struct dictionary *dictionary;
-    uint64_t arrived_ns;
+    uint64_t arrived_ns, left_ns;
     uint64_t frames_left;
     uint32_t *texts;  /* by index in the string_table: number + 1; 0: not read yet */
     uint32_t *stacks; /* likewise, nodes */
@@ -594,7 +594,7 @@ static void add_trail(struct reading *reading, const struct join_key *key)
     struct store_trail *trail = &store->trails[store->trail_count++ % store->trail_limit];
     *trail = (struct store_trail){
         .arrived_ns = reading->arrived_ns,
-        .left_ns = store->now_ns,
+        .left_ns = reading->left_ns,
         .lag_ns = key->lag_ns,
         .window_ns = report->window_ns,
         .wait_ns = report->wait_ns,
@@ -643,9 +643,11 @@ static void make_memos(struct reading *reading)
         arena_array(arena, counts[DICTIONARY_ATTRIBUTE_TABLE], sizeof *reading->attributes);
 }
 
-void store_read_profiles(struct store *store, const struct join_offer *offer, uint64_t arrived_ns)
+void store_read_profiles(struct store *store, const struct join_offer *offer, uint64_t arrived_ns,
+                         uint64_t left_ns)
 {
-    struct reading reading = {.store = store, .offer = offer, .arrived_ns = arrived_ns};
+    struct reading reading = {
+        .store = store, .offer = offer, .arrived_ns = arrived_ns, .left_ns = left_ns};
     assert(offer->signal == SIGNAL_PROFILES && offer->part_count == 1);
     struct slice bytes = buffer_slice(offer->parts[0]);
     reading.frames_left = FRAMES_FREE + FRAMES_FOR_BYTE * bytes.size;

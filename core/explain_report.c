@@ -1,0 +1,128 @@
+#include "core/explain_report.h"
+
+#include <ctype.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BODY_MAX = 1 << 20, ID_MAX = 64 };
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+/* A terminal gets no control characters of others' names. */
+static void append_plain(struct text *out, const char *text)
+{
+    for (; *text; text++)
+        text_append_char(out, iscntrl((unsigned char)*text) ? '?' : *text);
+}
+
+static void print_facts(const json_t *answer, struct text *out)
+{
+    const json_t *fact;
+    size_t i;
+    json_array_foreach(json_object_get(answer, "facts"), i, fact)
+    {
+        text_printf(out, "  %-15s ", text_of(fact, "name"));
+        append_plain(out, text_of(fact, "value"));
+        text_append_char(out, '\n');
+    }
+}
+
+static void print_samples(const json_t *answer, struct text *out)
+{
+    const json_t *sample;
+    size_t i;
+    if (json_array_size(json_object_get(answer, "samples")) > 0)
+        text_append(out, "Samples that named it, newest first:\n");
+    json_array_foreach(json_object_get(answer, "samples"), i, sample)
+    {
+        const json_t *lag = json_object_get(sample, "lag_ns");
+        text_append(out, "  ");
+        text_append_utc(out, strtoull(text_of(sample, "arrived"), NULL, 10));
+        text_printf(out, "  %lld of ",
+                    (long long)json_integer_value(json_object_get(sample, "samples")));
+        append_plain(out, text_of(sample, "profile_type"));
+        text_append(out, ": ");
+        append_plain(out, text_of(sample, "text"));
+        if (json_is_integer(lag))
+            text_printf(out, ", %+.1f s after it", (double)json_integer_value(lag) / 1e9);
+        text_append_char(out, '\n');
+    }
+}
+
+static void print(const json_t *answer, struct text *out)
+{
+    text_printf(out, "%s %s: ", text_of(answer, "kind"), text_of(answer, "id"));
+    append_plain(out, text_of(json_object_get(answer, "reason"), "text"));
+    text_printf(out, " [%s]\n", text_of(json_object_get(answer, "reason"), "code"));
+    print_facts(answer, out);
+    print_samples(answer, out);
+}
+
+/* What to do about an error. */
+static bool refuse(const char *url, const struct http_answer *answer, struct error *err)
+{
+    if (strncmp(answer->status, "401", 3) == 0)
+        return error_set(err, "%s: status %s; set PROFCOL_EXPLORE_TOKEN", url, answer->status);
+    if (strncmp(answer->status, "404", 3) == 0)
+        return error_set(err, "%s: status %s; that is not the extension explore", url,
+                         answer->status);
+    return error_set(err, "%s: status %s", url, answer->status);
+}
+
+static bool read_answer(const char *url, const struct http_answer *answer, struct text *report,
+                        struct error *err)
+{
+    json_error_t why;
+    if (answer->status[0] != '2')
+        return refuse(url, answer, err);
+    json_t *json = json_loadb((const char *)answer->body->data, answer->body->size, 0, &why);
+    if (!json)
+        return error_set(err, "%s: the answer is no JSON: %s", url, why.text);
+    print(json, report);
+    json_decref(json);
+    return true;
+}
+
+static bool is_id(const char *id)
+{
+    size_t size = strlen(id);
+    for (const char *c = id; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("-_=+/", *c))
+            return false;
+    return size > 0 && size <= ID_MAX;
+}
+
+bool explain_report(const char *id, const char *url, const struct http_get_options *options,
+                    struct text *report, struct error *err)
+{
+    char full[2048];
+    struct http_answer answer = {0};
+    struct http_get_options ask = *options;
+    ask.timeout_s = 10;
+    ask.body_max = BODY_MAX;
+    ask.bearer_token = getenv("PROFCOL_EXPLORE_TOKEN");
+    if (!is_id(id))
+        return error_set(err, "\"%s\" is not the id of a span (16 hex digits) or trace (32)", id);
+    size_t size = strlen(url);
+    while (size > 0 && url[size - 1] == '/')
+        size--;
+    snprintf(full, sizeof full, "%.*s/api/explain?id=%s", (int)(size > 1024 ? 1024 : size), url,
+             id);
+    if (!http_get(full, &ask, &answer, err)) {
+        char why[sizeof err->text];
+        snprintf(why, sizeof why, "%s", err->text);
+        return error_set(err,
+                         "%s. Nothing answers there: run profcol with the extension explore "
+                         "(extensions: {explore: }, service: {extensions: [explore]}), or give its "
+                         "URL",
+                         why);
+    }
+    bool is_fine = read_answer(full, &answer, report, err);
+    buffer_unref(answer.body);
+    return is_fine;
+}

@@ -1,0 +1,271 @@
+/* /api/explain: prepared reasons why a span has a profile or none, each with its answer. */
+#include "core/data/scan.h"
+#include "tests/unit/explore_fixture.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { TRACE = 7, SPAN = 42, OTHER = 43 };
+
+static SpanMessage *add_span(struct request *request, uint64_t span, uint64_t duration_ns)
+{
+    return traces_span(request, TRACE, span, WALL, WALL + duration_ns, "GET /a");
+}
+
+static void send_span(struct scene *scene, uint64_t span, uint64_t duration_ns)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    add_span(&request, span, duration_ns);
+    scene_send(scene, &request);
+}
+
+static void send_child(struct scene *scene, uint64_t span, uint64_t parent)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    span_set_parent(&request, add_span(&request, span, SECOND), parent);
+    scene_send(scene, &request);
+}
+
+static void begin_profile(struct request *request, const char *type)
+{
+    profiles_begin(request);
+    profiles_resource_string(request, "service.name", "shop");
+    profiles_profile(request, type, "nanoseconds");
+}
+
+static SampleMessage *add_sample(struct request *request, uint64_t span)
+{
+    SampleMessage *sample = profiles_sample(request, 1);
+    if (span)
+        sample_link(request, sample, TRACE, span);
+    sample_value(request, sample, 30);
+    return sample;
+}
+
+static void send_sample_of(struct scene *scene, uint64_t span, const char *type)
+{
+    struct request request;
+    begin_profile(&request, type);
+    add_sample(&request, span);
+    scene_send(scene, &request);
+}
+
+static void send_sample(struct scene *scene, uint64_t span)
+{
+    send_sample_of(scene, span, "cpu");
+}
+
+/* ---- the cases ---- */
+
+static void is_joined(struct scene *scene)
+{
+    send_span(scene, SPAN, SECOND);
+    send_sample(scene, SPAN);
+}
+
+static void is_late(struct scene *scene)
+{
+    send_sample(scene, SPAN);
+    scene_wait(scene, 14 * SECOND);
+    send_span(scene, SPAN, 14 * SECOND);
+}
+
+static void is_expired(struct scene *scene)
+{
+    send_span(scene, SPAN, SECOND);
+    scene_wait(scene, 61 * SECOND);
+    send_sample(scene, SPAN);
+}
+
+static void has_not_arrived(struct scene *scene)
+{
+    send_sample(scene, SPAN);
+    scene_wait(scene, 14 * SECOND);
+}
+
+static void has_unread_id(struct scene *scene)
+{
+    struct request request;
+    send_span(scene, SPAN, SECOND);
+    begin_profile(&request, "cpu");
+    sample_string(&request, add_sample(&request, 0), "dd.span", "0x000000000000002A");
+    scene_send(scene, &request);
+}
+
+static void has_other_types(struct scene *scene)
+{
+    send_span(scene, SPAN, SECOND);
+    send_sample(scene, OTHER);
+    send_sample_of(scene, SPAN, "wall");
+}
+
+static void is_not_profiled(struct scene *scene)
+{
+    send_span(scene, SPAN, SECOND);
+}
+
+static void has_no_thread(struct scene *scene)
+{
+    send_span(scene, SPAN, SECOND);
+    send_sample(scene, 0);
+}
+
+static void has_unknown_thread(struct scene *scene)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    span_int(&request, add_span(&request, SPAN, SECOND), "thread.id", 12);
+    scene_send(scene, &request);
+    send_sample(scene, 0);
+}
+
+static void is_below_root(struct scene *scene)
+{
+    send_span(scene, OTHER, SECOND);
+    send_child(scene, SPAN, OTHER);
+    send_sample(scene, OTHER);
+}
+
+static void is_short(struct scene *scene)
+{
+    struct request request;
+    send_span(scene, SPAN, 3000000);
+    begin_profile(&request, "cpu");
+    sample_link(&request, profiles_sample(&request, 1), 99, 99);
+    scene_send(scene, &request);
+}
+
+static void only_waits(struct scene *scene)
+{
+    struct request request;
+    send_span(scene, SPAN, SECOND);
+    begin_profile(&request, "cpu");
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_link(&request, sample, 99, 99);
+    sample_value(&request, sample, 1);
+    scene_send(scene, &request);
+}
+
+static void has_nothing(struct scene *scene)
+{
+    (void)scene;
+}
+
+#define WAITS "window: 60s, samples: {wait: 5s}"
+#define KEEPS WAITS ", keep: {span_detail_when: [{duration_above: 1h}], otherwise: fold}"
+static const struct {
+    void (*prepare)(struct scene *scene);
+    const char *settings;
+    const char *code;
+    const char *text; /* part of the answer */
+} cases[] = {
+    {is_joined, WAITS, "joined", "1 samples (cpu) were joined"},
+    {is_joined, KEEPS, "kept_out", "`keep`"},
+    {is_late, WAITS, "late_span",
+     "14.0 s after its samples, which had waited 5.0 s and left. "
+     "samples.wait: 15s would join it"},
+    {is_expired, WAITS, "expired", "61.0 s after the span; `window` is 60 s"},
+    {has_not_arrived, WAITS, "no_span", "has not arrived"},
+    {has_unread_id, WAITS, "unread_id", "\"dd.span\""},
+    {has_other_types, WAITS, "other_types", "of wall only"},
+    {is_not_profiled, WAITS, "no_profiles", "No profiles of the service \"shop\""},
+    {has_no_thread, WAITS, "no_thread", "does not name its thread"},
+    {has_unknown_thread, WAITS, "thread_unknown", "none was taken on the span's thread"},
+    {is_below_root, WAITS, "local_root", "1 samples name \"GET /a\" of the same trace"},
+    {only_waits, WAITS, "no_samples", "hardly used the processor"},
+    {has_nothing, WAITS, "unknown", "Neither the span nor a sample"},
+};
+
+static void check(size_t i, const char *query)
+{
+    struct scene scene;
+    scene_begin(&scene, 4 << 20, cases[i].settings);
+    cases[i].prepare(&scene);
+    scene_wait(&scene, 10 * SECOND);
+    json_t *answer = scene_ask(&scene, "explain", query);
+    const char *code = json_text_at(answer, "reason.code");
+    const char *text = json_text_at(answer, "reason.text");
+    if (strcmp(code, cases[i].code) != 0 || !strstr(text, cases[i].text))
+        fail_msg("%zu: %s: %s; not %s: %s", i, code, text, cases[i].code, cases[i].text);
+    json_decref(answer);
+    scene_end(&scene);
+}
+
+static void test_reasons(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check(i, "id=000000000000002a");
+}
+
+/* The id may be written as other tools write it. */
+static void test_spellings(void **state)
+{
+    (void)state;
+    check(0, "id=000000000000002A");
+    check(0, "id=0x000000000000002a");
+    check(0, "id=0000000000000000042");
+    check(0, "id=AAAAAAAAACo%3D");
+}
+
+static void test_short_span(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene, 4 << 20, WAITS);
+    is_short(&scene);
+    send_sample(&scene, OTHER);
+    scene_wait(&scene, 10 * SECOND);
+    json_t *answer = scene_ask(&scene, "explain", "id=000000000000002a");
+    assert_string_equal(json_text_at(answer, "reason.code"), "too_short");
+    json_decref(answer);
+    scene_end(&scene);
+}
+
+static void test_trace(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene, 4 << 20, WAITS);
+    is_below_root(&scene);
+    scene_wait(&scene, 10 * SECOND);
+    json_t *answer = scene_ask(&scene, "explain", "id=aaaaaaaaaaaaaaaa0000000000000007");
+    assert_string_equal(json_text_at(answer, "kind"), "trace");
+    assert_string_equal(json_text_at(answer, "reason.text"),
+                        "1 of its 2 spans that have arrived have samples.");
+    assert_string_equal(json_text_at(answer, "samples.0.outcome"), "joined");
+    json_decref(answer);
+    scene_end(&scene);
+}
+
+static void test_wrong_ids(void **state)
+{
+    (void)state;
+    static const char *const queries[] = {"", "id=", "id=xyz", "id=%00", "id=000000000000002"};
+    struct scene scene;
+    scene_begin(&scene, 4 << 20, WAITS);
+    for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
+        struct text body;
+        int status = scene_ask_raw(&scene, "explain", queries[i], &body);
+        if (i < 4)
+            assert_int_equal(status, 400);
+        text_deinit(&body);
+    }
+    scene_end(&scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reasons),    cmocka_unit_test(test_spellings),
+        cmocka_unit_test(test_short_span), cmocka_unit_test(test_trace),
+        cmocka_unit_test(test_wrong_ids),
+    };
+    scan_init();
+    return cmocka_run_group_tests_name("explain", tests, NULL, NULL);
+}
