@@ -80,7 +80,8 @@ static bool read_answer(const char *url, const struct http_answer *answer, struc
     json_error_t why;
     if (answer->status[0] != '2')
         return refuse(url, answer, err);
-    json_t *json = json_loadb((const char *)answer->body->data, answer->body->size, 0, &why);
+    struct slice body = answer->body ? buffer_slice(answer->body) : SLICE("");
+    json_t *json = json_loadb((const char *)body.data, body.size, 0, &why);
     if (!json)
         return error_set(err, "%s: the answer is no JSON: %s", url, why.text);
     print(json, report);

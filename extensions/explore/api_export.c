@@ -173,10 +173,13 @@ static void export_pprof(struct exporting *file)
 /* Separators become something else. */
 static void append_frame(struct text *out, struct slice name)
 {
-    for (size_t i = 0; i < name.size; i++)
-        text_append_char(out, name.data[i] == ';'                           ? ':'
-                              : name.data[i] < 0x20 || name.data[i] == 0x7f ? ' '
-                                                                            : (char)name.data[i]);
+    size_t from = out->size;
+    text_append_slice(out, name);
+    for (size_t i = from; i < out->size; i++)
+        if (out->data[i] == ';')
+            out->data[i] = ':';
+        else if ((uint8_t)out->data[i] < 0x20 || out->data[i] == 0x7f)
+            out->data[i] = ' ';
 }
 
 static void export_collapsed(struct exporting *file)
