@@ -196,12 +196,32 @@ static bool has_own_bytes(const struct message *message)
     return !message->parent || message->raw.data + message->raw.size == message->field_end;
 }
 
+static bool is_in_received_bytes(const struct message *message)
+{
+    const struct message *root = message;
+    while (root->parent)
+        root = root->parent;
+    uintptr_t start = (uintptr_t)root->raw.data, at = (uintptr_t)message->raw.data;
+    return at >= start && at < start + root->raw.size;
+}
+
+/* Whether the new payload of a message is not longer than the old one. It may not be a copy of
+ * received bytes, which may have been written over when it is read. */
+static bool is_replaced_by_less(const struct message *message)
+{
+    size_t old = (size_t)(message->field_end - message->field_start);
+    return !message->children && wire_size_bytes(message->number, message->raw.size) <= old &&
+           !is_in_received_bytes(message);
+}
+
 bool message_shrinks(const struct message *message)
 {
     if (message->removed || !message->changed)
         return true;
-    if (message->tail || !has_own_bytes(message))
+    if (message->tail)
         return false;
+    if (!has_own_bytes(message))
+        return is_replaced_by_less(message);
     for (const struct message *child = message->children; child; child = child->next)
         if (!message_shrinks(child))
             return false;

@@ -141,8 +141,8 @@ size_t message_measure(struct message *message);
 /* After message_measure: writes the payload, and returns the address after it. It may be written
  * over the received bytes if message_shrinks. */
 uint8_t *message_write(const struct message *message, uint8_t *to);
-/* Whether all changes are removed fields, so that each byte that stays is written at its old
- * address or before it. */
+/* Whether fields were only removed, or replaced by shorter ones, so that each byte that stays is
+ * written at its old address or before it. */
 bool message_shrinks(const struct message *message);
 
 /* The payload as a list of slices, for writev or a compressor. Field headers are in the arena;

@@ -26,7 +26,8 @@ static void find_ranges(struct dictionary_tables *tables)
         struct table_range *range = &tables->ranges[field.number];
         if (range->count++ == 0)
             range->start = field.start;
-        cursor.next = skip_entries(cursor.next, cursor.end, *field.start, &range->count);
+        if (*field.start < 0x80) /* a tag of one byte */
+            cursor.next = skip_entries(cursor.next, cursor.end, *field.start, &range->count);
         range->end = cursor.next;
     }
     assert(!cursor.broken); /* scanned */
