@@ -30,7 +30,7 @@ print(*[s.getsockname()[1] for s in sockets])')
         shift
     done
     export BASE="http://127.0.0.1:$2/"
-    "$profcol" --set "service.extensions=[explore]" --set "extensions.explore.endpoint=127.0.0.1:$2" \
+    "$profcol" --set "extensions.explore.endpoint=127.0.0.1:$2" \
         --set "receivers.otlp.protocols.http.endpoint=127.0.0.1:$3" \
         --set "receivers.otlp.protocols.grpc.endpoint=127.0.0.1:$4" \
         --set "service.telemetry.metrics.readers=[{pull: {exporter: {prometheus: {host: 127.0.0.1, port: $5}}}}]" \

@@ -191,12 +191,13 @@ class ExamplesTest(unittest.TestCase):
 
     def test_the_built_in_configuration(self):
         with tempfile.TemporaryDirectory() as directory:
-            ports = [server.free_port() for _ in range(3)]
+            ports = [server.free_port() for _ in range(4)]
             reader = f"{{pull: {{exporter: {{prometheus: {{host: 127.0.0.1, port: {ports[2]}}}}}}}}}"
             with open(os.path.join(directory, "log"), "w+", encoding="utf-8") as log:
                 process = subprocess.Popen(
                     [PROFCOL, "--set", f"receivers.otlp.protocols.grpc.endpoint=127.0.0.1:{ports[0]}",
                      "--set", f"receivers.otlp.protocols.http.endpoint=127.0.0.1:{ports[1]}",
+                     "--set", f"extensions.explore.endpoint=127.0.0.1:{ports[3]}",
                      "--set", f"service.telemetry.metrics.readers=[{reader}]"], stdout=log, stderr=log)
                 try:
                     server.wait_until(lambda: all(server.accepts(port) for port in ports), what="listening")
@@ -218,9 +219,10 @@ class DemonstrationTest(unittest.TestCase):
 
     def test_run(self):
         with tempfile.TemporaryDirectory() as directory:
-            ports = [server.free_port() for _ in range(3)]
+            ports = [server.free_port() for _ in range(4)]
             environment = {**os.environ, "ONCE": "1", "OUT": directory, "GRPC": f"127.0.0.1:{ports[0]}",
-                           "HTTP": f"127.0.0.1:{ports[1]}", "METRICS": f"127.0.0.1:{ports[2]}"}
+                           "HTTP": f"127.0.0.1:{ports[1]}", "METRICS": f"127.0.0.1:{ports[2]}",
+                           "EXPLORE": f"127.0.0.1:{ports[3]}"}
             start = time.monotonic()
             result = subprocess.run([SOURCE / "examples" / "run.sh"], capture_output=True, text=True, timeout=120,
                                     check=False, env=environment)
@@ -234,13 +236,15 @@ class DemonstrationTest(unittest.TestCase):
             page = pathlib.Path(directory, "flame.html").read_text()
             self.assertIn("<title>", page)
             self.assertGreater(len(page), 20_000)
+            self.assertIn(f"open http://127.0.0.1:{ports[3]} in a browser", result.stdout)
             for port in ports:
                 self.assertFalse(server.accepts(port), "it is gone")
 
     def test_a_port_in_use_is_said(self):
         with tempfile.TemporaryDirectory() as directory, backend.Backend("http") as other:
             environment = {**os.environ, "ONCE": "1", "OUT": directory, "GRPC": f"127.0.0.1:{server.free_port()}",
-                           "HTTP": other.address, "METRICS": f"127.0.0.1:{server.free_port()}"}
+                           "HTTP": other.address, "METRICS": f"127.0.0.1:{server.free_port()}",
+                           "EXPLORE": f"127.0.0.1:{server.free_port()}"}
             result = subprocess.run([SOURCE / "examples" / "run.sh"], capture_output=True, text=True, timeout=60,
                                     check=False, env=environment)
             self.assertEqual(result.returncode, 1)
