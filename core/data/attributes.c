@@ -83,10 +83,11 @@ bool attributes_get(const struct message_iter *message, uint32_t number, struct 
             return false;
         }
         struct key_value pair = key_value_read(field.bytes);
-        if (slice_equal(pair.key, key)) {
-            *value_out = pair.value;
-            return true;
-        }
+        if (!slice_equal(pair.key, key))
+            continue;
+        value_out->data = pair.value.data; /* one by one, as they were just written */
+        value_out->size = pair.value.size;
+        return true;
     }
 }
 

@@ -323,6 +323,14 @@ static bool make_entries(struct ottl_evaluation *evaluation, const struct ottl_n
     return true;
 }
 
+/* Member by member: a value that is copied as a whole waits for its members. */
+static void give_bool(bool truth, struct ottl_value *out)
+{
+    out->kind = OTTL_BOOL;
+    out->form = OTTL_FORM_BYTES;
+    out->truth = truth;
+}
+
 static bool evaluate_comparison(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                                 struct ottl_value *out)
 {
@@ -339,9 +347,9 @@ static bool evaluate_comparison(struct ottl_evaluation *evaluation, const struct
     }
     bool is_order = operator!= OTTL_EQUAL && operator!= OTTL_NOT_EQUAL;
     if (is_order || left.kind != OTTL_STRING || second->kind != OTTL_STRING)
-        *out = ottl_bool(ottl_compare(&left, operator, second));
+        give_bool(ottl_compare(&left, operator, second), out);
     else /* most conditions are this */
-        *out = ottl_bool(slice_equal(left.bytes, second->bytes) == (operator== OTTL_EQUAL));
+        give_bool(slice_equal(left.bytes, second->bytes) == (operator== OTTL_EQUAL), out);
     return true;
 }
 
@@ -356,7 +364,7 @@ static bool evaluate_joined(struct ottl_evaluation *evaluation, const struct ott
         if (out->truth == decisive)
             return true;
     }
-    *out = ottl_bool(!decisive);
+    give_bool(!decisive, out);
     return true;
 }
 
