@@ -30,6 +30,7 @@ enum ottl_ast_kind {
     OTTL_AST_AND,        /* parts */
     OTTL_AST_OR,         /* parts */
     OTTL_AST_NOT,        /* parts[0] */
+    OTTL_AST_LAMBDA,     /* segments: the parameters, "_" without a name; parts[0] */
 };
 
 enum ottl_operator {

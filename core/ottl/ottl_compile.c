@@ -211,6 +211,10 @@ struct ottl_node *ottl_compiler_value(struct ottl_compiler *c, const struct ottl
         return compile_joined(c, ast, ast->kind == OTTL_AST_OR);
     case OTTL_AST_NOT:
         return compile_not(c, ast);
+    case OTTL_AST_LAMBDA:
+        return FAIL(c, ast->position,
+                    "a lambda can only be an argument of a function that takes "
+                    "one");
     case OTTL_AST_FUNCTION_NAME:
         break;
     }

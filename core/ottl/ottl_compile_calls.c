@@ -241,6 +241,12 @@ static struct ottl_node *compile_argument(struct ottl_compiler *c, const struct 
         return compile_target(c, call, index);
     case OTTL_PARAMETER_FUNCTION:
         return compile_function_argument(c, call, index);
+    case OTTL_PARAMETER_LAMBDA_0:
+        return ottl_compiler_lambda(c, call->parts[index].value, 0);
+    case OTTL_PARAMETER_LAMBDA_2:
+        return ottl_compiler_lambda(c, call->parts[index].value, 2);
+    case OTTL_PARAMETER_LAMBDA_3:
+        return ottl_compiler_lambda(c, call->parts[index].value, 3);
     default:
         break;
     }

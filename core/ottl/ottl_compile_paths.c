@@ -170,6 +170,9 @@ struct ottl_node *ottl_compiler_path(struct ottl_compiler *c, const struct ottl_
 {
     enum ottl_context context;
     uint32_t first;
+    struct ottl_node *local;
+    if (ottl_compiler_local(c, path, &local))
+        return local;
     if (!find_context(c, path, &context, &first))
         return NULL;
     struct ottl_node *node = ottl_compiler_node(c, OTTL_PATH, 0);

@@ -9,6 +9,7 @@
 #ifndef PROFCOL_CORE_OTTL_OTTL_COMPILER_H
 #define PROFCOL_CORE_OTTL_OTTL_COMPILER_H
 
+#include "core/ottl/ottl_lambda.h"
 #include "core/ottl/ottl_parser.h"
 #include "core/ottl/ottl_program.h"
 
@@ -17,6 +18,8 @@ struct ottl_compiler {
     enum ottl_prefix prefix;
     struct ottl_program *program;
     struct error *err;
+    struct slice locals[OTTL_LOCALS_MAX]; /* their names; empty: cannot be named (any more) */
+    uint32_t local_count;
 };
 
 /* Report an error at a position of the text. Return false, and NULL. */
@@ -35,6 +38,12 @@ struct ottl_node *ottl_compiler_call(struct ottl_compiler *c, const struct ottl_
 /* The same for a call that is executed, also with constant arguments. */
 struct ottl_node *ottl_compiler_call_unfolded(struct ottl_compiler *c, const struct ottl_ast *call,
                                               bool is_editor);
+/* Compiles a lambda with this number of parameters. */
+struct ottl_node *ottl_compiler_lambda(struct ottl_compiler *c, const struct ottl_ast *ast,
+                                       uint32_t parameters);
+/* Whether a path is a parameter of a lambda; then *out is it, NULL after an error. */
+bool ottl_compiler_local(struct ottl_compiler *c, const struct ottl_ast *path,
+                         struct ottl_node **out);
 /* Returns the context that a path names first, OTTL_CONTEXT_COUNT if none. */
 enum ottl_context ottl_compiler_context(const struct ottl_ast *path);
 

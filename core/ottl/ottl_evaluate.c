@@ -4,6 +4,7 @@
 #include "core/ottl/ottl_draft.h"
 #include "core/ottl/ottl_encode.h"
 #include "core/ottl/ottl_functions.h"
+#include "core/ottl/ottl_lambda.h"
 #include "core/ottl/ottl_paths.h"
 #include "core/ottl/ottl_profile_tables.h"
 #include "core/ottl/ottl_trace_state.h"
@@ -42,6 +43,7 @@ struct ottl_evaluation {
     struct wire_writer writer;
     struct text text;
     struct attribute_list list; /* a map that is changed */
+    struct ottl_locals locals;
     struct error error;
 };
 
@@ -69,6 +71,8 @@ void *ottl_evaluation_alloc(struct ottl_evaluation *evaluation, size_t size)
 {
     struct scratch *scratch = &evaluation->scratch[evaluation->level];
     size_t rounded = (size + 15) & ~(size_t)15;
+    if (evaluation->locals.depth > 0)
+        ottl_locals_take(&evaluation->locals, size);
     if (scratch->arena == &scratch->own && rounded <= SMALL_BYTES - scratch->used) {
         scratch->used += rounded;
         return scratch->small + scratch->used - rounded;
@@ -128,6 +132,11 @@ struct text *ottl_evaluation_empty_text(struct ottl_evaluation *evaluation)
     return &evaluation->text;
 }
 
+struct ottl_locals *ottl_evaluation_locals(struct ottl_evaluation *evaluation)
+{
+    return &evaluation->locals;
+}
+
 size_t *ottl_evaluation_free_bytes(struct ottl_evaluation *evaluation)
 {
     return &evaluation->free_bytes;
@@ -158,6 +167,13 @@ static bool out_of_bounds(struct ottl_evaluation *evaluation, int64_t index)
     return error_set(&evaluation->error, "index %" PRId64 " out of bounds", index);
 }
 
+/* A lambda may search the same map for each of its entries. */
+static void take_search(struct ottl_evaluation *evaluation, const struct ottl_value *in)
+{
+    if (evaluation->locals.depth > 0)
+        ottl_locals_take_value(&evaluation->locals, in);
+}
+
 /* Goes from *value to what a key of a path leads to; *missing_out if a map has no such key. */
 static bool enter_data(struct ottl_evaluation *evaluation, const struct ottl_node *key,
                        struct ottl_value *value, bool *missing_out)
@@ -168,6 +184,7 @@ static bool enter_data(struct ottl_evaluation *evaluation, const struct ottl_nod
                          ottl_data_type_name(&from));
     if (!ottl_node_evaluate(evaluation, key, &at))
         return false;
+    take_search(evaluation, &from);
     if (from.kind == OTTL_MAP) {
         if (at.kind != OTTL_STRING)
             return wrong_key(evaluation, &at, "string");
@@ -205,6 +222,14 @@ static bool read_path(struct ottl_evaluation *evaluation, const struct ottl_path
     return ottl_path_read(evaluation, row, out);
 }
 
+static void take_search_of_attributes(struct ottl_evaluation *evaluation,
+                                      const struct ottl_path_row *row)
+{
+    struct ottl_value map;
+    if (evaluation->locals.depth > 0 && ottl_path_read(evaluation, row, &map))
+        take_search(evaluation, &map);
+}
+
 /* Sets *value to the attribute of the first key. */
 static bool enter_attributes(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                              struct ottl_value *value, bool *missing_out)
@@ -217,6 +242,7 @@ static bool enter_attributes(struct ottl_evaluation *evaluation, const struct ot
         return false;
     if (key.kind != OTTL_STRING)
         return wrong_key(evaluation, &key, "string");
+    take_search_of_attributes(evaluation, row);
     struct attribute_list *draft = ottl_draft_of(evaluation->item, row);
     if (!draft)
         *missing_out =
@@ -259,6 +285,7 @@ static bool enter_result(struct ottl_evaluation *evaluation, const struct ottl_n
     struct ottl_value at, from = *value;
     if (!ottl_node_evaluate(evaluation, key, &at))
         return false;
+    take_search(evaluation, &from);
     if (at.kind == OTTL_STRING) {
         if (from.kind != OTTL_MAP)
             return error_set(&evaluation->error, "type %s does not support string indexing",
@@ -283,6 +310,17 @@ static bool evaluate_call(struct ottl_evaluation *evaluation, const struct ottl_
                           struct ottl_value *out)
 {
     if (!node->function->call(evaluation, node, out))
+        return false;
+    for (uint32_t i = 0; i < node->key_count; i++)
+        if (!enter_result(evaluation, node->keys[i], out))
+            return false;
+    return true;
+}
+
+static bool evaluate_local(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                           struct ottl_value *out)
+{
+    if (!ottl_local_read(evaluation, node, out))
         return false;
     for (uint32_t i = 0; i < node->key_count; i++)
         if (!enter_result(evaluation, node->keys[i], out))
@@ -410,6 +448,9 @@ static bool evaluate(struct ottl_evaluation *evaluation, const struct ottl_node 
     case OTTL_INPUT:
         *out = evaluation->input;
         return true;
+    case OTTL_LOCAL:
+        return evaluate_local(evaluation, node, out);
+    case OTTL_LAMBDA:
     case OTTL_NOT:
         break;
     }
@@ -426,6 +467,15 @@ static struct ottl_evaluator *evaluator_of(struct ottl_evaluation *evaluation)
 {
     return (struct ottl_evaluator *)((char *)evaluation -
                                      offsetof(struct ottl_evaluator, evaluation));
+}
+
+enum ottl_level ottl_evaluation_level(struct ottl_evaluation *evaluation)
+{
+    if (!evaluation->item)
+        return OTTL_LEVEL_CONSTANT;
+    unsigned depth = ottl_evaluation_depth(evaluation);
+    enum ottl_level own = (enum ottl_level)(OTTL_LEVEL_RESOURCE + depth);
+    return evaluation->level < own ? evaluation->level : own;
 }
 
 unsigned ottl_evaluation_depth(struct ottl_evaluation *evaluation)
@@ -503,6 +553,7 @@ bool ottl_node_fold(const struct ottl_node *node, struct arena *arena, struct ot
 {
     struct ottl_evaluation *evaluation = memory_zalloc(sizeof *evaluation);
     evaluation->scratch[OTTL_LEVEL_CONSTANT].arena = arena;
+    ottl_locals_begin(&evaluation->locals);
     bool ok = evaluate(evaluation, node, out);
     *err = evaluation->error;
     ottl_matcher_free(evaluation->matcher);
@@ -545,6 +596,7 @@ static void begin_batch(struct ottl_evaluator *evaluator, const struct ottl_item
     if (evaluator->batch == item->batch)
         return;
     evaluator->batch = item->batch;
+    ottl_locals_begin(&evaluator->evaluation.locals);
     if (evaluator->evaluation.matcher)
         ottl_matcher_begin(evaluator->evaluation.matcher);
 }

@@ -13,6 +13,7 @@
 
 #include "core/ottl/ottl_program.h"
 
+struct ottl_locals;
 struct ottl_evaluation; /* an evaluator that is evaluating */
 
 /* Evaluates a node. Returns false with the error set. */
@@ -45,6 +46,11 @@ struct ottl_item *ottl_evaluation_target(struct ottl_evaluation *evaluation);
 struct wire_writer *ottl_evaluation_writer(struct ottl_evaluation *evaluation);
 struct text *ottl_evaluation_empty_text(struct ottl_evaluation *evaluation);
 struct attribute_list *ottl_evaluation_list(struct ottl_evaluation *evaluation);
+/* The lambdas that are evaluated. */
+struct ottl_locals *ottl_evaluation_locals(struct ottl_evaluation *evaluation);
+/* Returns the level of what the current result is computed for: an item of the program, or one of
+ * those around it. */
+enum ottl_level ottl_evaluation_level(struct ottl_evaluation *evaluation);
 /* Bytes that the execution may still add without counting. */
 size_t *ottl_evaluation_free_bytes(struct ottl_evaluation *evaluation);
 /* Returns how many levels contain the items of the program. */

@@ -4,11 +4,23 @@
 
 #include <assert.h>
 
-static const struct ottl_function *const converters[] = {
-    ottl_type_functions, ottl_text_functions,     ottl_case_functions,    ottl_format_functions,
-    ottl_hash_functions, ottl_parse_functions,    ottl_network_functions, ottl_list_functions,
-    ottl_csv_functions,  ottl_encoding_functions, ottl_number_functions,  ottl_url_functions,
-    ottl_pair_functions, ottl_time_functions,     ottl_profile_functions, NULL};
+static const struct ottl_function *const converters[] = {ottl_type_functions,
+                                                         ottl_text_functions,
+                                                         ottl_case_functions,
+                                                         ottl_format_functions,
+                                                         ottl_hash_functions,
+                                                         ottl_parse_functions,
+                                                         ottl_network_functions,
+                                                         ottl_list_functions,
+                                                         ottl_csv_functions,
+                                                         ottl_lambda_functions,
+                                                         ottl_encoding_functions,
+                                                         ottl_number_functions,
+                                                         ottl_url_functions,
+                                                         ottl_pair_functions,
+                                                         ottl_time_functions,
+                                                         ottl_profile_functions,
+                                                         NULL};
 static const struct ottl_function *const editors[] = {ottl_value_editors, ottl_key_editors,
                                                       ottl_map_editors,   ottl_replace_editors,
                                                       ottl_span_editors,  NULL};
@@ -60,22 +72,15 @@ const char *ottl_editor_suggest(const char *name)
 bool ottl_function_is_missing(struct slice name)
 {
     static const char *const missing[] = {
-        "All",
-        "Any",
         "ConvertAttributesToElementsXML",
         "ConvertTextToElementsXML",
         "ExtractGrokPatterns",
-        "Filter",
-        "Find",
         "GetXML",
         "InsertXML",
-        "MapEach",
         "ParseSimplifiedXML",
         "ParseXML",
-        "Reduce",
         "RemoveXML",
         "UserAgent",
-        "When",
     };
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++)
         if (slice_is(name, missing[i]))

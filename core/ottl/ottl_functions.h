@@ -25,7 +25,10 @@ enum ottl_parameter_kind {
     OTTL_PARAMETER_LIST,    /* a list that is written as such */
     OTTL_PARAMETER_STRINGS, /* the same, of strings */
     OTTL_PARAMETER_LITERAL_STRINGS,
-    OTTL_PARAMETER_ZONE, /* a literal string: the name of a time zone */
+    OTTL_PARAMETER_ZONE,     /* a literal string: the name of a time zone */
+    OTTL_PARAMETER_LAMBDA_0, /* a lambda with so many parameters */
+    OTTL_PARAMETER_LAMBDA_2,
+    OTTL_PARAMETER_LAMBDA_3,
     /* Of editors: */
     OTTL_PARAMETER_LITERAL_INT,
     OTTL_PARAMETER_PATH,     /* a path that can be written */
@@ -96,6 +99,7 @@ extern const struct ottl_function ottl_profile_functions[];
 extern const struct ottl_function ottl_hash_functions[];
 extern const struct ottl_function ottl_parse_functions[];
 extern const struct ottl_function ottl_csv_functions[];
+extern const struct ottl_function ottl_lambda_functions[];
 extern const struct ottl_function ottl_encoding_functions[];
 extern const struct ottl_function ottl_number_functions[];
 extern const struct ottl_function ottl_url_functions[];

@@ -1,3 +1,4 @@
+#include "core/base/go_number.h"
 #include "core/ottl/ottl_functions.h"
 
 #include <math.h>
@@ -18,6 +19,16 @@ FUNCTION(logarithm)
                          "invalid input: expected number greater than zero");
     *out = ottl_float(log(value.real));
     return true;
+}
+
+/* A literal that is no number would fail each time. */
+static bool check_number(const struct ottl_node *node, struct error *err)
+{
+    const struct ottl_node *target = node->operands[0];
+    double ignored;
+    return target->code != OTTL_CONSTANT || target->constant.kind != OTTL_STRING ||
+           go_parse_float(target->constant.bytes, &ignored) ||
+           error_set(err, "could not convert to a float");
 }
 
 /* ---- IsValidLuhn ---- */
@@ -198,7 +209,7 @@ const struct ottl_function ottl_number_functions[] = {
     {.name = "Log",
      .parameters = {{"target", OTTL_PARAMETER_ANY, false}},
      .call = logarithm,
-     .checks_literals = true},
+     .check = check_number},
     {.name = "ParseSeverity",
      .parameters = {{"target", OTTL_PARAMETER_ANY, false}, {"mapping", OTTL_PARAMETER_MAP, false}},
      .call = parse_severity,

@@ -167,9 +167,88 @@ static struct ottl_ast *parse_function_name(struct ottl_parsing *p)
     return NULL;
 }
 
+/* ---- lambdas ---- */
+
+static bool is_parameter(const struct ottl_parsing *p)
+{
+    return p->token.kind == OTTL_TOKEN_LOWER || p->token.kind == OTTL_TOKEN_UNDERSCORE;
+}
+
+/* Whether parameters in parentheses and an arrow follow. */
+static bool is_at_lambda(struct ottl_parsing *p)
+{
+    struct ottl_parsing_mark start = ottl_parsing_mark(p);
+    if (!ottl_parsing_accept(p, '('))
+        return false;
+    while (is_parameter(p)) {
+        ottl_parsing_advance(p);
+        ottl_parsing_accept(p, ',');
+    }
+    bool is_lambda = ottl_parsing_accept(p, ')') && p->token.kind == OTTL_TOKEN_ARROW;
+    ottl_parsing_go_back(p, start);
+    return is_lambda;
+}
+
+static bool parse_parameters(struct ottl_parsing *p, struct ottl_ast *lambda)
+{
+    while (!ottl_parsing_is_at(p, ')')) {
+        if (lambda->segment_count > 0 && !ottl_parsing_expect(p, ',', "\",\" or \")\""))
+            return false;
+        if (!is_parameter(p)) {
+            ottl_parsing_unexpected(p, "a parameter in lower case");
+            return false;
+        }
+        lambda->segments = arena_grow(p->arena, lambda->segments, lambda->segment_count,
+                                      &lambda->segment_capacity, sizeof *lambda->segments);
+        struct ottl_segment *parameter = &lambda->segments[lambda->segment_count++];
+        *parameter = (struct ottl_segment){.name = p->token.text,
+                                           .position = ottl_parsing_position(p, p->token)};
+        ottl_parsing_advance(p);
+    }
+    return true;
+}
+
+static bool is_at_operator(const struct ottl_parsing *p)
+{
+    return p->token.kind == OTTL_TOKEN_COMPARISON || p->token.kind == OTTL_TOKEN_AND ||
+           p->token.kind == OTTL_TOKEN_OR;
+}
+
+/* A value, or what is true or false. */
+static struct ottl_ast *parse_lambda_body(struct ottl_parsing *p)
+{
+    struct ottl_parsing_mark start = ottl_parsing_mark(p);
+    struct ottl_ast *value = p->token.kind == OTTL_TOKEN_NOT ? NULL : parse_value(p);
+    if (p->is_final || (value && !is_at_operator(p)))
+        return p->is_final ? NULL : value;
+    ottl_parsing_go_back(p, start);
+    return parse_or(p);
+}
+
+static struct ottl_ast *parse_lambda(struct ottl_parsing *p)
+{
+    struct ottl_ast *lambda = ottl_parsing_ast(p, OTTL_AST_LAMBDA);
+    if (!ottl_parsing_enter(p))
+        return NULL;
+    ottl_parsing_advance(p);
+    if (!parse_parameters(p, lambda))
+        return NULL;
+    ottl_parsing_advance(p);
+    assert(p->token.kind == OTTL_TOKEN_ARROW);
+    ottl_parsing_advance(p);
+    struct ottl_ast *body = parse_lambda_body(p);
+    if (!body)
+        return NULL;
+    ottl_parsing_add_part(p, lambda, body);
+    ottl_parsing_leave(p);
+    return lambda;
+}
+
 static struct ottl_ast *parse_argument(struct ottl_parsing *p, struct slice *name_out)
 {
     *name_out = parse_argument_name(p);
+    if (is_at_lambda(p))
+        return parse_lambda(p);
     struct ottl_ast *name = p->token.kind == OTTL_TOKEN_UPPER ? parse_function_name(p) : NULL;
     return name ? name : parse_value(p);
 }

@@ -76,9 +76,11 @@ void *ottl_parsing_unexpected(struct ottl_parsing *p, const char *expected)
         return ottl_parsing_fail_at(p, position, "lexer: invalid input text \"%s\" (expected %s)",
                                     word, expected);
     if (p->token.kind == OTTL_TOKEN_ARROW)
-        return ottl_parsing_fail_at(p, position,
-                                    "unexpected token \"%s\": functions in line are not %s", word,
-                                    "supported");
+        return ottl_parsing_fail_at(
+            p, position,
+            "unexpected token \"%s\": a lambda can only be an argument of a "
+            "function%s",
+            word, "");
     return ottl_parsing_fail_at(p, position, "unexpected token \"%s\" (expected %s)", word,
                                 expected);
 }
@@ -96,6 +98,7 @@ void *ottl_parsing_fail_finally(struct ottl_parsing *p, uint32_t position, const
 void ottl_parsing_advance(struct ottl_parsing *p)
 {
     p->token = ottl_lexer_next(&p->lexer);
+    p->steps++;
 }
 
 bool ottl_parsing_is_at(const struct ottl_parsing *p, char c)
@@ -131,11 +134,19 @@ void ottl_parsing_go_back(struct ottl_parsing *p, struct ottl_parsing_mark to)
     p->depth = to.depth;
 }
 
+/* A condition in parentheses may first be read as a value, also in lambdas in each other. */
+enum { STEPS_MAX = 1 << 20 };
+
 bool ottl_parsing_enter(struct ottl_parsing *p)
 {
     if (p->depth == OTTL_DEPTH_MAX) {
         ottl_parsing_fail_finally(p, ottl_parsing_position(p, p->token),
                                   "nested too deeply, more than %s levels", "100");
+        return false;
+    }
+    if (p->steps > STEPS_MAX) {
+        ottl_parsing_fail_finally(p, ottl_parsing_position(p, p->token),
+                                  "too many lambdas and parentheses in each other%s", "");
         return false;
     }
     p->depth++;

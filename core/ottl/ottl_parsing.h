@@ -23,6 +23,7 @@ struct ottl_parsing {
     struct ottl_lexer lexer;
     struct ottl_token token;
     unsigned depth;
+    uint32_t steps; /* tokens that were read, some of them several times */
     /* Of several ways to read the text, the error of the one that came farthest is reported. */
     bool failed;
     bool is_final; /* no other way can succeed */

@@ -25,8 +25,10 @@ enum ottl_code {
     OTTL_AND,
     OTTL_OR,
     OTTL_NOT,
-    OTTL_TRUTH, /* operands[0] must be true or false */
-    OTTL_INPUT, /* what an editor hands to a function that it was given */
+    OTTL_TRUTH,  /* operands[0] must be true or false */
+    OTTL_INPUT,  /* what an editor hands to a function that it was given */
+    OTTL_LAMBDA, /* operands[0] is the body; only functions evaluate it (ottl_lambda.h) */
+    OTTL_LOCAL,  /* a parameter of a lambda, or operands[0], computed once for a call */
 };
 
 /* What a node depends on: a context of depth 0, 1 and so on (ottl_context_depth). A node of a lower
@@ -50,10 +52,12 @@ struct ottl_node {
     struct ottl_value constant;
     const struct ottl_path_row *path;
     const struct ottl_function *function;
-    struct ottl_regex *regex;     /* the pattern of a call */
-    const struct time_zone *zone; /* the time zone of a call */
-    uint32_t search;              /* number of a call that looks into stacks */
-    struct ottl_node **operands;  /* arguments: in the order of the parameters, NULL: not given */
+    struct ottl_regex *regex;              /* the pattern of a call */
+    const struct time_zone *zone;          /* the time zone of a call */
+    uint32_t search;                       /* number of a call that looks into stacks */
+    uint32_t local;                        /* of a lambda: its first one */
+    uint32_t local_count, parameter_count; /* of a lambda; the parameters come first */
+    struct ottl_node **operands; /* arguments: in the order of the parameters, NULL: not given */
     enum ottl_operator *operators;
     struct slice *names; /* also of a list whose items are all constant strings: they */
     uint32_t operand_count;

@@ -89,7 +89,8 @@ static const struct row functions[] = {
     {"Decode(0x61ff, \"utf-16be\") == \"懿\" and Decode(0x610062, \"utf-16\") == \"a�\"", "true"},
     {"Decode(1, \"utf-8\") == \"\"", "? unsupported type provided to Decode function: int64"},
     {"Log(1) == 0.0 and Log(2.718281828459045) == 1.0", "true"},
-    {"Log(0) == 0.0", "!"},
+    {"Log(0) == 0.0", "? invalid input: expected number greater than zero"},
+    {"Log(\"x\") == 0.0", "!"},
     {"IsValidLuhn(\"4539 1488 0343 6467\") and IsValidLuhn(17893729974) and not "
      "IsValidLuhn(\"17893729975\")",
      "true"},
@@ -175,10 +176,112 @@ static void functions_are_called(void **state)
     check(functions, sizeof functions / sizeof *functions);
 }
 
+static const struct row lambdas[] = {
+    {"Any([1, 2, 3], (i, v) => v == 2) and not Any([], (i, v) => true)", "true"},
+    {"All([1, 2], (_, v) => v > 0) and All([], (_, v) => false) and not All([1, 2], (i, _) => i == "
+     "0)",
+     "true"},
+    {"Any({\"a\": 1, \"b\": 2}, (k, v) => k == \"b\" and v == 2)", "true"},
+    {"Find([5, 6, 7], (i, v) => v > 5) == 6 and Find([5], (i, v) => v > 5) == nil", "true"},
+    {"Find({\"a\": 1, \"b\": 2}, (k, v) => v == 2, (k, v) => Concat([k, v], \"-\")) == \"b-2\"",
+     "true"},
+    {"Filter([1, \"x\", 2.5, nil], (i, v) => IsInt(v) or v == nil) == [1, nil]", "true"},
+    {"Filter({\"a\": 1, \"b\": 2}, (k, v) => not (k == \"a\")) == {\"b\": 2}", "true"},
+    {"MapEach([1, 2], (i, v) => v * 10 + i) == [10, 21]", "true"},
+    {"MapEach({\"a\": \"x\"}, (k, v) => {\"key\": k, \"value\": [v]}) == {\"a\": {\"key\": \"a\", "
+     "\"value\": [\"x\"]}}",
+     "true"},
+    {"MapKeys({\"a\": 1, \"b\": 2}, (k, v) => Concat([\"p\", k], \".\")) == {\"p.a\": 1, \"p.b\": "
+     "2}",
+     "true"},
+    {"MapKeys({\"a\": 1, \"b\": 2}, (k, v) => \"x\") == {\"x\": 2}", "true"},
+    {"MapKeys({\"a\": 1}, (k, v) => v) == {}",
+     "? lambda expression must return a value of type string, got int64"},
+    {"MapKeys(Split(\"a\", \"\"), (k, v) => \"x\") == {}", "!"},
+    {"Reduce([1, 2, 3], 0, (acc, i, v) => acc + v) == 6 and Reduce({}, \"s\", (a, k, v) => k) == "
+     "\"s\"",
+     "true"},
+    {"Reduce({\"a\": 1, \"b\": 2}, \"\", (acc, k, v) => Concat([acc, k, v], \"\")) == \"a1b2\"",
+     "true"},
+    {"When(() => 1 == 1, \"yes\", \"no\") == \"yes\" and When(() => false, 1 / 0, 2) == 2", "true"},
+    {"When(() => 1, \"yes\", \"no\") == \"yes\"",
+     "? lambda expression must return a value of type bool, got int64"},
+    {"Any([1], (i, v) => v)", "? lambda expression must return a value of type bool, got int64"},
+    {"Any([1, 2], (i, v) => Any([2, 3], (j, w) => v == w and i == 1))", "true"},
+    {"Any([{\"a\": {\"b\": 5}}], (i, v) => v[\"a\"][\"b\"] == 5) and Any([[7]], (i, v) => v[0] == "
+     "7)",
+     "true"},
+    {"Any([1], (i, v) => v[\"a\"] == 1)", "? type int64 does not support string indexing"},
+    {"MapEach([1, 2], (i, name) => name) == [1, 2] and MapEach([1], (i, v) => name) == [\"\"]",
+     "true"},
+    {"MapEach([3, 1], (i, v) => Len(MapEach([1, 2], (i, w) => i)) + i) == [2, 3]", "true"},
+    {"Any(\"x\", (i, v) => true)", "? unsupported type provided: string"},
+    {"Any(nil, (i, v) => true)", "? unsupported type provided: nil"},
+    {"Any([1], (i) => true)", "!"},
+    {"Any([1], (v, v) => true)", "!"},
+    {"Any([1], true)", "!"},
+    {"Any([1], (i, v) => v.x == 1)", "!"},
+    {"Len((i, v) => true) == 1", "!"},
+    {"Any([1], (i, v) => x == 1)", "!"},
+    {"Any([1], (i, v) => true) and v == 1", "!"},
+    {"Filter([1, 2], predicate=(i, v) => (v + 1) * 2 == 4) == [1]", "true"},
+    {"Filter([1, 2], (i, v) => (v == 1) or (v == 2 and (i == 0))) == [1]", "true"},
+};
+
+static void lambdas_are_called(void **state)
+{
+    (void)state;
+    check(lambdas, sizeof lambdas / sizeof *lambdas);
+}
+
+/* Appends list after list: [1,1,...]. */
+static void append_list(struct text *out, unsigned count)
+{
+    text_append(out, "[1");
+    for (unsigned i = 1; i < count; i++)
+        text_append(out, ",1");
+    text_append_char(out, ']');
+}
+
+/* What a client makes long may not make a lambda take time or memory beyond a limit. */
+static void lambdas_have_an_end(void **state)
+{
+    static const struct {
+        const char *before, *between, *after;
+        unsigned size;
+        const char *wanted;
+    } rows[] = {
+        {"Len(Reduce(", ", \"a\", (acc, i, v) => Concat([acc, acc], \"\"))) > 0", "", 100,
+         "? the functions in line read too much of too many entries"},
+        {"Len(Reduce(", ", \"a\", (acc, i, v) => Concat([acc, acc], \"\"))) == 1024", "", 10,
+         "true"},
+        {"Any(", ", (i, v) => Any(", ", (j, w) => v != w))", 2000,
+         "? the functions in line read too much of too many entries"},
+        {"Any(", ", (i, v) => Any(", ", (j, w) => v != w))", 200, "false"},
+        {"Len(MapEach(", ", (i, v) => Concat([v, i], \"-\"))) == 20000", "", 20000, "true"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct text condition = {0};
+        text_append(&condition, rows[i].before);
+        append_list(&condition, rows[i].size);
+        text_append(&condition, rows[i].between);
+        if (rows[i].after[0]) {
+            append_list(&condition, rows[i].size);
+            text_append(&condition, rows[i].after);
+        }
+        struct row row = {text_string(&condition), rows[i].wanted};
+        check(&row, 1);
+        text_deinit(&condition);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(functions_are_called),
+        cmocka_unit_test(lambdas_are_called),
+        cmocka_unit_test(lambdas_have_an_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

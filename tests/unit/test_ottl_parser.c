@@ -108,6 +108,12 @@ static void print_ast(const struct ottl_ast *ast, struct text *out)
     case OTTL_AST_NOT:
         print_group(ast, "(not ", "", ")", out);
         break;
+    case OTTL_AST_LAMBDA:
+        text_append_char(out, '(');
+        for (uint32_t i = 0; i < ast->segment_count; i++)
+            text_printf(out, "%s%.*s", i > 0 ? "," : "", SLICE_ARG(ast->segments[i].name));
+        print_group(ast, ")=>", "", "", out);
+        break;
     }
 }
 
@@ -254,8 +260,12 @@ static const struct row wrong_conditions[] = {
     BAD("a == 1\nand\n  b ==", "3:7: unexpected token \"<EOF>\" (expected a value)"),
     BAD("\xc3\xa4 == 1", "1:1: lexer: invalid input text \"\xc3\xa4 == 1\" (expected a value)"),
     BAD("\"\xc3\xa4\" == ", "1:8: unexpected token \"<EOF>\" (expected a value)"),
-    BAD("Any(a, (x) => x == 1)",
-        "1:12: unexpected token \"=>\": functions in line are not supported"),
+    BAD("a == ((x) => 1)",
+        "1:11: unexpected token \"=>\": a lambda can only be an argument of a function"),
+    BAD("Any(a, (x) => (y) => 1)",
+        "1:19: unexpected token \"=>\": a lambda can only be an argument of a function"),
+    BAD("Any(a, (x,) => 1)", "1:11: unexpected token \")\" (expected a parameter in lower case)"),
+    BAD("Any(a, (x) => )", "1:15: unexpected token \")\" (expected a value)"),
     BAD("a NOT b", "1:3: unexpected token \"NOT\" (expected a comparison)"),
     BAD("Foo == 1", "1:5: unexpected token \"==\" (expected \"(\"; a name in mixed case is a "
                     "function)"),

@@ -20,6 +20,7 @@ from tests.oracle import backend, client, server
 
 FIRST = 1_000_000     # of the numbers; no statement sets such a value
 CHUNK = 250           # cases of a request, and statements of a group
+GATES = "--feature-gates=ottl.functions.enableLambda"
 GUARD = "resource.dropped_attributes_count"
 NAMED = "unable to parse OTTL statement"
 UNNAMED = "statement has invalid syntax"
@@ -121,7 +122,7 @@ def validate(cases, folder, target):
     """Return what `validate` says of the cases, "" if all are valid."""
     path = folder / "config.yaml"
     path.write_text(config(chunks(cases), 1, target), encoding="utf-8")
-    result = subprocess.run([os.environ["OTELCOL"], "validate", "--config", str(path)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+    result = subprocess.run([os.environ["OTELCOL"], "validate", GATES, "--config", str(path)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
                             encoding="utf-8", errors="replace")
     return result.stdout or "no reason" if result.returncode else ""
 
@@ -191,7 +192,7 @@ def run(parts, folder, target, results):
     path = folder / "config.yaml"
     path.write_text(config(parts, port, target), encoding="utf-8")
     with open(folder / "log", "wb") as output:
-        process = subprocess.Popen([os.environ["OTELCOL"], "--config", str(path)], stderr=output, stdout=output)
+        process = subprocess.Popen([os.environ["OTELCOL"], GATES, "--config", str(path)], stderr=output, stdout=output)
         try:
             for done, some in enumerate(parts):
                 if not send(process, port, some):

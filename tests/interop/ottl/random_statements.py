@@ -134,14 +134,20 @@ class Maker:
                          lambda: f"{self.chance.choice(['HasPrefix', 'HasSuffix'])}({self.text(d)}, {self.text(d)})",
                          lambda: f"{self.chance.choice(['IsString', 'IsMap', 'IsList', 'IsInt', 'IsDouble', 'IsBool', 'IsEmpty'])}({self.attribute()})",
                          lambda: f"Bool({self.attribute()})", lambda: f"ContainsValue({self.list(d)}, {self.value(d)})",
-                         lambda: f"IsValidLuhn({self.value(d)})")
+                         lambda: f"IsValidLuhn({self.value(d)})",
+                         lambda: f"{self.chance.choice(['Any', 'All'])}({self.pick(lambda: self.list(d), lambda: self.map(d))}, (k, v) => {self.predicate()})")
+
+    def predicate(self):
+        return self.pick(lambda: f"{self.chance.choice('kv')} {self.chance.choice(COMPARISONS)} {self.scalar()}", lambda: f"{self.chance.choice(['IsString', 'IsInt', 'IsMap'])}(v)",
+                         lambda: f"v == {self.attribute()} or k == {self.key()}", lambda: f"not IsEmpty(v) and {self.truth(3)}")
 
     def list(self, depth=0):
         d = depth + 1
         if depth > 2:
             return "[1, 2]"
         return self.pick(lambda: f"[{', '.join(self.item(d) for _ in range(self.chance.randrange(4)))}]", lambda: f"Split({self.text(d)}, {quoted(self.chance.choice(TEXTS))})",
-                         self.attribute, lambda: f"Sort(Keys({self.map(d)}))", lambda: f"Sort({self.list(d)}{self.chance.choice(['', ', ' + quoted('desc')])})")
+                         self.attribute, lambda: f"Sort(Keys({self.map(d)}))", lambda: f"Sort({self.list(d)}{self.chance.choice(['', ', ' + quoted('desc')])})",
+                         lambda: f"Filter({self.list(d)}, (k, v) => {self.predicate()})", lambda: f"MapEach({self.list(d)}, (k, v) => {self.chance.choice(['String(v)', 'k', '[v, k]', 'Len(v)'])})")
 
     def item(self, depth):
         """Of a list: the Collector takes no maps that are written."""
@@ -152,7 +158,8 @@ class Maker:
         if depth > 2:
             return '{"a": 1}'
         return self.pick(lambda: "{" + ", ".join(f"{self.key()}: {self.value(d)}" for _ in range(self.chance.randrange(4))) + "}", self.map_path, self.attribute,
-                         lambda: f"ParseJSON({self.text(d)})", lambda: f"ParseKeyValue({self.text(d)})", lambda: f"URL({self.text(d)})",
+                         lambda: f"ParseJSON({self.text(d)})", lambda: f"ParseKeyValue({self.text(d)})", lambda: f"URL({self.text(d)})", lambda: f"Filter({self.map(d)}, (k, v) => {self.predicate()})",
+                         lambda: f"MapKeys({self.map(d)}, (k, v) => {self.chance.choice(['ToUpperCase(k)', 'v', 'Concat([k, v], quoted)'])})".replace("quoted", quoted("-")),
                          lambda: f"ParseCSV({self.text(d)}, {quoted(self.chance.choice(['a', 'a,b', 'x y', 'a,a']))}{self.chance.choice(['', ', mode=' + quoted('lazyQuotes'), ', ' + quoted(' ')])})",
                          lambda: f"ExtractPatterns({self.text(d)}, {quoted(self.chance.choice(['(?P<a>[a-z]+)', '(?P<a>x)|(?P<b>t)', '^(?P<all>.*)$']))})",
                          lambda: f"SliceToMap({self.list(d)}{self.chance.choice(['', ', [' + quoted('a') + ']'])})")
