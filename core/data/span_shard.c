@@ -9,6 +9,7 @@ enum {
     CHUNK_ENTRIES = SPAN_CHUNK_ENTRIES,
     PACK_AT_ONCE = 16,
     WRITE_AHEAD = 8,    /* entries: their memory is prefetched */
+    TAKE_AHEAD = 8,     /* records of samples: their memory is loaded */
     EVICT_AT_ONCE = 16, /* entries evicted for each look-up of the largest source */
     EVICT_PART = 256,   /* but at most this part of all entries */
     SPARE_AT_ONCE = 16, /* entries that stay because they were used lately */
@@ -46,8 +47,11 @@ static void free_sample_pages(struct span_shard *shard)
     for (uint32_t i = 0; i < shard->sample_pages_count; i++)
         give_back(shard, shard->sample_pages[i]);
     free(shard->sample_pages);
+    free(shard->samples_free);
     shard->sample_pages = NULL;
-    shard->sample_pages_count = shard->samples_used = shard->samples_free = 0;
+    shard->samples_free = NULL;
+    shard->sample_pages_count = shard->samples_used = 0;
+    shard->samples_free_count = shard->samples_free_size = 0;
 }
 
 void span_shard_deinit(struct span_shard *shard)
@@ -499,6 +503,14 @@ static void evict(struct span_shard *shard, const struct oldest *oldest, enum sp
     take_out(shard, oldest->entry, oldest->tag);
 }
 
+/* Loads the record of an entry into the cache, as span_table_prefetch does with a line. */
+static inline void fetch_samples(const struct span_shard *shard, const struct span_entry *entry)
+{
+    const struct span_samples *samples = span_shard_samples(shard, entry);
+    if (samples)
+        (void)*(const volatile uint64_t *)&samples->last_ns;
+}
+
 /* Finds the oldest entries of a source, and fetches the memory needed to remove them. */
 static unsigned find_oldest(struct span_shard *shard, struct span_share *share, unsigned most,
                             struct oldest *oldest_out)
@@ -510,7 +522,7 @@ static unsigned find_oldest(struct span_shard *shard, struct span_share *share, 
         if (!(entry->flags & SPAN_ENTRY_DEAD)) {
             oldest_out[count] = (struct oldest){entry, tag_of(entry)};
             span_table_prefetch(&shard->table, oldest_out[count++].tag);
-            __builtin_prefetch(span_shard_samples(shard, entry));
+            fetch_samples(shard, entry);
         } else if (number == share->oldest) {
             list_drop_oldest(shard, share);
         }
@@ -562,22 +574,44 @@ void span_shard_evict(struct span_shard *shard, const struct span_source *newcom
 
 /* ---- records of samples ---- */
 
+static struct span_samples *record_at(const struct span_shard *shard, uint32_t number)
+{
+    const struct span_entry holder = {.samples = number};
+    return span_shard_samples(shard, &holder);
+}
+
+/* Takes the record that was freed last, and fetches the one that will be taken some records later.
+ * A load, as in span_table_prefetch. */
+static uint32_t take_free(struct span_shard *shard)
+{
+    uint32_t count = --shard->samples_free_count;
+    if (count > TAKE_AHEAD)
+        (void)*(const volatile uint64_t *)&record_at(shard, shard->samples_free[count - TAKE_AHEAD])
+            ->first_ns;
+    return shard->samples_free[count];
+}
+
 static uint32_t new_samples(struct span_shard *shard)
 {
     shard->samples_live++;
-    if (shard->samples_free) {
-        struct span_entry taken = {.samples = shard->samples_free}, next;
-        next.samples = span_shard_samples(shard, &taken)->next_free;
-        __builtin_prefetch(span_shard_samples(shard, &next), 1);
-        shard->samples_free = next.samples;
-        return taken.samples;
-    }
+    if (shard->samples_free_count > 0)
+        return take_free(shard);
     if (shard->samples_used == shard->sample_pages_count * shard->samples_per_page) {
         shard->sample_pages =
             memory_grow(shard->sample_pages, shard->sample_pages_count + 1, sizeof(uint8_t *));
         shard->sample_pages[shard->sample_pages_count++] = span_pages_take(shard->memory);
     }
     return ++shard->samples_used;
+}
+
+static void free_record(struct span_shard *shard, uint32_t number)
+{
+    if (shard->samples_free_count == shard->samples_free_size) {
+        shard->samples_free_size = shard->samples_free_size ? shard->samples_free_size * 2 : 64;
+        shard->samples_free =
+            memory_grow(shard->samples_free, shard->samples_free_size, sizeof(uint32_t));
+    }
+    shard->samples_free[shard->samples_free_count++] = number;
 }
 
 struct span_samples *span_shard_open_samples(struct span_shard *shard, struct span_entry *entry)
@@ -596,8 +630,7 @@ static void release_samples(struct span_shard *shard, struct span_entry *entry)
     if (!samples)
         return;
     assert(samples->waiters == 0 && shard->samples_live > 0);
-    samples->next_free = shard->samples_free;
-    shard->samples_free = entry->samples;
+    free_record(shard, entry->samples);
     entry->samples = 0;
     if (--shard->samples_live == 0)
         free_sample_pages(shard);
@@ -688,6 +721,6 @@ size_t span_shard_memory(const struct span_shard *shard)
     return span_table_memory(&shard->table) +
            ((size_t)shard->chunk_count + shard->sample_pages_count) * SPAN_PAGE_SIZE +
            (size_t)shard->chunk_count * CHUNK_ENTRIES * sizeof(uint32_t) +
-           span_shares_memory(&shard->shares) +
+           span_shares_memory(&shard->shares) + shard->samples_free_size * sizeof(uint32_t) +
            shard->waiters_size * sizeof(struct span_waiter_node);
 }

@@ -67,10 +67,7 @@ struct span_entry {
 
 /* What is known of the samples of an entry, and who waits for it. */
 struct span_samples {
-    union {
-        uint64_t first_ns; /* arrival of the first and of the last of the totals */
-        uint32_t next_free;
-    };
+    uint64_t first_ns; /* arrival of the first and of the last of the totals */
     uint64_t last_ns;
     uint32_t waiters; /* first one, in the shard's pool, from 1; 0: none */
     uint32_t left; /* samples that were sent on without the span; once it has arrived, without its
@@ -113,8 +110,10 @@ struct span_shard {
     uint8_t **sample_pages;
     uint32_t sample_pages_count;
     uint32_t samples_per_page;
-    uint32_t samples_used; /* records that were given out, from 1 */
-    uint32_t samples_free; /* first of the free ones; 0: none */
+    uint32_t samples_used;  /* records that were given out, from 1 */
+    uint32_t *samples_free; /* numbers of the free ones, the last freed last */
+    uint32_t samples_free_count;
+    uint32_t samples_free_size;
     uint32_t samples_live;
 
     struct span_waiter_node *waiters; /* from 1 */
