@@ -430,11 +430,27 @@ struct key_value_and_unit dictionary_attribute(struct dictionary *dictionary, ui
                                         : key_value_and_unit_read(entry);
 }
 
+/* Whether a link is both ids and nothing else, as nearly all are. */
+static inline bool is_whole_link(struct slice entry)
+{
+    enum { SPAN_FIELD = 2 + TRACE_ID_SIZE, WHOLE = SPAN_FIELD + 2 + SPAN_ID_SIZE };
+    const uint8_t *at = entry.data;
+
+    return entry.size == WHOLE && at[0] == (LINK_TRACE_ID << 3 | WIRE_BYTES) &&
+           at[1] == TRACE_ID_SIZE && at[SPAN_FIELD] == (LINK_SPAN_ID << 3 | WIRE_BYTES) &&
+           at[SPAN_FIELD + 1] == SPAN_ID_SIZE;
+}
+
 static struct dictionary_link read_link(struct slice entry)
 {
     struct wire_cursor cursor = wire_cursor(entry);
     struct dictionary_link link = {0};
     struct wire_field field;
+
+    if (is_whole_link(entry))
+        return (struct dictionary_link){.trace_id = slice_of(entry.data + 2, TRACE_ID_SIZE),
+                                        .span_id =
+                                            slice_of(entry.data + 4 + TRACE_ID_SIZE, SPAN_ID_SIZE)};
 
     while (wire_next(&cursor, &field)) {
         if (field.number == LINK_TRACE_ID)

@@ -53,16 +53,22 @@ static void make_room_for_key(struct sample_plan *plan)
     index_table_reserve(&plan->keys_by_hash, more, &plan->arena);
 }
 
-static uint32_t new_key(struct sample_plan *plan, const struct span_key *ids, bool has_trace,
-                        uint64_t from_ns, uint64_t to_ns)
+static void grow_keys(struct sample_plan *plan)
 {
-    assert(plan->key_count < SAMPLE_KEYS_MAX);
     uint32_t capacity = plan->key_capacity;
     plan->finds =
         arena_grow(&plan->arena, plan->finds, plan->key_count, &capacity, sizeof *plan->finds);
     plan->keys = arena_grow(&plan->arena, plan->keys, plan->key_count, &plan->key_capacity,
                             sizeof *plan->keys);
     assert(capacity == plan->key_capacity); /* both arrays grow together */
+}
+
+static uint32_t new_key(struct sample_plan *plan, const struct span_key *ids, bool has_trace,
+                        uint64_t from_ns, uint64_t to_ns)
+{
+    assert(plan->key_count < SAMPLE_KEYS_MAX);
+    if (plan->key_count == plan->key_capacity)
+        grow_keys(plan);
     uint32_t k = plan->key_count++;
     plan->finds[k].key = *ids;
     plan->finds[k].source = plan->source;
@@ -150,31 +156,47 @@ static void time_of(const struct sample_view *view, const struct profile_header 
         *to_out = UINT64_MAX;
 }
 
-/* Rule 1 of docs/spanjoin.md. */
-static uint32_t key_of_link(struct sample_plan *plan, const struct sample_view *view,
-                            const struct profile_header *header)
+/* Returns where the key of a Link is remembered: index + 1; 0: it is not known yet. */
+static inline uint32_t *known_key(struct sample_plan *plan, uint32_t link)
 {
-    if (view->link == 0)
-        return NO_KEY;
     if (!plan->link_keys) {
         plan->link_count = dictionary_count(plan->dictionary, DICTIONARY_LINK_TABLE);
         plan->link_keys = arena_array(&plan->arena, plan->link_count + 1, sizeof *plan->link_keys);
     }
-    assert(view->link < plan->link_count);
-    uint32_t *known = &plan->link_keys[view->link];
+    assert(link < plan->link_count);
+    return &plan->link_keys[link];
+}
+
+/* Rule 1 of docs/spanjoin.md, for a Link with both ids; otherwise returns NO_KEY. */
+static inline uint32_t key_of_whole_link(struct sample_plan *plan, uint32_t link)
+{
+    if (link == 0)
+        return NO_KEY;
+    uint32_t *known = known_key(plan, link);
     if (*known > 0 && is_of_source(plan, *known - 1))
         return *known - 1;
-    struct dictionary_link link = dictionary_link(plan->dictionary, view->link);
-    if (!any_byte(link.span_id, SPAN_ID_SIZE))
+    struct dictionary_link ids = dictionary_link(plan->dictionary, link);
+    if (!any_byte(ids.span_id, SPAN_ID_SIZE) || !any_byte(ids.trace_id, TRACE_ID_SIZE))
         return NO_KEY;
-    bool has_trace = any_byte(link.trace_id, TRACE_ID_SIZE);
-    uint64_t from_ns, to_ns;
-    time_of(view, header, &from_ns, &to_ns);
-    uint32_t key =
-        find_key(plan, link.span_id.data, has_trace ? link.trace_id.data : NULL, from_ns, to_ns);
-    if (has_trace && key != BEYOND_KEYS)
+    uint32_t key = find_key(plan, ids.span_id.data, ids.trace_id.data, 0, 0);
+    if (key != BEYOND_KEYS)
         *known = key + 1;
     return key;
+}
+
+/* Rule 1. */
+static uint32_t key_of_link(struct sample_plan *plan, const struct sample_view *view,
+                            const struct profile_header *header)
+{
+    uint32_t key = key_of_whole_link(plan, view->link);
+    if (key != NO_KEY || view->link == 0)
+        return key;
+    struct dictionary_link ids = dictionary_link(plan->dictionary, view->link);
+    if (!any_byte(ids.span_id, SPAN_ID_SIZE))
+        return NO_KEY;
+    uint64_t from_ns, to_ns;
+    time_of(view, header, &from_ns, &to_ns);
+    return find_key(plan, ids.span_id.data, NULL, from_ns, to_ns);
 }
 
 static bool is_plain(struct sample_plan *plan, const struct sample_view *view)
@@ -262,24 +284,24 @@ static inline bool are_plain(struct sample_plan *plan, struct slice packed)
     return plain;
 }
 
-/* Plans a usual sample whose Link is that of one before it, and has a trace id. Nearly all samples
- * are such. Returns false, and does nothing, if it is another one. */
-static inline bool plan_known(struct sample_plan *plan, const struct surroundings *around,
-                              struct slice raw, const struct sample_layout *layout,
-                              bool with_totals)
+/* Plans a usual sample whose Link has both ids. Nearly all samples are such. Returns false if it is
+ * another one. */
+static inline bool plan_linked(struct sample_plan *plan, const struct surroundings *around,
+                               struct slice raw, const struct sample_layout *layout,
+                               bool with_totals)
 {
-    uint32_t known = layout->link < plan->link_count ? plan->link_keys[layout->link] : 0;
-    if (layout->link == 0 || known == 0 || !is_of_source(plan, known - 1))
-        return false;
     bool is_plain = are_plain(plan, layout->attributes);
     if (plan->has_added_threads)
         return false;
-    *new_sample(plan) = known | (is_plain ? SAMPLE_IS_PLAIN : 0) | places_of(raw, layout);
-    plan->keys[known - 1].samples++;
+    uint32_t key = key_of_whole_link(plan, layout->link);
+    if (key == NO_KEY || key == BEYOND_KEYS)
+        return false;
+    *new_sample(plan) = (key + 1) | (is_plain ? SAMPLE_IS_PLAIN : 0) | places_of(raw, layout);
+    plan->keys[key].samples++;
     if (with_totals && (!plan->counts || plan->counts[plan->sample_count - 1])) {
         struct sample_view view = {.link = layout->link};
         sample_view_sum(layout, &view);
-        add_totals(plan, known - 1, around->header, &view, raw);
+        add_totals(plan, key, around->header, &view, raw);
     }
     return true;
 }
@@ -289,7 +311,7 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
 {
     struct sample_layout layout;
     bool is_usual = sample_layout_read(raw, &layout);
-    if (is_usual && plan_known(plan, around, raw, &layout, with_totals))
+    if (is_usual && plan_linked(plan, around, raw, &layout, with_totals))
         return;
     struct sample_view view = sample_view_read(plan, raw);
     bool is_wide = view.attribute_count > JOINED_ATTRIBUTES_MAX;

@@ -123,8 +123,8 @@ struct sample_plan {
     uint32_t upload_capacity;
     uint32_t pair_capacity;
     struct index_table keys_by_hash; /* hash of ids and times */
-    uint32_t *link_keys; /* by index in the link_table: index of the key + 2; 1: names no span; 0:
-                            not read yet */
+    uint32_t *link_keys; /* by index in the link_table: index of the key of a Link with both ids
+                            + 1; 0: not known yet */
     uint32_t link_count;
     uint32_t class_count;
     uint32_t

@@ -65,12 +65,15 @@ static inline const uint8_t *take_list(const uint8_t *at, const uint8_t *end, ui
 {
     if (end - at < 3 || *at != (field << 3 | WIRE_BYTES))
         return at;
-    bool is_long = at[1] >= 0x80;
-    if (is_long && at[2] >= 0x80)
-        return at;
-    size_t size = is_long ? (at[1] & 0x7f) + ((size_t)at[2] << 7) : at[1];
-    const uint8_t *list = at + 2 + is_long;
-    if (size == 0 || size > (size_t)(end - list))
+    size_t size = at[1];
+    const uint8_t *list = at + 2;
+    if (size >= 0x80) {
+        if (at[2] >= 0x80)
+            return at;
+        size = (size & 0x7f) + ((size_t)at[2] << 7);
+        list++;
+    }
+    if (size - 1 >= (size_t)(end - list)) /* also if it is 0 */
         return at;
     *out = (struct slice){list, size};
     return list + size;

@@ -94,6 +94,13 @@ static void add_joined(struct joined_instances *joined, uint16_t number)
 static void find_joined(const struct sample_plan *plan, const struct resource_upload *upload,
                         struct joined_instances *joined)
 {
+    if (plan->upload_count == 1) { /* all keys are its keys */
+        for (uint32_t k = 0; k < plan->key_count; k++)
+            if (plan->keys[k].samples > 0 && plan->keys[k].match &&
+                plan->keys[k].match->instance != 0)
+                add_joined(joined, plan->keys[k].match->instance);
+        return;
+    }
     const uint32_t *sample = plan->samples + upload->first_sample;
     for (uint32_t i = 0; i < upload->sample_count; i++) {
         uint32_t key = sample[i] & SAMPLE_KEY;
