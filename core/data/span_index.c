@@ -80,7 +80,7 @@ struct span_index *span_index_new(const struct span_index_options *options)
         options->type_count + 1, instances < INSTANCES_MAX ? (uint32_t)instances : INSTANCES_MAX);
     index->threads = thread_spans_new(options->max_spans / SPANS_PER_THREAD_SPAN + 1);
     if (options->keeps_trees)
-        index->trees = span_trees_new(options->max_spans);
+        index->trees = span_trees_new(options->max_spans, options->keeps_runs);
     if (options->keeps_functions)
         index->functions = top_functions_new((size_t)options->max_spans * FUNCTION_BYTES_PER_SPAN);
     size_t totals_size = index->common.totals_count * sizeof(uint64_t);

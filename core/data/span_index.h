@@ -37,6 +37,7 @@ struct span_index_options {
                              SPAN_INDEX_TYPES_MAX */
     int sum_type;         /* the one whose sum matches tell; -1: none */
     bool keeps_trees;     /* the caller needs span_index_trees */
+    bool keeps_runs;      /* likewise, with span_trees_find_running */
     bool keeps_functions; /* the caller needs span_index_functions */
 };
 

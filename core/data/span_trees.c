@@ -16,9 +16,20 @@ struct node_span {
     bool is_root;
 };
 
+/* When and where a span ran. */
+struct node_run {
+    uint64_t start_ns;
+    uint64_t end_ns;
+    int64_t thread; /* its id, of this kind */
+    uint32_t name;  /* hash of the thread's name; 0: none */
+    uint8_t kind;
+    bool has_thread;
+};
+
 struct tree {
     struct owned_item item;  /* its weight is the number of spans */
     struct node_span *spans; /* by id */
+    struct node_run *runs;   /* of each; NULL: they are not kept */
     uint32_t count;
     uint32_t capacity;
 };
@@ -26,20 +37,23 @@ struct tree {
 struct span_trees {
     pthread_mutex_t lock;
     struct owned_table table;
+    bool keeps_runs;
 };
 
 static void free_tree(struct owned_item *item)
 {
     struct tree *tree = container_of(item, struct tree, item);
     free(tree->spans);
+    free(tree->runs);
     free(tree);
 }
 
-struct span_trees *span_trees_new(uint64_t max_spans)
+struct span_trees *span_trees_new(uint64_t max_spans, bool keeps_runs)
 {
     struct span_trees *trees = memory_zalloc(sizeof *trees);
     pthread_mutex_init(&trees->lock, NULL);
     owned_table_init(&trees->table, max_spans, free_tree);
+    trees->keeps_runs = keeps_runs;
     return trees;
 }
 
@@ -99,16 +113,49 @@ static uint64_t id_number(const uint8_t *id)
     return number;
 }
 
-static void insert(struct tree *tree, uint32_t at, const struct tree_span *span)
+static uint32_t hash_of_name(struct slice name)
 {
-    if (tree->count == tree->capacity) {
-        tree->capacity = tree->capacity ? tree->capacity * 2 : 1;
-        tree->spans = memory_grow(tree->spans, tree->capacity, sizeof *tree->spans);
+    if (name.size > THREAD_NAME_COMPARED)
+        name.size = THREAD_NAME_COMPARED;
+    return name.size > 0 ? (uint32_t)hash_bytes(name) | 1 : 0;
+}
+
+static struct node_run run_of(const struct tree_span *span)
+{
+    struct node_run run = {.start_ns = span->start_ns,
+                           .end_ns = span->end_ns,
+                           .name = hash_of_name(span->thread.name)};
+    for (int kind = THREAD_ID_OS; kind <= THREAD_ID_RUNTIME; kind++) {
+        if (!span->thread.has_id[kind])
+            continue;
+        run.has_thread = true;
+        run.kind = (uint8_t)kind;
+        run.thread = span->thread.id[kind];
     }
-    memmove(tree->spans + at + 1, tree->spans + at, (tree->count - at) * sizeof *tree->spans);
+    return run;
+}
+
+/* Makes room for an item at this place of an array. */
+static void *open_gap(void *items, uint32_t count, uint32_t capacity, uint32_t at, size_t size)
+{
+    uint8_t *grown = memory_grow(items, capacity, size);
+    memmove(grown + (at + 1) * size, grown + at * size, (count - at) * size);
+    return grown;
+}
+
+static void insert(struct tree *tree, uint32_t at, const struct tree_span *span, bool keeps_run)
+{
+    assert(at <= tree->count);
+    if (tree->count == tree->capacity)
+        tree->capacity = tree->capacity ? tree->capacity * 2 : 1;
+    tree->spans = open_gap(tree->spans, tree->count, tree->capacity, at, sizeof *tree->spans);
     tree->spans[at] = (struct node_span){.id = id_number(span->place.key.span_id),
                                          .parent = id_number(span->parent_id),
                                          .is_root = span->is_root};
+    if (keeps_run) {
+        tree->runs = open_gap(tree->runs, tree->count, tree->capacity, at, sizeof *tree->runs);
+        tree->runs[at] = run_of(span);
+    }
     tree->count++;
 }
 
@@ -125,7 +172,7 @@ static void put(struct span_trees *trees, const struct tree_span *span, uint64_t
     uint32_t at = place_of(tree, id);
     if (tree->count == SPAN_TREE_SPANS_MAX || (at < tree->count && tree->spans[at].id == id))
         return;
-    insert(tree, at, span);
+    insert(tree, at, span, trees->keeps_runs);
     owned_table_grow(&trees->table, &tree->item, 1);
 }
 
@@ -157,6 +204,7 @@ static void find_root(const struct span_trees *trees, struct root_ask *ask)
     const struct node_span *root =
         tree ? root_above(tree, id_number(ask->place.key.span_id)) : NULL;
     ask->is_known = root != NULL;
+    ask->has_others = tree && tree->count > 1;
     if (root)
         memcpy(ask->root_id, &root->id, SPAN_ID_SIZE);
 }
@@ -166,6 +214,106 @@ void span_trees_find_roots(struct span_trees *trees, struct root_ask *asks, size
     pthread_mutex_lock(&trees->lock);
     for (size_t i = 0; i < count; i++)
         find_root(trees, &asks[i]);
+    pthread_mutex_unlock(&trees->lock);
+}
+
+/* ---- what was running ---- */
+
+/* Whether a span began on another thread than that of the samples, as far as is known. */
+static bool is_elsewhere(const struct node_run *run, const struct sample_thread *thread,
+                         uint32_t name)
+{
+    if (run->has_thread && thread->has_id[run->kind])
+        return run->thread != thread->id[run->kind];
+    return run->name != 0 && name != 0 && run->name != name;
+}
+
+/* A search for the innermost span below a root at one time. */
+struct search {
+    const struct tree *tree;
+    uint64_t root;
+    const struct sample_thread *thread;
+    uint32_t thread_name; /* its hash */
+    uint64_t *steps;
+    const struct node_span *found; /* NULL: none yet */
+    bool is_ambiguous;
+};
+
+/* What finding a span by its id takes. */
+enum { STEPS_OF_FIND = 8 };
+
+static bool take_steps(struct search *search, uint64_t steps)
+{
+    bool has_steps = *search->steps >= steps;
+    *search->steps -= has_steps ? steps : *search->steps;
+    return has_steps;
+}
+
+/* Whether one span is somewhere above another one. */
+static bool is_above(struct search *search, uint64_t upper, const struct node_span *lower)
+{
+    for (int depth = 0; depth < SPAN_TREE_DEPTH_MAX && !lower->is_root; depth++) {
+        if (lower->parent == upper)
+            return true;
+        lower = take_steps(search, STEPS_OF_FIND) ? find_span(search->tree, lower->parent) : NULL;
+        if (!lower)
+            return false;
+    }
+    return false;
+}
+
+/* Spans that run at the same time must all be above each other. */
+static void consider(struct search *search, const struct node_span *span)
+{
+    if (!is_above(search, search->root, span))
+        return;
+    if (!search->found || is_above(search, search->found->id, span))
+        search->found = span;
+    else if (!is_above(search, span->id, search->found))
+        search->is_ambiguous = true;
+}
+
+static void find_innermost(struct search *search, uint64_t time_ns)
+{
+    const struct tree *tree = search->tree;
+    search->found = NULL;
+    search->is_ambiguous = !take_steps(search, tree->count);
+    for (uint32_t i = 0; i < tree->count && !search->is_ambiguous; i++) {
+        const struct node_run *run = &tree->runs[i];
+        if (run->start_ns <= time_ns && time_ns < run->end_ns &&
+            !is_elsewhere(run, search->thread, search->thread_name))
+            consider(search, &tree->spans[i]);
+    }
+}
+
+static void answer(struct search *search, const struct tree_place *root, struct thread_ask *ask)
+{
+    find_innermost(search, ask->time_ns);
+    ask->answer = search->is_ambiguous ? THREAD_AMBIGUOUS
+                  : search->found      ? THREAD_SPAN
+                                       : THREAD_NO_SPAN;
+    if (ask->answer != THREAD_SPAN)
+        return;
+    ask->key = root->key;
+    memcpy(ask->key.span_id, &search->found->id, SPAN_ID_SIZE);
+}
+
+void span_trees_find_running(struct span_trees *trees, const struct tree_place *root,
+                             const struct sample_thread *thread, struct thread_ask *asks,
+                             size_t count, uint64_t *steps)
+{
+    pthread_mutex_lock(&trees->lock);
+    assert(trees->keeps_runs);
+    struct search search = {.tree = find_tree(trees, hash_of(root)),
+                            .root = id_number(root->key.span_id),
+                            .thread = thread,
+                            .thread_name = hash_of_name(thread->name),
+                            .steps = steps};
+    for (size_t i = 0; i < count; i++) {
+        asks[i].answer = THREAD_NO_SPAN;
+        if (search.tree)
+            answer(&search, root, &asks[i]);
+    }
     pthread_mutex_unlock(&trees->lock);
 }
 
@@ -190,11 +338,11 @@ size_t span_trees_memory(struct span_trees *trees)
 {
     pthread_mutex_lock(&trees->lock);
     size_t size = sizeof *trees + owned_table_memory(&trees->table);
+    size_t span_size = sizeof(struct node_span) + (trees->keeps_runs ? sizeof(struct node_run) : 0);
     for (uint32_t i = 0; i < trees->table.used; i++)
         if (trees->table.items[i])
             size += sizeof(struct tree) +
-                    container_of(trees->table.items[i], struct tree, item)->capacity *
-                        sizeof(struct node_span);
+                    container_of(trees->table.items[i], struct tree, item)->capacity * span_size;
     pthread_mutex_unlock(&trees->lock);
     return size;
 }

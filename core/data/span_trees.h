@@ -15,7 +15,7 @@
 #ifndef PROFCOL_CORE_DATA_SPAN_TREES_H
 #define PROFCOL_CORE_DATA_SPAN_TREES_H
 
-#include "core/data/span_records.h"
+#include "core/data/thread_spans.h"
 
 enum {
     SPAN_TREE_SPANS_MAX = 1024, /* of one tree; further ones are left out */
@@ -24,8 +24,9 @@ enum {
 
 struct span_trees;
 
-/* Creates an empty table for so many spans. */
-struct span_trees *span_trees_new(uint64_t max_spans);
+/* Creates an empty table for so many spans. keeps_runs: it also keeps when and on which thread each
+ * span ran, for span_trees_find_running. */
+struct span_trees *span_trees_new(uint64_t max_spans, bool keeps_runs);
 void span_trees_free(struct span_trees *trees); /* NULL is allowed */
 
 /* A span, and where it belongs. */
@@ -39,6 +40,10 @@ struct tree_span {
     struct tree_place place;
     bool is_root;                    /* it is a local root */
     uint8_t parent_id[SPAN_ID_SIZE]; /* all zero: none */
+    /* Only needed if the table keeps runs: */
+    uint64_t start_ns; /* since 1970 */
+    uint64_t end_ns;
+    struct sample_thread thread; /* on which it began */
 };
 /* Adds spans. now_ns: monotonic. */
 void span_trees_put(struct span_trees *trees, const struct tree_span *spans, size_t count,
@@ -47,10 +52,19 @@ void span_trees_put(struct span_trees *trees, const struct tree_span *spans, siz
 /* A question: which local root is above this span, or is it? */
 struct root_ask {
     struct tree_place place;
-    bool is_known;                 /* result */
-    uint8_t root_id[SPAN_ID_SIZE]; /* result, if it is known */
+    bool is_known;   /* result; this and the next two */
+    bool has_others; /* there are other spans in its tree */
+    uint8_t root_id[SPAN_ID_SIZE];
 };
 void span_trees_find_roots(struct span_trees *trees, struct root_ask *asks, size_t count);
+
+/* Answers which span below a local root was running at the times of the asks, on the thread of
+ * their sample as far as both name theirs: the innermost one. THREAD_NO_SPAN: only the root, if
+ * any. THREAD_AMBIGUOUS: several that are not above each other. *steps limits the work, and is
+ * taken from; without any left, the answer is THREAD_NO_SPAN. */
+void span_trees_find_running(struct span_trees *trees, const struct tree_place *root,
+                             const struct sample_thread *thread, struct thread_ask *asks,
+                             size_t count, uint64_t *steps);
 
 /* Frees trees that got their newest span more than window_ns ago. Call it regularly. */
 void span_trees_sweep(struct span_trees *trees, uint64_t now_ns, uint64_t window_ns);

@@ -157,12 +157,26 @@ static void read_thread(struct reading *reading, const struct span_view *span,
     reading->has_threads = true;
 }
 
+/* Notes the thread of a span in its tree. */
+static void note_run(const struct reading *reading, const struct span_view *span,
+                     const struct span_put *put, struct tree_span *added)
+{
+    struct thread_span thread;
+    if (!thread_of_span(span, &put->key, &thread))
+        return;
+    added->thread.has_id[reading->thread_ids] = true;
+    added->thread.id[reading->thread_ids] = thread.id;
+    added->thread.name = thread.name;
+}
+
 /* Notes where the span is in its trace. Returns whether it is a local root. */
 static bool note_tree(struct reading *reading, const struct span_view *span,
                       const struct span_put *put)
 {
     struct tree_span *added = &reading->trees[reading->tree_count++];
     *added = tree_span_of(span, put);
+    if (reading->sender->settings->attribute_children)
+        note_run(reading, span, put, added);
     return added->is_root;
 }
 
@@ -243,7 +257,8 @@ struct request_spans request_spans_read(struct batch *batch, const struct reques
     reading.place_count = reading.place_capacity = 0;
     arena_init(&reading.values, batch->arena.budget);
     wanted_attributes_init(&reading.wanted, &sender->settings->samples,
-                           sender->settings->samples.by_thread);
+                           sender->settings->samples.by_thread ||
+                               sender->settings->attribute_children);
     keep_judge_init(&reading.judge, &sender->settings->keep, sender->keep);
     value_expressions_init(&reading.expressions, &sender->settings->samples, sender->sample_values);
     for (size_t i = 0; i < batch->part_count; i++) {

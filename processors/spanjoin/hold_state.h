@@ -36,7 +36,8 @@ struct service_counts {
 /* The results of the join for the items of one request. */
 struct join_counts {
     uint64_t joined;
-    uint64_t by_thread; /* of these, by thread and time */
+    uint64_t by_thread;   /* of these, by thread and time */
+    uint64_t to_children; /* of these, from their local root */
     uint64_t no_id;
     uint64_t ambiguous_thread;
     uint64_t not_found;

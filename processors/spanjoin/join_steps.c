@@ -2,6 +2,7 @@
 
 #include "core/base/container_of.h"
 #include "core/base/memory.h"
+#include "processors/spanjoin/child_samples.h"
 #include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/keep_samples.h"
@@ -311,6 +312,50 @@ void join_find_spans(struct spanjoin *join, struct sample_plan *plan, uint64_t n
     if (plan->settings->samples.root_count > 0)
         root_spans_find_for_samples(plan, join->index, now_ns);
     keep_samples_decide(plan);
+}
+
+void join_move_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,
+                       uint64_t request, struct moved_samples *out)
+{
+    struct batch *batch = plan->batch;
+    *out = (struct moved_samples){.plan = NULL};
+    if (!join->settings->attribute_children || !child_samples_link(plan, join->index, &out->links))
+        return;
+    struct request_sender sender = sender_of(join, batch, now_ns);
+    struct plan_totals totals = {
+        .index = join->index, .counts = out->links.is_linked, .request = request};
+    out->before = buffer_ref(batch->parts[0].buffer);
+    batch_flatten(batch);
+    out->plan = sample_plan_new(batch, &sender, &totals);
+    out->plan->counts = NULL;
+    join_find_spans(join, out->plan, now_ns);
+}
+
+void join_add_moved(struct spanjoin *join, const struct moved_samples *moved, uint64_t now_ns)
+{
+    if (moved->plan)
+        join_add_linked(join, moved->plan, now_ns);
+}
+
+struct sample_plan *join_moved_plan(struct moved_samples *moved, struct sample_plan *plan,
+                                    struct join_counts *counts)
+{
+    if (!moved->plan)
+        return plan;
+    child_samples_finish(moved->plan, plan, &moved->links);
+    counts->joined += moved->links.more;
+    counts->to_children += moved->links.linked;
+    return moved->plan;
+}
+
+void moved_samples_deinit(struct moved_samples *moved)
+{
+    if (moved->plan)
+        sample_plan_free(moved->plan);
+    if (moved->before)
+        buffer_unref(moved->before);
+    thread_links_deinit(&moved->links);
+    *moved = (struct moved_samples){.plan = NULL};
 }
 
 bool join_records_samples(const struct sample_plan *plan)

@@ -17,6 +17,7 @@
 #include "processors/spanjoin/enrich_spans.h"
 #include "processors/spanjoin/sample_ids.h"
 #include "processors/spanjoin/spanjoin.h"
+#include "processors/spanjoin/thread_samples.h"
 
 /* ---- traces ---- */
 
@@ -64,6 +65,23 @@ void join_stop_waiting(struct spanjoin *join, struct sample_plan *plan, uint64_t
 /* Adds the totals of a plan of join_link_threads to the index, when a held request is sent on. Any
  * thread. */
 void join_add_linked(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns);
+/* The samples that went on from a local root to its children. */
+struct moved_samples {
+    struct sample_plan *plan; /* of the request as it is now, with their totals; NULL: there are
+                                 none, and the request did not change */
+    struct thread_links links;
+    struct buffer *before; /* the bytes to which the old plan points */
+};
+/* Lets samples go on to children, if the settings say so. request: its number. The old plan stays
+ * valid until moved_samples_deinit. Any thread. */
+void join_move_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,
+                       uint64_t request, struct moved_samples *out);
+/* Adds their totals to the children. Call it before those of the old plan are added. Any thread. */
+void join_add_moved(struct spanjoin *join, const struct moved_samples *moved, uint64_t now_ns);
+/* Returns the plan to apply, and counts. Call it when the uploads of the old plan were told. */
+struct sample_plan *join_moved_plan(struct moved_samples *moved, struct sample_plan *plan,
+                                    struct join_counts *counts);
+void moved_samples_deinit(struct moved_samples *moved);
 /* Whether samples are recorded when they are sent on. */
 bool join_records_samples(const struct sample_plan *plan);
 /* Looks up the keys of the plan in the index, and decides which of them keep their detail. */

@@ -35,6 +35,7 @@ struct large_request {
     struct learned_spans learned;
     /* Profiles: */
     struct sample_plan *plan;   /* NULL: not built yet */
+    struct moved_samples moved; /* all-zero: none yet */
     struct join_report *report; /* for the join feed; NULL: none */
     uint64_t number;
     bool overflow; /* no room to wait */
@@ -228,9 +229,11 @@ static void apply(struct large_request *request)
     assert(request->outcome == GOES_ON);
     request->plan = join_link_threads(join, request->plan, request->now_ns, request->number);
     keep_bytes(request);
-    request->report = join_report_of(join, request->plan, request->overflow);
+    join_move_samples(join, request->plan, request->now_ns, request->number, &request->moved);
     join_learn_services(join, request->plan, request->now_ns);
-    join_apply(request->plan, &request->counts);
+    struct sample_plan *applied = join_moved_plan(&request->moved, request->plan, &request->counts);
+    request->report = join_report_of(join, applied, request->overflow);
+    join_apply(applied, &request->counts);
     batch_flatten(request->batch); /* the next node would do it on the loop */
 }
 
@@ -259,8 +262,11 @@ static void after_apply(struct large_request *request)
     assert(request->plan);
     if (is_abandoned(request))
         request->outcome = IS_DROPPED;
-    if (request->outcome == GOES_ON)
+    if (request->outcome == GOES_ON) {
+        join_add_moved(node->join, &request->moved, request->now_ns);
         spanjoin_tell_samples(node, request->plan, request->overflow);
+    }
+    moved_samples_deinit(&request->moved);
     sample_plan_free(request->plan);
     finish(request);
 }

@@ -7,7 +7,8 @@
 
 bool root_spans_are_needed(const struct spanjoin_settings *settings)
 {
-    return settings->samples.root_count + settings->spans.root_count > 0;
+    return settings->samples.root_count + settings->spans.root_count > 0 ||
+           settings->attribute_children;
 }
 
 /* Bits of Span.flags: whether the next one is valid, and whether the parent is remote. */
@@ -47,7 +48,9 @@ struct tree_span tree_span_of(const struct span_view *span, const struct span_pu
 {
     struct tree_span out = {
         .place = {.key = put->key, .source = put->source, .instance = put->instance},
-        .is_root = span_is_local_root(span)};
+        .is_root = span_is_local_root(span),
+        .start_ns = span->start_ns,
+        .end_ns = span->end_ns};
     if (has_parent(span))
         memcpy(out.parent_id, span->parent_id.data, SPAN_ID_SIZE);
     return out;
@@ -79,8 +82,7 @@ const struct span_match **root_spans_find(struct span_index *index, uint64_t now
     return roots;
 }
 
-void root_spans_find_for_samples(struct sample_plan *plan, struct span_index *index,
-                                 uint64_t now_ns)
+const struct tree_place *root_spans_places(struct sample_plan *plan)
 {
     struct tree_place *places = arena_array(&plan->arena, plan->key_count + 1, sizeof *places);
     for (uint32_t k = 0; k < plan->key_count; k++) {
@@ -91,5 +93,12 @@ void root_spans_find_for_samples(struct sample_plan *plan, struct span_index *in
             .key = match->key, .source = plan->finds[k].source, .instance = match->instance};
         places[k].source.number = match->source;
     }
-    plan->roots = root_spans_find(index, now_ns, places, plan->key_count, &plan->arena);
+    return places;
+}
+
+void root_spans_find_for_samples(struct sample_plan *plan, struct span_index *index,
+                                 uint64_t now_ns)
+{
+    plan->roots =
+        root_spans_find(index, now_ns, root_spans_places(plan), plan->key_count, &plan->arena);
 }

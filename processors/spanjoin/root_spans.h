@@ -30,7 +30,9 @@ struct tree_span tree_span_of(const struct span_view *span, const struct span_pu
 const struct span_match **root_spans_find(struct span_index *index, uint64_t now_ns,
                                           const struct tree_place *places, size_t count,
                                           struct arena *arena);
-/* Does it for the spans of a plan: sets plan->roots. Call it when they are chosen. */
+/* Returns where the span of each key of a plan is; all-zero for keys without one. */
+const struct tree_place *root_spans_places(struct sample_plan *plan);
+/* Finds the local roots of the spans of a plan: sets plan->roots. Call it when they are chosen. */
 void root_spans_find_for_samples(struct sample_plan *plan, struct span_index *index,
                                  uint64_t now_ns);
 

@@ -56,7 +56,7 @@ static struct counter *counter_with(struct component *component, const char *nam
 }
 
 static void make_counters(struct component *component, struct spanjoin_metrics *metrics,
-                          bool has_keep)
+                          bool has_keep, bool has_children)
 {
     static const char *const results[KEEP_RESULTS] = {"kept", "folded", "combined", "dropped",
                                                       "late"};
@@ -72,6 +72,11 @@ static void make_counters(struct component *component, struct spanjoin_metrics *
             component, "profcol_spanjoin_samples_unjoined",
             "Samples that left without a span; span_open: their span arrived afterwards.", "reason",
             reasons[i]);
+    if (has_children)
+        metrics->to_children = counter_with(
+            component, "profcol_spanjoin_samples_to_children",
+            "Samples that named a local root and went on to the child that was running.", NULL,
+            NULL);
     metrics->ambiguous =
         counter_with(component, "profcol_spanjoin_ambiguous",
                      "Samples whose span id belongs to several spans.", NULL, NULL);
@@ -165,6 +170,7 @@ static struct span_index *make_index(const struct spanjoin *join, uint64_t spans
                                          .window_ns = (uint64_t)settings->window,
                                          .type_count = settings->type_count,
                                          .keeps_trees = root_spans_are_needed(settings),
+                                         .keeps_runs = settings->attribute_children,
                                          .keeps_functions = settings->top_functions > 0,
                                          .sum_type =
                                              settings->keep.reads_cpu ? settings->cpu_type : -1};
@@ -193,7 +199,7 @@ struct spanjoin *spanjoin_new(struct component *component, struct spanjoin *pred
     join->index = make_index(join, spans, predecessor);
     join->first_hold_generation =
         predecessor ? predecessor->first_hold_generation + HOLD_GENERATIONS : 1;
-    make_counters(component, &join->metrics, settings->keep.enabled);
+    make_counters(component, &join->metrics, settings->keep.enabled, settings->attribute_children);
     keep_programs_init(&join->keep, &settings->keep, component->label);
     value_programs_init(&join->sample_values, &settings->samples, component->label);
     value_programs_init(&join->span_values, &settings->spans, component->label);

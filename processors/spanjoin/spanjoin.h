@@ -48,6 +48,7 @@ enum keep_result {
 struct spanjoin_metrics {
     struct counter *joined;
     struct counter *by_thread;
+    struct counter *to_children; /* only with attribute_children */
     struct counter *unjoined[UNJOINED_COUNT];
     struct counter *ambiguous;
     struct counter *spans_enriched;

@@ -155,10 +155,15 @@ static void pass_profiles(struct spanjoin_node *node, struct batch *batch, struc
                           bool overflow)
 {
     struct join_counts counts = {0};
+    struct moved_samples moved;
     plan = join_link_threads(node->join, plan, now_of(node), plan->request);
+    join_move_samples(node->join, plan, now_of(node), plan->request, &moved);
+    join_add_moved(node->join, &moved, now_of(node));
     spanjoin_tell_samples(node, plan, overflow);
-    struct join_report *report = join_report_of(node->join, plan, overflow);
-    join_apply(plan, &counts);
+    struct sample_plan *applied = join_moved_plan(&moved, plan, &counts);
+    struct join_report *report = join_report_of(node->join, applied, overflow);
+    join_apply(applied, &counts);
+    moved_samples_deinit(&moved);
     sample_plan_free(plan);
     spanjoin_forward(node, batch, &counts, report);
 }
@@ -298,14 +303,19 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
         plan = join_link_threads(join, plan, now_ns, hold->request);
         join_add_linked(join, plan, now_ns);
     }
+    struct moved_samples moved;
+    join_move_samples(join, plan, now_ns, hold->request, &moved);
+    join_add_moved(join, &moved, now_ns);
     join_tell_uploads(join, plan, now_ns);
     hold->counts = join_count_samples(plan, hold->overflow);
-    hold->report = join_report_of(join, plan, hold->overflow);
     uint64_t late = 0;
     if (join_records_samples(plan))
         late = join_leave_samples(join, plan, now_ns, &waiter);
-    join_apply(plan, &hold->counts);
+    struct sample_plan *applied = join_moved_plan(&moved, plan, &hold->counts);
+    hold->report = join_report_of(join, applied, hold->overflow);
+    join_apply(applied, &hold->counts);
     hold->counts.keep.late = late;
+    moved_samples_deinit(&moved);
     sample_plan_free(plan);
 }
 
@@ -315,6 +325,8 @@ void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts
     unsigned worker = node->node.worker->index;
     counter_add(metrics->joined, worker, counts->joined);
     counter_add(metrics->by_thread, worker, counts->by_thread);
+    if (counts->to_children > 0)
+        counter_add(metrics->to_children, worker, counts->to_children);
     counter_add(metrics->unjoined[UNJOINED_NO_ID], worker, counts->no_id);
     counter_add(metrics->unjoined[UNJOINED_AMBIGUOUS_THREAD], worker, counts->ambiguous_thread);
     counter_add(metrics->unjoined[UNJOINED_NOT_FOUND], worker, counts->not_found);

@@ -86,7 +86,10 @@ const struct field spanjoin_fields[] = {
                service_froms, .fallback = "span"),
     FIELD_OPTIONAL(spanjoin_settings, keep, keep_settings, keep_fields,
                    "Keeps the detail of spans that are worth it only; see docs/spanjoin.md."),
-    FIELD_BOOL(spanjoin_settings, attribute_children, "Not supported yet.", .fallback = "false"),
+    FIELD_BOOL(spanjoin_settings, attribute_children,
+               "Samples with timestamps that name a local root go on to the child span that was "
+               "running then; they are split if there were several.",
+               .fallback = "false"),
     FIELD_STRING(spanjoin_settings, ack, "Not supported yet."),
     FIELD_STRING(spanjoin_settings, storage, "Not supported yet."),
     FIELD_END,
@@ -509,8 +512,6 @@ static void read_tenant_places(struct spanjoin_settings *settings, struct config
 static void refuse_what_comes_later(const struct spanjoin_settings *settings,
                                     struct config_check *check)
 {
-    if (settings->attribute_children)
-        config_check_error(check, "attribute_children", "is not supported yet");
     if (settings->ack)
         config_check_error(check, "ack", "is not supported yet");
     if (settings->storage)

@@ -119,8 +119,8 @@ struct spanjoin_settings {
     struct spanjoin_source source;
     int service_from; /* enum service_from */
     struct keep_settings keep;
-    /* not implemented yet */
     bool attribute_children;
+    /* not implemented yet */
     const char *ack;
     const char *storage;
     /* derived */

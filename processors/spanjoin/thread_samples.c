@@ -1,5 +1,6 @@
 #include "processors/spanjoin/thread_samples.h"
 
+#include "core/base/container_of.h"
 #include "core/base/memory.h"
 #include "core/data/any_value.h"
 #include "core/data/thread_spans.h"
@@ -11,16 +12,6 @@
 #include <stdlib.h>
 
 enum { PIECE_OVERHEAD = 40 }; /* bytes of a sample besides what it had: headers and the Link */
-
-/* A sample with a thread and times. */
-struct threaded {
-    struct slice raw;
-    uint32_t sample;    /* its number in the request */
-    uint32_t ask_count; /* of its timestamps, in their order */
-    size_t first_ask;
-    uint32_t pieces; /* it is split into so many at most; 0: it stays as it is */
-    bool is_paired;  /* it has a value for each timestamp, or none */
-};
 
 /* Many samples have the same thread or the same span. The last ones are remembered, in slots by a
  * hash; what is replaced is read or added again. */
@@ -36,7 +27,8 @@ struct remembered_link {
 
 struct linking {
     struct sample_plan *plan;
-    struct threaded *samples;
+    struct link_source *source;
+    struct timed_sample *samples;
     uint32_t sample_count;
     struct thread_ask *asks;
     size_t ask_count;
@@ -44,7 +36,7 @@ struct linking {
     size_t room;   /* bytes by which the request may still grow */
     uint32_t more; /* samples that the request gains at most */
     /* while it is written */
-    const struct threaded *next;
+    const struct timed_sample *next;
     uint8_t *is_linked;
     uint32_t written; /* samples */
     uint64_t linked;  /* of these */
@@ -131,8 +123,8 @@ static void reserve_asks(struct linking *linking, uint64_t more)
     if (linking->ask_count + more <= linking->ask_capacity)
         return;
     size_t capacity = (linking->ask_count + more) * 2;
-    if (capacity < linking->plan->with_thread) /* at least one time for each sample */
-        capacity = linking->plan->with_thread;
+    if (capacity < linking->source->sample_count) /* at least one time for each sample */
+        capacity = linking->source->sample_count;
     struct thread_ask *asks = arena_array(&linking->plan->arena, capacity, sizeof *asks);
     if (linking->ask_count > 0)
         memcpy(asks, linking->asks, linking->ask_count * sizeof *asks);
@@ -145,12 +137,13 @@ static void read_sample(struct linking *linking, uint32_t sample, uint16_t proce
 {
     struct sample_plan *plan = linking->plan;
     struct sample_view view = sample_view_read(plan, raw);
-    assert(linking->sample_count < plan->with_thread);
-    struct threaded *threaded = &linking->samples[linking->sample_count++];
-    *threaded = (struct threaded){.raw = raw,
-                                  .sample = sample,
-                                  .first_ask = linking->ask_count,
-                                  .is_paired = view.values == 0 || view.values == view.timestamps};
+    assert(linking->sample_count < linking->source->sample_count);
+    struct timed_sample *threaded = &linking->samples[linking->sample_count++];
+    *threaded =
+        (struct timed_sample){.raw = raw,
+                              .sample = sample,
+                              .first_ask = linking->ask_count,
+                              .is_paired = view.values == 0 || view.values == view.timestamps};
     const struct sample_thread *thread = thread_of(linking, &view, process);
     reserve_asks(linking, view.timestamps);
     if (view.timestamps == 1)
@@ -214,7 +207,8 @@ static bool is_same_span(const struct thread_ask *a, const struct thread_ask *b)
 }
 
 /* Returns the asks of a sample in the order of their spans; those without a span are first. */
-static const struct sorted_ask *sort_asks(struct linking *linking, const struct threaded *threaded)
+static const struct sorted_ask *sort_asks(struct linking *linking,
+                                          const struct timed_sample *threaded)
 {
     struct sorted_ask *sorted =
         arena_array(&linking->plan->arena, threaded->ask_count, sizeof *sorted);
@@ -224,7 +218,7 @@ static const struct sorted_ask *sort_asks(struct linking *linking, const struct 
     return sorted;
 }
 
-static bool has_answer(const struct linking *linking, const struct threaded *threaded,
+static bool has_answer(const struct linking *linking, const struct timed_sample *threaded,
                        enum thread_answer answer)
 {
     for (uint32_t i = 0; i < threaded->ask_count; i++)
@@ -234,7 +228,7 @@ static bool has_answer(const struct linking *linking, const struct threaded *thr
 }
 
 /* Returns into how many samples it is split at most; fewer if a span comes again. */
-static uint32_t count_pieces(const struct linking *linking, const struct threaded *threaded)
+static uint32_t count_pieces(const struct linking *linking, const struct timed_sample *threaded)
 {
     const struct thread_ask *asks = &linking->asks[threaded->first_ask];
     uint32_t pieces = 1;
@@ -245,7 +239,7 @@ static uint32_t count_pieces(const struct linking *linking, const struct threade
 
 /* Decides whether the sample is linked. A split repeats its attributes, so that there is a limit on
  * what all splits of a request may add. */
-static void decide(struct linking *linking, struct threaded *threaded)
+static void decide(struct linking *linking, struct timed_sample *threaded)
 {
     if (!has_answer(linking, threaded, THREAD_SPAN)) {
         linking->ambiguous += has_answer(linking, threaded, THREAD_AMBIGUOUS);
@@ -292,8 +286,18 @@ static uint8_t *write_link(uint8_t *to, uint32_t link)
 
 static void note_written(struct linking *linking, bool is_linked)
 {
-    linking->is_linked[linking->written++] = is_linked;
+    linking->is_linked[linking->written++] = is_linked ? SAMPLE_IS_LINKED : 0;
     linking->linked += is_linked;
+}
+
+/* Notes that a part of a sample is linked, maybe to another span than the sample was. */
+static void note_linked(struct linking *linking, uint32_t sample)
+{
+    const struct sample_plan *plan = linking->plan;
+    uint32_t key = plan->samples[sample] & SAMPLE_KEY;
+    note_written(linking, true);
+    if (key > 0 && plan->finds[key - 1].is_kept)
+        linking->is_linked[linking->written - 1] |= SAMPLE_IS_KEPT;
 }
 
 /* Returns the end of the stack and the attributes. */
@@ -312,7 +316,8 @@ static const uint8_t *place_of_link(struct slice raw)
 }
 
 /* Writes a sample of one span. The Link follows the attributes, where the join expects it. */
-static uint8_t *write_whole(struct linking *linking, const struct threaded *threaded, uint8_t *to)
+static uint8_t *write_whole(struct linking *linking, const struct timed_sample *threaded,
+                            uint8_t *to)
 {
     uint32_t link = link_of(linking, &linking->asks[threaded->first_ask]);
     struct slice raw = threaded->raw;
@@ -327,14 +332,55 @@ static uint8_t *write_whole(struct linking *linking, const struct threaded *thre
 /* The parts of a sample that is split. */
 struct parts {
     struct slice others; /* all other fields */
+    struct slice linked; /* likewise, for what gets a new Link: without attributes that named the
+                            old span */
+    uint32_t link;       /* of what gets no new one; 0: none */
     uint64_t *values;    /* as many as timestamps; NULL: none */
 };
 
-static struct parts parts_of(struct linking *linking, const struct threaded *threaded)
+/* Whether an attribute belongs to the span that a sample named by attributes. */
+static bool names_span(struct sample_plan *plan, uint32_t attribute)
+{
+    uint8_t role = sample_plan_class(plan, attribute)->role;
+    if (role != ATTRIBUTE_SPAN_NAME)
+        return role == ATTRIBUTE_SPAN_ID || role == ATTRIBUTE_TRACE_ID;
+    const struct spanjoin_side *side = &plan->settings->samples;
+    for (size_t i = 0; i < side->joined_count; i++)
+        if (side->joined[i].path == JOIN_SPAN_NAME)
+            return true;
+    return false;
+}
+
+/* Returns the fields without attributes that name a span. The attributes become the last one. */
+static struct slice without_names(struct linking *linking, const struct timed_sample *threaded,
+                                  struct slice others)
+{
+    struct sample_plan *plan = linking->plan;
+    struct sample_view view = sample_view_read(plan, threaded->raw);
+    struct wire_cursor cursor = wire_cursor(others);
+    struct wire_field field;
+    size_t size = 0;
+    uint8_t *data = arena_alloc(&plan->arena, others.size + PIECE_OVERHEAD), *to = data;
+    while (wire_next(&cursor, &field))
+        if (field.number != SAMPLE_ATTRIBUTE_INDICES)
+            to = copy(to, slice_of(field.start, (size_t)(field.end - field.start)));
+    for (uint32_t i = 0; i < view.attribute_count; i++)
+        size += names_span(plan, view.attributes[i]) ? 0 : wire_size_varint(view.attributes[i]);
+    if (size > 0)
+        to = wire_write_header(to, SAMPLE_ATTRIBUTE_INDICES, size);
+    for (uint32_t i = 0; i < view.attribute_count; i++)
+        if (!names_span(plan, view.attributes[i]))
+            to = wire_write_varint(to, view.attributes[i]);
+    assert((size_t)(to - data) <= others.size + PIECE_OVERHEAD);
+    return slice_of(data, (size_t)(to - data));
+}
+
+static struct parts parts_of(struct linking *linking, const struct timed_sample *threaded)
 {
     struct arena *arena = &linking->plan->arena;
     uint8_t *others = arena_alloc(arena, threaded->raw.size), *to = others;
     uint64_t *values = arena_array(arena, threaded->ask_count, sizeof *values);
+    struct parts parts = {.link = 0};
     uint32_t count = 0;
     struct wire_cursor cursor = wire_cursor(threaded->raw);
     struct wire_field field;
@@ -346,30 +392,37 @@ static struct parts parts_of(struct linking *linking, const struct threaded *thr
                 count++;
             if (field.type != WIRE_BYTES)
                 values[count++] = field.value;
-        } else if (field.number != SAMPLE_TIMESTAMPS_UNIX_NANO &&
-                   field.number != SAMPLE_LINK_INDEX) {
+        } else if (field.number == SAMPLE_LINK_INDEX) {
+            parts.link = linking->source->keeps_links ? (uint32_t)field.value : 0;
+        } else if (field.number != SAMPLE_TIMESTAMPS_UNIX_NANO) {
             to = copy(to, slice_of(field.start, (size_t)(field.end - field.start)));
         }
     }
     assert(count == 0 || count == threaded->ask_count);
-    return (struct parts){slice_of(others, (size_t)(to - others)), count > 0 ? values : NULL};
+    parts.values = count > 0 ? values : NULL;
+    parts.others = parts.linked = slice_of(others, (size_t)(to - others));
+    if (linking->plan->samples[threaded->sample] & SAMPLE_PROMOTED)
+        parts.linked = without_names(linking, threaded, parts.others);
+    return parts;
 }
 
 /* Writes the part of a sample that belongs to one span, or to none. */
-static uint8_t *write_piece(struct linking *linking, const struct threaded *threaded,
+static uint8_t *write_piece(struct linking *linking, const struct timed_sample *threaded,
                             const struct parts *parts, const struct sorted_ask *asks,
                             uint32_t count, uint8_t *to)
 {
     const struct thread_ask *first = &linking->asks[threaded->first_ask];
-    uint32_t link = link_of(linking, asks[0].ask);
+    bool is_linked = asks[0].ask->answer == THREAD_SPAN;
+    uint32_t link = is_linked ? link_of(linking, asks[0].ask) : parts->link;
+    struct slice others = is_linked ? parts->linked : parts->others;
     size_t values = 0, times = count * sizeof(uint64_t);
     for (uint32_t i = 0; parts->values && i < count; i++)
         values += wire_size_varint(parts->values[asks[i].ask - first]);
-    size_t size = parts->others.size + wire_size_bytes(SAMPLE_TIMESTAMPS_UNIX_NANO, times);
+    size_t size = others.size + wire_size_bytes(SAMPLE_TIMESTAMPS_UNIX_NANO, times);
     size += link ? wire_size_tag(SAMPLE_LINK_INDEX) + wire_size_varint(link) : 0;
     size += values ? wire_size_bytes(SAMPLE_VALUES, values) : 0;
     to = wire_write_header(to, PROFILE_SAMPLES, size);
-    to = copy(to, parts->others);
+    to = copy(to, others);
     if (link)
         to = write_link(to, link);
     if (values)
@@ -379,11 +432,15 @@ static uint8_t *write_piece(struct linking *linking, const struct threaded *thre
     to = wire_write_header(to, SAMPLE_TIMESTAMPS_UNIX_NANO, times);
     for (uint32_t i = 0; i < count; i++)
         to = copy(to, slice_of(&asks[i].ask->time_ns, sizeof asks[i].ask->time_ns));
-    note_written(linking, link != 0);
+    if (is_linked)
+        note_linked(linking, threaded->sample);
+    else
+        note_written(linking, false);
     return to;
 }
 
-static uint8_t *write_pieces(struct linking *linking, const struct threaded *threaded, uint8_t *to)
+static uint8_t *write_pieces(struct linking *linking, const struct timed_sample *threaded,
+                             uint8_t *to)
 {
     const struct sorted_ask *asks = sort_asks(linking, threaded);
     struct parts parts = parts_of(linking, threaded);
@@ -412,10 +469,10 @@ static bool has_link(struct slice raw)
     return false;
 }
 
-static uint8_t *write_threaded(struct linking *linking, const struct threaded *threaded,
+static uint8_t *write_threaded(struct linking *linking, const struct timed_sample *threaded,
                                uint8_t *to)
 {
-    if (threaded->pieces == 1 && !has_link(threaded->raw))
+    if (threaded->pieces == 1 && !linking->source->keeps_links && !has_link(threaded->raw))
         return write_whole(linking, threaded, to);
     return write_pieces(linking, threaded, to);
 }
@@ -425,11 +482,11 @@ static uint8_t *write_threaded(struct linking *linking, const struct threaded *t
 static uint32_t growth_of(const struct linking *linking, const struct profile_plan *profile,
                           size_t *growth_out)
 {
-    const struct threaded *end = linking->samples + linking->sample_count;
+    const struct timed_sample *end = linking->samples + linking->sample_count;
     uint32_t last = profile->first_sample + profile->sample_count, linked = 0;
     *growth_out = 0;
-    for (const struct threaded *threaded = linking->next; threaded < end && threaded->sample < last;
-         threaded++) {
+    for (const struct timed_sample *threaded = linking->next;
+         threaded < end && threaded->sample < last; threaded++) {
         linked += threaded->pieces > 0;
         if (threaded->pieces > 0)
             *growth_out += (threaded->pieces - 1) * threaded->raw.size +
@@ -442,7 +499,7 @@ static struct slice rewrite_profile(struct linking *linking, const struct profil
                                     struct slice raw, size_t growth)
 {
     uint8_t *data = arena_alloc(&linking->plan->batch->arena, raw.size + growth), *to = data;
-    const struct threaded *end = linking->samples + linking->sample_count;
+    const struct timed_sample *end = linking->samples + linking->sample_count;
     const uint8_t *unchanged = raw.data; /* start of the bytes that are not written yet */
     uint32_t sample = profile->first_sample;
     struct wire_cursor cursor = wire_cursor(raw);
@@ -451,7 +508,7 @@ static struct slice rewrite_profile(struct linking *linking, const struct profil
         if (field.number != PROFILE_SAMPLES || field.type != WIRE_BYTES)
             continue;
         bool is_threaded = linking->next < end && linking->next->sample == sample;
-        const struct threaded *threaded = is_threaded ? linking->next++ : NULL;
+        const struct timed_sample *threaded = is_threaded ? linking->next++ : NULL;
         sample++;
         if (!threaded || threaded->pieces == 0) {
             note_written(linking, false);
@@ -469,7 +526,7 @@ static struct slice rewrite_profile(struct linking *linking, const struct profil
 
 static void skip_profile(struct linking *linking, const struct profile_plan *profile)
 {
-    const struct threaded *end = linking->samples + linking->sample_count;
+    const struct timed_sample *end = linking->samples + linking->sample_count;
     uint32_t last = profile->first_sample + profile->sample_count;
     while (linking->next < end && linking->next->sample < last)
         linking->next++;
@@ -509,13 +566,14 @@ static void change_request(struct linking *linking)
     assert(profile == linking->plan->profiles + linking->plan->profile_count);
 }
 
-bool thread_samples_link(struct sample_plan *plan, struct thread_spans *threads,
-                         struct thread_links *links_out)
+bool timed_samples_link(struct sample_plan *plan, struct link_source *source,
+                        struct thread_links *links_out)
 {
-    struct linking linking = {.plan = plan, .room = items_values_room(plan->batch)};
-    linking.samples = arena_array(&plan->arena, plan->with_thread, sizeof *linking.samples);
+    struct linking linking = {
+        .plan = plan, .source = source, .room = items_values_room(plan->batch)};
+    linking.samples = arena_array(&plan->arena, source->sample_count, sizeof *linking.samples);
     read_request(&linking);
-    thread_spans_find(threads, linking.asks, linking.ask_count);
+    source->find(source, linking.samples, linking.sample_count, linking.asks, linking.ask_count);
     bool changes = false;
     for (uint32_t i = 0; i < linking.sample_count; i++) {
         decide(&linking, &linking.samples[i]);
@@ -527,10 +585,33 @@ bool thread_samples_link(struct sample_plan *plan, struct thread_spans *threads,
     linking.next = linking.samples;
     linking.is_linked = memory_zalloc(plan->sample_count + linking.more);
     change_request(&linking);
+    links_out->more = linking.written - plan->sample_count;
     plan->batch->items += linking.written - plan->sample_count;
     links_out->is_linked = linking.is_linked;
     links_out->linked = linking.linked;
     return true;
+}
+
+/* ---- by thread ---- */
+
+struct thread_source {
+    struct link_source source;
+    struct thread_spans *threads;
+};
+
+static void find_by_thread(struct link_source *source, const struct timed_sample *samples,
+                           uint32_t sample_count, struct thread_ask *asks, size_t ask_count)
+{
+    (void)samples;
+    (void)sample_count;
+    thread_spans_find(container_of(source, struct thread_source, source)->threads, asks, ask_count);
+}
+
+bool thread_samples_link(struct sample_plan *plan, struct thread_spans *threads,
+                         struct thread_links *links_out)
+{
+    struct thread_source by_thread = {{find_by_thread, plan->with_thread, false}, threads};
+    return timed_samples_link(plan, &by_thread.source, links_out);
 }
 
 void thread_links_deinit(struct thread_links *links)

@@ -13,19 +13,43 @@
 #ifndef PROFCOL_SPANJOIN_THREAD_SAMPLES_H
 #define PROFCOL_SPANJOIN_THREAD_SAMPLES_H
 
+#include "core/data/thread_spans.h"
 #include "processors/spanjoin/sample_plan.h"
 
-struct thread_spans;
+enum { SAMPLE_IS_LINKED = 1, SAMPLE_IS_KEPT = 2 };
 
 struct thread_links {
-    uint8_t *is_linked; /* for each sample of the changed request; NULL: it did not change.
-                           Allocated with malloc */
+    uint8_t *is_linked; /* for each sample of the changed request SAMPLE_IS_LINKED, and if the span
+                           that it named is kept, SAMPLE_IS_KEPT; NULL: it did not change. Allocated
+                           with malloc */
     uint64_t linked;    /* samples that gained a Link */
     uint64_t ambiguous; /* samples whose span is not known for sure */
+    uint64_t more;      /* samples that the request gained */
 };
 
+/* A sample with times. */
+struct timed_sample {
+    struct slice raw;
+    uint32_t sample;    /* its number in the request */
+    uint32_t ask_count; /* of its timestamps, in their order */
+    size_t first_ask;
+    uint32_t pieces; /* it is split into so many at most; 0: it stays as it is */
+    bool is_paired;  /* it has a value for each timestamp, or none */
+};
+
+/* Where the Links of samples come from. */
+struct link_source {
+    /* Answers all asks, which are those of the samples, one after the other. */
+    void (*find)(struct link_source *source, const struct timed_sample *samples,
+                 uint32_t sample_count, struct thread_ask *asks, size_t ask_count);
+    uint32_t sample_count; /* with SAMPLE_HAS_THREAD: these are linked */
+    bool keeps_links;      /* parts of samples that get no new Link keep theirs */
+};
 /* Changes the batch of the plan. Returns true if it did; then the plan is of no use any more.
  * Call thread_links_deinit in any case. */
+bool timed_samples_link(struct sample_plan *plan, struct link_source *source,
+                        struct thread_links *links_out);
+/* The same by thread. */
 bool thread_samples_link(struct sample_plan *plan, struct thread_spans *threads,
                          struct thread_links *links_out);
 void thread_links_deinit(struct thread_links *links);

@@ -47,7 +47,7 @@ static uint64_t root_of(struct span_trees *trees, uint8_t trace, uint64_t span, 
 static void the_root_is_above(void **state)
 {
     (void)state;
-    struct span_trees *trees = span_trees_new(1000);
+    struct span_trees *trees = span_trees_new(1000, false);
     add_chain(trees, 7, 3, 1);
     assert_int_equal(root_of(trees, 7, 3, 1), 1);
     assert_int_equal(root_of(trees, 7, 1, 1), 1);
@@ -64,7 +64,7 @@ static void the_root_is_above(void **state)
 static void depth_and_size_are_bounded(void **state)
 {
     (void)state;
-    struct span_trees *trees = span_trees_new(100000);
+    struct span_trees *trees = span_trees_new(100000, false);
     add_chain(trees, 7, SPAN_TREE_SPANS_MAX + 10, 1);
     assert_int_equal(span_trees_count(trees), SPAN_TREE_SPANS_MAX);
     span_trees_sweep(trees, 1000, 0);
@@ -78,7 +78,7 @@ static void depth_and_size_are_bounded(void **state)
 static void the_owner_with_the_most_spans_gives_up_room(void **state)
 {
     (void)state;
-    struct span_trees *trees = span_trees_new(100);
+    struct span_trees *trees = span_trees_new(100, false);
     add_chain(trees, 1, 3, 1);
     for (uint8_t trace = 10; trace < 110; trace++)
         add_chain(trees, trace, 2, 2);
@@ -92,7 +92,7 @@ static void the_owner_with_the_most_spans_gives_up_room(void **state)
 static void trees_stay_for_the_window_after_their_newest_span(void **state)
 {
     (void)state;
-    struct span_trees *trees = span_trees_new(100);
+    struct span_trees *trees = span_trees_new(100, false);
     struct tree_place root = place_of(1, 1, 1), child = place_of(1, 2, 1);
     add(trees, &root, 0, true, 1000);
     add(trees, &child, 1, false, 1500);
@@ -106,9 +106,111 @@ static void trees_stay_for_the_window_after_their_newest_span(void **state)
     span_trees_free(trees);
 }
 
+/* ---- what was running ---- */
+
+/* Adds a span that runs from one time to another. thread 0: it names none. */
+static void add_run(struct span_trees *trees, uint64_t id, uint64_t parent, uint64_t start_ns,
+                    uint64_t end_ns, int64_t thread)
+{
+    struct tree_span span = {.place = place_of(7, id, 1),
+                             .is_root = parent == 0,
+                             .start_ns = start_ns,
+                             .end_ns = end_ns};
+    span.thread.has_id[THREAD_ID_OS] = thread != 0;
+    span.thread.id[THREAD_ID_OS] = thread;
+    memcpy(span.parent_id, &parent, SPAN_ID_SIZE);
+    span_trees_put(trees, &span, 1, 1);
+}
+
+/* Returns the span below a root that ran at a time: 0: none, 1: ambiguous. */
+static uint64_t running(struct span_trees *trees, uint64_t root, uint64_t time_ns, int64_t thread,
+                        uint64_t steps)
+{
+    struct tree_place place = place_of(7, root, 1);
+    struct sample_thread sample = {.has_id[THREAD_ID_OS] = thread != 0, .id[THREAD_ID_OS] = thread};
+    struct thread_ask ask = {.time_ns = time_ns};
+    uint64_t span = 0;
+    span_trees_find_running(trees, &place, &sample, &ask, 1, &steps);
+    if (ask.answer == THREAD_SPAN)
+        memcpy(&span, ask.key.span_id, SPAN_ID_SIZE);
+    return ask.answer == THREAD_AMBIGUOUS ? 1 : span;
+}
+
+static void the_innermost_span_was_running(void **state)
+{
+    (void)state;
+    struct span_trees *trees = span_trees_new(100, true);
+    add_run(trees, 12, 11, 30, 40, 0);
+    add_run(trees, 11, 10, 20, 60, 0);
+    add_run(trees, 10, 0, 0, 100, 0);
+    add_run(trees, 20, 0, 0, 100, 0); /* another root of the same trace */
+    add_run(trees, 21, 20, 35, 100, 0);
+    assert_int_equal(running(trees, 10, 10, 0, 1000), 0);
+    assert_int_equal(running(trees, 10, 20, 0, 1000), 11);
+    assert_int_equal(running(trees, 10, 39, 0, 1000), 12);
+    assert_int_equal(running(trees, 10, 40, 0, 1000), 11);
+    assert_int_equal(running(trees, 10, 60, 0, 1000), 0);
+    assert_int_equal(running(trees, 20, 36, 0, 1000), 21);
+    assert_int_equal(running(trees, 30, 36, 0, 1000), 0);
+    span_trees_free(trees);
+}
+
+static void siblings_are_told_apart_by_threads_only(void **state)
+{
+    (void)state;
+    struct span_trees *trees = span_trees_new(100, true);
+    add_run(trees, 10, 0, 0, 100, 1);
+    add_run(trees, 11, 10, 20, 60, 1);
+    add_run(trees, 12, 10, 40, 80, 2);
+    add_run(trees, 13, 12, 50, 55, 2);
+    assert_int_equal(running(trees, 10, 30, 0, 1000), 11);
+    assert_int_equal(running(trees, 10, 45, 0, 1000), 1);
+    assert_int_equal(running(trees, 10, 52, 0, 1000), 1);
+    assert_int_equal(running(trees, 10, 45, 1, 1000), 11);
+    assert_int_equal(running(trees, 10, 52, 2, 1000), 13);
+    assert_int_equal(running(trees, 10, 52, 3, 1000), 0);
+    span_trees_free(trees);
+}
+
+/* A child may outlive its parent, and clocks may be wrong. */
+static void a_span_runs_at_its_own_time(void **state)
+{
+    (void)state;
+    struct span_trees *trees = span_trees_new(100, true);
+    add_run(trees, 10, 0, 0, 50, 0);
+    add_run(trees, 11, 10, 10, 20, 0);
+    add_run(trees, 12, 11, 15, 90, 0);
+    assert_int_equal(running(trees, 10, 70, 0, 1000), 12);
+    assert_int_equal(running(trees, 10, 17, 0, 1000), 12);
+    assert_int_equal(running(trees, 10, 90, 0, 1000), 0);
+    span_trees_free(trees);
+}
+
+/* A chain that is as long as a tree may be, and a circle. */
+static void steps_limit_the_work(void **state)
+{
+    (void)state;
+    struct span_trees *trees = span_trees_new(10000, true);
+    for (uint64_t span = 2; span < SPAN_TREE_SPANS_MAX; span++)
+        add_run(trees, span, span - 1, 0, 100, 0);
+    add_run(trees, 1, 0, 0, 100, 0);
+    assert_int_equal(running(trees, 1, 50, 0, 100), 1);
+    assert_int_equal(running(trees, 1, 50, 0, UINT64_MAX), SPAN_TREE_DEPTH_MAX + 1);
+    span_trees_sweep(trees, 1000, 0);
+    add_run(trees, 2, 3, 0, 100, 0);
+    add_run(trees, 3, 2, 0, 100, 0);
+    add_run(trees, 1, 0, 0, 100, 0);
+    assert_int_equal(running(trees, 1, 50, 0, UINT64_MAX), 0);
+    span_trees_free(trees);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_innermost_span_was_running),
+        cmocka_unit_test(siblings_are_told_apart_by_threads_only),
+        cmocka_unit_test(a_span_runs_at_its_own_time),
+        cmocka_unit_test(steps_limit_the_work),
         cmocka_unit_test(the_root_is_above),
         cmocka_unit_test(depth_and_size_are_bounded),
         cmocka_unit_test(the_owner_with_the_most_spans_gives_up_room),

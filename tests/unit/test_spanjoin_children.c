@@ -1,0 +1,305 @@
+/* Samples that name a local root go on to the child that was running then (docs/spanjoin.md, "From
+ * the local root to its children"). */
+#include "processors/spanjoin/spanjoin.h"
+#include "tests/unit/pipeline_fixture.h"
+#include "tests/unit/spanjoin_requests.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+extern const struct component_type spanjoin_processor_type;
+
+enum { TRACE = 7, ROOT = 42, LOAD = 43, QUERY = 44, OTHER = 45 };
+#define MS UINT64_C(1000000)
+
+static const char children[] = "attribute_children: true, samples: {wait: 5s}";
+
+struct join {
+    struct fixture fixture;
+    struct fixture_place *traces;
+    struct fixture_place *profiles;
+};
+
+static void setup(struct join *join, const char *settings)
+{
+    char yaml[1024];
+    snprintf(yaml, sizeof yaml, "processors: {spanjoin: {%s}}", settings);
+    fixture_init(&join->fixture, 1);
+    join->traces = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
+                                 "traces", SIGNAL_TRACES);
+    join->profiles = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
+                                   "profiles", SIGNAL_PROFILES);
+}
+
+static void send_request(struct join *join, struct request *request)
+{
+    struct fixture_place *place = request->traces ? join->traces : join->profiles;
+    struct probe probe;
+    fixture_consume(&join->fixture, place->nodes[0], request_encode(request), request->items,
+                    &probe);
+    fixture_advance(&join->fixture, 0);
+    assert_int_equal(probe.settled, 1);
+    request_free(request);
+}
+
+/* Adds a span of "shop". Times are in milliseconds after WALL. parent 0: it is a local root. thread
+ * 0: it names none. */
+static void add_span(struct request *request, uint64_t span, uint64_t parent, uint64_t start,
+                     uint64_t end, int64_t thread)
+{
+    char name[16];
+    snprintf(name, sizeof name, "span%" PRIu64, span);
+    SpanMessage *message =
+        traces_span(request, TRACE, span, WALL + start * MS, WALL + end * MS, name);
+    message->kind = OPENTELEMETRY__PROTO__TRACE__V1__SPAN__SPAN_KIND__SPAN_KIND_INTERNAL;
+    if (parent != 0)
+        span_set_parent(request, message, parent);
+    if (thread != 0)
+        span_int(request, message, "thread.id", thread);
+}
+
+/* A root from 0 to 100 ms, LOAD from 20 to 80 ms, in it QUERY from 40 to 60 ms. */
+static void send_spans(struct join *join)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    add_span(&request, QUERY, LOAD, 40, 60, 0);
+    add_span(&request, LOAD, ROOT, 20, 80, 0);
+    add_span(&request, ROOT, 0, 0, 100, 0);
+    send_request(join, &request);
+}
+
+static void begin_upload(struct request *request)
+{
+    profiles_begin(request);
+    profiles_profile(request, "cpu", "nanoseconds");
+}
+
+/* Adds a sample that names the span by a Link, with these times, each of which has the value that
+ * follows it. */
+static SampleMessage *add_sample(struct request *request, uint64_t span,
+                                 const uint64_t *times_and_values, size_t count)
+{
+    SampleMessage *sample = profiles_sample(request, 1);
+    if (span != 0)
+        sample_link(request, sample, TRACE, span);
+    for (size_t i = 0; i < count; i++) {
+        sample_time(request, sample, WALL + times_and_values[2 * i] * MS);
+        sample_value(request, sample, (int64_t)times_and_values[2 * i + 1]);
+    }
+    return sample;
+}
+
+static const uint64_t times[] = {10, 1, 30, 2, 50, 4, 70, 8, 90, 16};
+
+/* Returns the samples of the last upload as "span: values; ...". */
+static const char *uploaded(const struct join *join)
+{
+    static char text[512];
+    struct request out;
+    const struct recorder *recorder = &join->fixture.recorder;
+    size_t n = recorder->count, size = 0;
+    while (n-- > 0 && recorder->items[n].signal != SIGNAL_PROFILES)
+        assert_true(n > 0);
+    request_read_profiles(&out, slice_of(recorder->items[n].bytes, recorder->items[n].size));
+    const ProfileMessage *profile = request_profile(&out, 0);
+    assert_int_equal(recorder->items[n].items, profile->n_samples);
+    text[0] = 0;
+    for (size_t i = 0; i < profile->n_samples; i++) {
+        const SampleMessage *sample = request_sample(&out, 0, i);
+        const char *name = sample_attribute(&out, sample, "span_name");
+        uint64_t trace = 0, span = 0;
+        sample_read_link(&out, sample, &trace, &span);
+        assert_true(sample->n_timestamps_unix_nano == 0 ||
+                    sample->n_timestamps_unix_nano == sample->n_values);
+        assert_null(sample_attribute(&out, sample, "span_id"));
+        size += (size_t)snprintf(text + size, sizeof text - size, "%s%s %" PRIu64 ":",
+                                 i ? "; " : "", name ? name : "none", span);
+        for (size_t k = 0; k < sample->n_values; k++)
+            size +=
+                (size_t)snprintf(text + size, sizeof text - size, " %" PRId64, sample->values[k]);
+    }
+    request_free(&out);
+    return text;
+}
+
+static void a_sample_goes_on_to_the_child_that_ran(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    setup(&join, children);
+    send_spans(&join);
+    begin_upload(&request);
+    add_sample(&request, ROOT, times, 5);
+    add_sample(&request, ROOT, (const uint64_t[]){55, 32}, 1);
+    add_sample(&request, LOAD, (const uint64_t[]){55, 64}, 1); /* not a local root */
+    send_request(&join, &request);
+    assert_string_equal(uploaded(&join), "span42 42: 1 16; span43 43: 2 8; span44 44: 4; "
+                                         "span44 44: 32; span43 43: 64");
+    fixture_deinit(&join.fixture);
+}
+
+static void without_the_setting_it_stays(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    setup(&join, "samples: {wait: 5s}");
+    send_spans(&join);
+    begin_upload(&request);
+    add_sample(&request, ROOT, times, 5);
+    send_request(&join, &request);
+    assert_string_equal(uploaded(&join), "span42 42: 1 2 4 8 16");
+    fixture_deinit(&join.fixture);
+}
+
+/* A sample that names the root by attributes loses them with its parts that go on. */
+static void a_sample_with_attributes_goes_on(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    setup(&join, children);
+    send_spans(&join);
+    begin_upload(&request);
+    SampleMessage *sample = add_sample(&request, 0, times, 5);
+    sample_string(&request, sample, "span_id", span_hex(ROOT));
+    sample_string(&request, sample, "span_name", "of the sender");
+    send_request(&join, &request);
+    assert_string_equal(uploaded(&join), "span42 42: 1 16; span43 43: 2 8; span44 44: 4");
+    fixture_deinit(&join.fixture);
+}
+
+/* The upload label of a recording. */
+static void ids_of_a_resource_are_removed(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join, children);
+    send_spans(&join);
+    begin_upload(&request);
+    profiles_resource_string(&request, "span_id", span_hex(ROOT));
+    add_sample(&request, 0, (const uint64_t[]){50, 4}, 1);
+    send_request(&join, &request);
+    assert_string_equal(uploaded(&join), "span44 44: 4");
+    const struct recorded *last = &join.fixture.recorder.items[join.fixture.recorder.count - 1];
+    request_read_profiles(&out, slice_of(last->bytes, last->size));
+    assert_null(resource_attribute(&out, 0, "span_id"));
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+/* Siblings that ran at the same time: it is not known which one the sample is of, unless the thread
+ * tells. */
+static void overlapping_siblings_are_ambiguous(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    setup(&join, children);
+    traces_begin(&request, "shop");
+    add_span(&request, LOAD, ROOT, 20, 60, 1);
+    add_span(&request, OTHER, ROOT, 40, 80, 2);
+    add_span(&request, ROOT, 0, 0, 100, 1);
+    send_request(&join, &request);
+    begin_upload(&request);
+    add_sample(&request, ROOT, times, 5);
+    SampleMessage *sample = add_sample(&request, ROOT, times, 5);
+    sample_int(&request, sample, "thread.id", 2);
+    send_request(&join, &request);
+    assert_string_equal(uploaded(&join), "span42 42: 1 4 16; span43 43: 2; span45 45: 8; "
+                                         "span42 42: 1 2 16; span45 45: 4 8");
+    fixture_deinit(&join.fixture);
+}
+
+static void a_sample_without_times_stays(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    setup(&join, children);
+    send_spans(&join);
+    begin_upload(&request);
+    sample_value(&request, add_sample(&request, ROOT, NULL, 0), 5);
+    send_request(&join, &request);
+    assert_string_equal(uploaded(&join), "span42 42: 5");
+    fixture_deinit(&join.fixture);
+}
+
+/* It waits for the root; the children have arrived by then. */
+static void a_sample_that_waits_goes_on(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    setup(&join, children);
+    begin_upload(&request);
+    add_sample(&request, ROOT, times, 5);
+    send_request(&join, &request);
+    send_spans(&join);
+    fixture_advance(&join.fixture, 0);
+    assert_string_equal(uploaded(&join), "span42 42: 1 16; span43 43: 2 8; span44 44: 4");
+    fixture_deinit(&join.fixture);
+}
+
+/* The child has the totals of what went on to it; the root those of all samples that name it. */
+static void totals_are_those_of_the_children_and_of_the_root(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join, children);
+    send_spans(&join);
+    begin_upload(&request);
+    add_sample(&request, ROOT, times, 5);
+    send_request(&join, &request);
+    send_spans(&join);
+    const struct recorded *last = &join.fixture.recorder.items[join.fixture.recorder.count - 1];
+    request_read_traces(&out, slice_of(last->bytes, last->size));
+    assert_string_equal(span_attribute(request_span(&out, 0), "profile.cpu_ns"), "4");
+    assert_string_equal(span_attribute(request_span(&out, 1), "profile.cpu_ns"), "10");
+    assert_string_equal(span_attribute(request_span(&out, 2), "profile.cpu_ns"), "31");
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+/* What goes on to a child keeps its detail if that of the root is kept. */
+static void the_detail_of_a_slow_root_is_kept(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    setup(&join, "attribute_children: true, keep: {span_detail_when: [{duration_above: 90ms}]}");
+    send_spans(&join);
+    begin_upload(&request);
+    add_sample(&request, ROOT, (const uint64_t[]){50, 4}, 1);
+    add_sample(&request, OTHER, (const uint64_t[]){50, 4}, 1);
+    send_request(&join, &request);
+    fixture_advance(&join.fixture, 20 * SECOND);
+    assert_string_equal(uploaded(&join), "span44 44: 4; none 45: 4");
+    fixture_deinit(&join.fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sample_goes_on_to_the_child_that_ran),
+        cmocka_unit_test(without_the_setting_it_stays),
+        cmocka_unit_test(a_sample_with_attributes_goes_on),
+        cmocka_unit_test(ids_of_a_resource_are_removed),
+        cmocka_unit_test(overlapping_siblings_are_ambiguous),
+        cmocka_unit_test(a_sample_without_times_stays),
+        cmocka_unit_test(a_sample_that_waits_goes_on),
+        cmocka_unit_test(totals_are_those_of_the_children_and_of_the_root),
+        cmocka_unit_test(the_detail_of_a_slow_root_is_kept),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    spanjoin_set_large_bytes(0); /* jobs process each request */
+    return failed + cmocka_run_group_tests(tests, NULL, NULL);
+}
