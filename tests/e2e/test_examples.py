@@ -39,7 +39,7 @@ profcol_spanjoin_spans_enriched profcol_spanjoin_evicted profcol_spanjoin_held_b
 profcol_spanjoin_lag_seconds_bucket profcol_spanjoin_lag_seconds_sum profcol_spanjoin_lag_seconds_count
 profcol_budget_used_bytes profcol_budget_limit_bytes profcol_server_connections profcol_receiver_invalid_requests
 """.split()
-UNJOINED = {"no_id", "not_found", "span_open", "expired", "overflow"}
+UNJOINED = {"no_id", "ambiguous_thread", "not_found", "span_open", "expired", "overflow"}
 
 
 class Example(server.Profcol):
@@ -114,7 +114,8 @@ class ExamplesTest(unittest.TestCase):
         """Send the recording through sidecar.yaml or gateway.yaml. Return the text of the metrics."""
         with backend.Backend("grpc") as traces, backend.Backend("http") as profiles:
             sets = ["receivers.otlp.protocols.grpc.endpoint=127.0.0.1:@grpc@",
-                    "receivers.otlp.protocols.http.endpoint=127.0.0.1:@http@"]
+                    "receivers.otlp.protocols.http.endpoint=127.0.0.1:@http@",
+                    "processors.spanjoin.service_from=profile"]    # test_service_names.py tests what it is by default
             if name == "gateway.yaml":
                 sets += ["extensions.health_check.endpoint=127.0.0.1:@health@", "extensions.zpages.endpoint=127.0.0.1:@zpages@"]
             environment = {"TRACES_ENDPOINT": traces.address, "PYROSCOPE_URL": profiles.url}
