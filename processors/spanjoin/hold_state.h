@@ -57,7 +57,8 @@ struct hold {
     struct spanjoin_node *node;
     struct batch *kept; /* NULL once it is sent on */
     uint64_t id;
-    uint64_t request; /* number of the request, of profiles */
+    uint64_t request;    /* number of the request, of profiles */
+    uint64_t arrived_ns; /* likewise, since 1970 */
     size_t charged;
     uint32_t items;
     uint32_t missing;

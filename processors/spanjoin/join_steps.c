@@ -1,5 +1,6 @@
 #include "processors/spanjoin/join_steps.h"
 
+#include "core/base/clock.h"
 #include "core/base/container_of.h"
 #include "core/base/memory.h"
 #include "processors/spanjoin/child_samples.h"
@@ -230,14 +231,31 @@ struct request_spans join_collect_spans(struct spanjoin *join, struct batch *bat
 
 /* ---- profiles ---- */
 
+static struct sample_plan *new_plan(struct spanjoin *join, struct batch *batch,
+                                    const struct request_sender *sender,
+                                    const struct plan_totals *totals)
+{
+    struct sample_plan *plan = sample_plan_new(batch, sender, totals);
+    thread_pairs_tell(plan, span_index_threads(join->index));
+    return plan;
+}
+
 struct sample_plan *join_plan_samples(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
                                       bool with_totals, uint64_t request)
 {
     struct request_sender sender = sender_of(join, batch, now_ns);
     struct plan_totals totals = {.index = with_totals ? join->index : NULL, .request = request};
-    struct sample_plan *plan = sample_plan_new(batch, &sender, &totals);
-    thread_pairs_tell(plan, span_index_threads(join->index));
-    return plan;
+    sender.arrived_ns = clock_wall_ns();
+    return new_plan(join, batch, &sender, &totals);
+}
+
+struct sample_plan *join_plan_held(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
+                                   uint64_t arrived_ns)
+{
+    struct request_sender sender = sender_of(join, batch, now_ns);
+    struct plan_totals totals = {.index = NULL};
+    sender.arrived_ns = arrived_ns;
+    return new_plan(join, batch, &sender, &totals);
 }
 
 bool join_has_threads(const struct sample_plan *plan)
@@ -268,6 +286,7 @@ struct sample_plan *join_link_threads(struct spanjoin *join, struct sample_plan 
         struct plan_totals totals = {.index = join->index,
                                      .counts = plan->index ? NULL : links.is_linked,
                                      .request = request};
+        sender.arrived_ns = plan->arrived_ns;
         sample_plan_free(plan);
         batch_flatten(batch);
         plan = sample_plan_new(batch, &sender, &totals);

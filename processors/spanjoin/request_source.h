@@ -22,6 +22,7 @@ struct request_sender {
     const struct value_programs *sample_values; /* of traces: what samples gain */
     const struct batch *batch;
     uint64_t now_ns;
+    uint64_t arrived_ns; /* of profiles: when the request arrived, since 1970 */
 };
 
 /* Returns the source of a resource, which is encoded and may be empty. */

@@ -440,6 +440,7 @@ struct sample_plan *sample_plan_new(struct batch *batch, const struct request_se
     plan->index = totals->index;
     plan->counts = totals->counts;
     plan->now_ns = sender->now_ns;
+    plan->arrived_ns = sender->arrived_ns;
     plan->request = totals->request;
     plan->sample_capacity = batch->items + 1;
     plan->samples = arena_array(&plan->arena, plan->sample_capacity, sizeof *plan->samples);

@@ -143,6 +143,7 @@ struct sample_plan {
     struct span_source source; /* of the resource being read */
     uint16_t process;          /* likewise, as in profile_plan */
     uint64_t now_ns;
+    uint64_t arrived_ns; /* of the request, since 1970 */
     uint64_t request;
 };
 

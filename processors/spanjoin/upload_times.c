@@ -1,6 +1,5 @@
 #include "processors/spanjoin/upload_times.h"
 
-#include "core/base/clock.h"
 #include "core/base/memory.h"
 
 #include <assert.h>
@@ -13,14 +12,24 @@ static unsigned slot_count(const struct sample_plan *plan)
     return plan->settings->type_count + 1;
 }
 
-static uint64_t end_of(const struct profile_header *profile, uint64_t now_ns)
+/* Node's profiler sends the end as the time. Then the end that follows from the duration is later
+ * than the arrival, by more than clocks differ. To take a time for the end by mistake only makes
+ * spans wait for one more upload, so most of the duration is for uploads that arrive late. */
+static bool is_end(uint64_t time_ns, uint64_t duration_ns, uint64_t arrived_ns)
+{
+    return time_ns > arrived_ns || arrived_ns - time_ns < duration_ns / 8 * 7;
+}
+
+static uint64_t end_of(const struct profile_header *profile, uint64_t arrived_ns)
 {
     uint64_t end_ns = profile->time_ns + profile->duration_ns;
+    if (is_end(profile->time_ns, profile->duration_ns, arrived_ns))
+        end_ns = profile->time_ns;
     if (profile->time_ns == 0 || end_ns < profile->time_ns)
         end_ns = UINT64_MAX;
     else if (end_ns % SECOND_NS == 0)
         end_ns -= SECOND_NS;
-    return end_ns < now_ns ? end_ns : now_ns;
+    return end_ns < arrived_ns ? end_ns : arrived_ns;
 }
 
 void upload_times_begin(struct sample_plan *plan, const struct request_process *process)
@@ -39,7 +48,7 @@ void upload_times_note(struct sample_plan *plan, const struct profile_header *pr
     assert(plan->upload_count > 0);
     uint64_t *until_ns = plan->uploads[plan->upload_count - 1].until_ns;
     unsigned slot = profile_header_slot(plan->settings, profile);
-    uint64_t end_ns = end_of(profile, clock_wall_ns());
+    uint64_t end_ns = end_of(profile, plan->arrived_ns);
     if (end_ns > until_ns[slot])
         until_ns[slot] = end_ns;
 }

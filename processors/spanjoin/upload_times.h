@@ -3,9 +3,10 @@
  * process, and tells instances.h.
  *
  * An upload ends at the time and duration of its profile, not at the `until` that an SDK sends with
- * it, which is often rounded. An end that is a whole second may be rounded too, so it counts as a
- * second earlier; one in the future counts as now, because some clients send the end as the time.
- * Without a time, the upload ends now.
+ * it, which is often rounded. Where that is later than the arrival, by an eighth of the
+ * duration or more, the time is the end, as some clients send it. An end that is a whole second may
+ * be rounded, so it counts as a second earlier. It counts as the time of arrival if it is later, or
+ * if the profile has no time. A request that waited is read again; what counts is when it arrived.
  *
  * Owner: arrays live in the arena of the plan.
  *

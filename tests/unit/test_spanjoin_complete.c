@@ -1,4 +1,5 @@
 /* Spans wait until profiles cover them (docs/spanjoin.md, "When a span's costs are complete"). */
+#include "core/base/clock.h"
 #include "processors/spanjoin/spanjoin.h"
 #include "tests/unit/pipeline_fixture.h"
 #include "tests/unit/spanjoin_requests.h"
@@ -150,6 +151,57 @@ static void rounded_end_covers_a_second_less(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* Node's profiler sends the end as the time of a profile. */
+static void end_in_the_future_is_a_time_that_is_the_end(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    uint64_t now_ns = WALL + HALF;
+    clock_fix_wall(now_ns);
+    setup(&join, "spans: {wait: 20s}");
+    traces_begin(&request, "shop");
+    traces_span(&request, TRACE, SPAN, now_ns - 5 * SECOND, now_ns - 2 * SECOND, "work");
+    send_request(&join, &request);
+    for (unsigned i = 0; i < 2; i++) {
+        profiles_begin(&request);
+        profiles_resource_string(&request, "service.name", "shop");
+        profiles_profile(&request, "cpu", "nanoseconds")->time_unix_nano =
+            now_ns - (i == 0 ? 8 : 1) * SECOND;
+        send_request(&join, &request);
+        assert_int_equal(left(&join), i);
+    }
+    fixture_deinit(&join.fixture);
+    clock_fix_wall(0);
+}
+
+/* What counts is when it arrived. */
+static void upload_that_waits_covers_no_more_when_it_leaves(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    uint64_t now_ns = WALL + HALF;
+    clock_fix_wall(now_ns);
+    setup(&join, "spans: {wait: 40s}, samples: {wait: 10s}");
+    profiles_begin(&request);
+    profiles_resource_string(&request, "service.name", "shop");
+    profiles_profile(&request, "cpu", "nanoseconds")->time_unix_nano = 0; /* it ends now */
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_link(&request, sample, TRACE, OTHER);
+    sample_value(&request, sample, 30);
+    send_request(&join, &request);
+    traces_begin(&request, "shop");
+    traces_span(&request, TRACE, SPAN, now_ns, now_ns + 5 * SECOND, "work");
+    send_request(&join, &request);
+    clock_fix_wall(now_ns + 11 * SECOND);
+    fixture_advance(&join.fixture, 11 * SECOND);
+    assert_int_equal(join.fixture.recorder.count, 1); /* the upload */
+    assert_int_equal(left(&join), 0);
+    fixture_deinit(&join.fixture);
+    clock_fix_wall(0);
+}
+
 static void each_sample_type_has_to_cover(void **state)
 {
     (void)state;
@@ -257,6 +309,8 @@ int main(void)
         cmocka_unit_test(does_not_wait_when_covered),
         cmocka_unit_test(upload_without_samples_covers),
         cmocka_unit_test(rounded_end_covers_a_second_less),
+        cmocka_unit_test(end_in_the_future_is_a_time_that_is_the_end),
+        cmocka_unit_test(upload_that_waits_covers_no_more_when_it_leaves),
         cmocka_unit_test(each_sample_type_has_to_cover),
         cmocka_unit_test(wait_ends),
         cmocka_unit_test(span_that_passes_may_be_incomplete),
