@@ -15,6 +15,8 @@
 #   run.sh readers      random profiles through the processors that change samples to the exporter pyroscope: go tool pprof and Pyroscope's decoder open
 #                       each pprof; --help lists options
 #   run.sh redaction    random spans to redaction with random settings, in profcol and in a Collector: the same result; --help lists options
+#   run.sh complete URL programs of five languages with Pyroscope's SDKs -> profcol -> the Pyroscope at URL: what each span says it cost is what
+#                       Pyroscope has of it, and a service without a profiler is not delayed
 #   run.sh              the first two
 # More arguments choose tests (ClientsTest.test_go).
 #   PROFCOL   the binary of profcol    (build/release/profcol)
@@ -93,6 +95,13 @@ redaction)
     export OTELCOL
     exec build/venv/bin/python tests/interop/redaction "$@"
     ;;
+complete)
+    shift
+    [ $# -gt 0 ] || { echo "usage: $0 complete http://HOST:PORT [TEST...]: needs a running Pyroscope" >&2; exit 2; }
+    export PYROSCOPE_URL=$1
+    shift
+    exec build/venv/bin/python tests/interop/complete "$@"
+    ;;
 sdks)
     shift
     [ -n "${OTELCOL:-}" ] || build_collector v0.158.0 tests/interop/compare/collector.yaml
@@ -104,7 +113,7 @@ both)
     "$0" clients
     ;;
 *)
-    echo "usage: $0 [collector|clients|sdks [TEST...]|compare [--help]|ottl [--help]|count [--help]|samplers [--help]|tail_sampling [--help]|readers [--help]|redaction [--help]]" >&2
+    echo "usage: $0 [collector|clients|sdks [TEST...]|complete URL [TEST...]|compare [--help]|ottl [--help]|count [--help]|samplers [--help]|tail_sampling [--help]|readers [--help]|redaction [--help]]" >&2
     exit 2
     ;;
 esac
