@@ -4,19 +4,15 @@ Everything that names a span is taken out of the profiles first. What comes out 
 profiles are sent as they were recorded.
 """
 
-import collections
 import dataclasses
-import gzip
-import http.client
 import os
 import sys
 import unittest
-import urllib.parse
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
 from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2
-from tests.oracle import canonical, decode, outputs, replay, server, testing, uploads
+from tests.oracle import canonical, decode, outputs, replay, server, spanless, testing, uploads
 
 CONFIG = """
 receivers:
@@ -33,54 +29,11 @@ service:
     profiles: {receivers: [otlp, pyroscope], processors: [spanjoin], exporters: [file]}
 """
 PLAIN = CONFIG.replace("processors: [spanjoin], exporters: [file]", "exporters: [file]")
-# Fields of a JFR event that name a span; other names of the same length are unknown.
-SPAN_FIELDS = {b"spanId": b"x-anId", b"spanName": b"x-anName", b"contextId": b"x-ntextId", b"traceIdHi": b"x-aceIdHi",
-               b"traceIdLo": b"x-aceIdLo"}
-BOUNDARY = "a-boundary"
-
-
-def without_spans(jfr):
-    """Return the recording, whose events name no span any more."""
-    for name, other in SPAN_FIELDS.items():
-        jfr = jfr.replace(name, other)
-    return jfr
-
-
-def post_recording(address, capture, change):
-    """Send a recorded upload whose recording is changed first, without labels if they name spans."""
-    files = uploads.form_files(capture)
-    jfr = change(uploads.plain(files["jfr"]))
-    parts = {"jfr": gzip.compress(jfr), **({"labels": files["labels"]} if change is same and "labels" in files else {})}
-    body = b"".join(f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n\r\n'.encode()
-                    + content + b"\r\n" for name, content in parts.items()) + f"--{BOUNDARY}--\r\n".encode()
-    connection = http.client.HTTPConnection(address, timeout=30)
-    connection.request("POST", capture.meta["path"], body,
-                       {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"})
-    status = connection.getresponse().status
-    connection.close()
-    if status != 200:
-        raise ValueError(f"HTTP {status}")
-
-
-def same(jfr):
-    """Return the recording as it is."""
-    return jfr
 
 
 def spans_of(captures):
     """Return {span id: local root's id} of recorded spans."""
-    parents = {}
-    for capture in captures:
-        message = canonical.decode(capture.payload, capture.signal, capture.content)
-        for span in (s for r in message.resource_spans for scope in r.scope_spans for s in scope.spans):
-            parents[span.span_id.hex()] = span.parent_span_id.hex()
-    roots = {}
-    for span in parents:
-        root = span
-        while parents.get(root) in parents:
-            root = parents[root]
-        roots[span] = root
-    return roots
+    return spanless.roots_of(canonical.decode(c.payload, c.signal, c.content) for c in captures)
 
 
 class Java:
@@ -97,7 +50,8 @@ class Java:
             for result in replay.send(self.traces, grpc=profcol.address("grpc")):
                 assert result.ok, result.problem()
             for capture in self.uploads:
-                post_recording(profcol.address("pyroscope"), capture, change)
+                status = spanless.post_recording(profcol.address("pyroscope"), capture, change(uploads.form_files(capture)))
+                assert status == 200, status
             server.wait_until(lambda: not profcol.metric("profcol_spanjoin_held_requests"), what="requests to leave")
             counts = {"joined": profcol.metric("profcol_spanjoin_samples_joined"),
                       "by thread": profcol.metric("profcol_spanjoin_samples_joined_by_thread"),
@@ -108,30 +62,18 @@ class Java:
         return messages, counts
 
     def totals(self, messages):
-        """Return {(type, stack): {local root's id or "": value}}."""
-        totals = collections.defaultdict(collections.Counter)
-        for message in messages:
-            for (_, metric, kind, _, stack, _, _, span), value in uploads.totals_of_otlp(message).items():
-                totals[metric, kind, stack][self.roots.get(span, span)] += value
-        return totals
+        """Return {(metric, type, stack): {local root's id or "": value}}."""
+        return spanless.totals(messages, self.roots)
+
+
+def same(files):
+    """Return the files of an upload as they are."""
+    return files
 
 
 def samples_of(messages):
     """Return all samples."""
-    return [sample for message in messages for resource in message.resource_profiles
-            for scope in resource.scope_profiles for profile in scope.profiles for sample in profile.samples]
-
-
-def compare(truth, joined):
-    """Return (value of samples whose span is known, of these joined to it, at most joined to another span)."""
-    known = right = wrong = 0
-    for key, spans in truth.items():
-        have = joined.get(key, {})
-        missing = sum(max(0, value - have.get(span, 0)) for span, value in spans.items() if span)
-        excess = sum(max(0, value - spans.get(span, 0)) for span, value in have.items() if span)
-        value = sum(value for span, value in spans.items() if span)
-        known, right, wrong = known + value, right + value - missing, wrong + min(missing, excess)
-    return known, right, wrong
+    return [sample for message in messages for profile in profiles_of(message) for sample in profile.samples]
 
 
 # --- eBPF
@@ -239,17 +181,12 @@ class Ebpf:
         return joined
 
 
-def sums(totals):
-    """Return {(type, stack): value}, whatever span the samples name."""
-    return {key: sum(spans.values()) for key, spans in totals.items()}
-
-
 class JoinThreads(unittest.TestCase):
     """See the module."""
 
     def check(self, what, truth, joined, least, most_wrong):
         """Print and check the shares of the values whose span is known."""
-        known, right, wrong = compare(truth, joined)
+        known, right, wrong = spanless.compare(truth, joined)
         print(f"{what}: {right / known:.2%} of {known} joined, {wrong / known:.2%} to another span")
         self.assertGreaterEqual(right / known, least, what)
         self.assertLessEqual(wrong / known, most_wrong, what)
@@ -263,10 +200,10 @@ class JoinThreads(unittest.TestCase):
     def test_java_recordings(self):
         java = Java()
         plain, _ = java.run(same, PLAIN)
-        messages, counts = java.run(without_spans)
+        messages, counts = java.run(spanless.without_spans)
         self.check_no_threads(messages)
         truth, joined = java.totals(plain), java.totals(messages)
-        self.assertEqual(sums(joined), sums(truth))
+        self.assertEqual(spanless.sums(joined), spanless.sums(truth))
         self.assertEqual(counts["joined"], counts["by thread"])
         for metric in sorted({key[:2] for key in truth}):
             of_metric = [{key: spans for key, spans in totals.items() if key[:2] == metric} for totals in (truth, joined)]
@@ -280,7 +217,7 @@ class JoinThreads(unittest.TestCase):
         messages, _ = java.run(same)
         self.check_no_threads(messages)
         truth, joined = java.totals(plain), java.totals(messages)
-        self.assertEqual(sums(joined), sums(truth))
+        self.assertEqual(spanless.sums(joined), spanless.sums(truth))
         self.check("named", truth, joined, 1, 0)
 
     def check_spans(self, what, truth, joined, least):
@@ -322,7 +259,7 @@ class JoinThreads(unittest.TestCase):
 
     def test_a_path_without_the_join_gets_no_threads(self):
         java = Java()
-        messages, counts = java.run(without_spans, CONFIG + """
+        messages, counts = java.run(spanless.without_spans, CONFIG + """
     profiles/other: {receivers: [pyroscope], exporters: [nop]}
 """)
         self.check_no_threads(messages)

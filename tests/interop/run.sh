@@ -17,6 +17,8 @@
 #   run.sh redaction    random spans to redaction with random settings, in profcol and in a Collector: the same result; --help lists options
 #   run.sh complete URL programs of five languages with Pyroscope's SDKs -> profcol -> the Pyroscope at URL: what each span says it cost is what
 #                       Pyroscope has of it, and a service without a profiler is not delayed
+#   run.sh threads      a live Java program -> profcol, its profiles joined by thread and time only, compared with what its profiler names; needs a JDK
+#                       and Maven; --help lists options
 #   run.sh              the first two
 # More arguments choose tests (ClientsTest.test_go).
 #   PROFCOL   the binary of profcol    (build/release/profcol)
@@ -108,12 +110,16 @@ sdks)
     export OTELCOL
     exec build/venv/bin/python tests/interop/sdks "$@"
     ;;
+threads)
+    shift
+    exec build/venv/bin/python tests/interop/threads "$@"
+    ;;
 both)
     "$0" collector
     "$0" clients
     ;;
 *)
-    echo "usage: $0 [collector|clients|sdks [TEST...]|complete URL [TEST...]|compare [--help]|ottl [--help]|count [--help]|samplers [--help]|tail_sampling [--help]|readers [--help]|redaction [--help]]" >&2
+    echo "usage: $0 [collector|clients|sdks [TEST...]|complete URL [TEST...]|compare [--help]|ottl [--help]|count [--help]|samplers [--help]|tail_sampling [--help]|readers [--help]|redaction [--help]|threads [--help]]" >&2
     exit 2
     ;;
 esac

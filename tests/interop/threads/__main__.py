@@ -1,0 +1,169 @@
+"""A live Java program with OpenTelemetry's agent and Pyroscope's profiler -> profcol, joined by thread and time only.
+
+    python tests/interop/threads [--seconds N] [--work DIRECTORY]
+
+A proxy takes the profiler's recordings. It passes them on as they are to one profcol, and without everything that names a
+span to another one, which gets the spans. What the first one's samples name is the truth about those of the second.
+"""
+import argparse
+import collections
+import http.server
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import threading
+
+ROOT = pathlib.Path(os.environ["PROFCOL_SOURCE"])
+sys.path.insert(0, str(ROOT))
+
+from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2  # noqa: E402
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2  # noqa: E402
+from tests.oracle import decode, outputs, server, spanless, uploads  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+AGENT, EXTENSION = "jars/opentelemetry-javaagent-2.33.1.jar", "jars/otel-1.0.2.jar"
+CLASSES = "jars/opentelemetry-api-1.50.0.jar:jars/opentelemetry-context-1.50.0.jar:."
+JOIN = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}}}
+  pyroscope: {endpoint: "127.0.0.1:@pyroscope@"}
+processors:
+  spanjoin: {window: 10m}
+exporters:
+  file/traces: {path: "@dir@/traces.proto", format: proto}
+  file/profiles: {path: "@dir@/profiles.proto", format: proto}
+service:
+  pipelines:
+    traces: {receivers: [otlp], processors: [spanjoin], exporters: [file/traces]}
+    profiles: {receivers: [pyroscope], processors: [spanjoin], exporters: [file/profiles]}
+"""
+PLAIN = """
+receivers:
+  pyroscope: {endpoint: "127.0.0.1:@pyroscope@"}
+exporters:
+  file/profiles: {path: "@dir@/profiles.proto", format: proto}
+service:
+  pipelines:
+    profiles: {receivers: [pyroscope], exporters: [file/profiles]}
+"""
+
+
+def build(work):
+    """Fetch the jars and compile the program."""
+    work.mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "docs/clients/java/pom.xml", work)
+    shutil.copy(HERE / "App.java", work)
+    if not (work / AGENT).exists():
+        subprocess.run(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"], cwd=work, check=True)
+    subprocess.run(["javac", "-cp", CLASSES, "App.java"], cwd=work, check=True)
+
+
+class Proxy(http.server.BaseHTTPRequestHandler):
+    """Passes a recording on to both processes."""
+
+    protocol_version = "HTTP/1.1"
+    named = unnamed = None    # addresses
+    recordings = 0
+
+    def body(self):
+        """Return the body, which may come in chunks."""
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers["Content-Length"]))
+        body = b""
+        while size := int(self.rfile.readline(), 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
+    def do_POST(self):  # pylint: disable=invalid-name
+        """Handle an upload."""
+        body = self.body()
+        meta = {"path": self.path, "headers": list(self.headers.items())}
+        capture = decode.Capture("live", "java", "profiles", "http", "", "", body, body, meta)
+        status = spanless.post_recording(self.named, capture, uploads.form_files(capture))
+        spanless.post_recording(self.unnamed, capture, spanless.without_spans(uploads.form_files(capture)))
+        Proxy.recordings += 1
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        """Be quiet."""
+
+
+def messages_in(path, kind):
+    """Return the requests in a file."""
+    return [kind.FromString(record) for record in outputs.records(path, "proto")]
+
+
+def run(work, seconds):
+    """Run the program; return its spans' messages, and the profiles with and without names of spans."""
+    with server.Profcol(PLAIN) as named, server.Profcol(JOIN) as unnamed:
+        Proxy.named, Proxy.unnamed = named.address("pyroscope"), unnamed.address("pyroscope")
+        proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        environment = {**os.environ, "OTEL_SERVICE_NAME": "threads", "PYROSCOPE_APPLICATION_NAME": "threads",
+                       "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{unnamed.address('grpc')}", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+                       "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none", "PYROSCOPE_PROFILER_EVENT": "itimer",
+                       "PYROSCOPE_PROFILER_ALLOC": "512k", "PYROSCOPE_PROFILER_LOCK": "1ms",
+                       "PYROSCOPE_SERVER_ADDRESS": f"http://127.0.0.1:{proxy.server_address[1]}"}
+        subprocess.run(["java", f"-javaagent:{AGENT}", f"-Dotel.javaagent.extensions={EXTENSION}", "-cp", CLASSES, "App",
+                        str(seconds)], cwd=work, env=environment, check=True)
+        server.wait_until(lambda: not unnamed.metric("profcol_spanjoin_held_requests"), timeout=60, what="requests to leave")
+        counts = {name: unnamed.metric(f"profcol_spanjoin_samples_{name}") for name in ("joined", "joined_by_thread")}
+        counts["ambiguous"] = unnamed.metric("profcol_spanjoin_samples_unjoined", reason="ambiguous_thread")
+        named.stop()
+        unnamed.stop()
+        proxy.shutdown()
+        request = profiles_service_pb2.ExportProfilesServiceRequest
+        return (messages_in(unnamed.directory / "traces.proto", trace_service_pb2.ExportTraceServiceRequest),
+                messages_in(named.directory / "profiles.proto", request),
+                messages_in(unnamed.directory / "profiles.proto", request), counts)
+
+
+def names_spans(message):
+    """Return whether samples of a recording name spans."""
+    return len(message.dictionary.link_table) > 1
+
+
+def after_first_spans(named, unnamed):
+    """Leave out the first recordings, up to the first one that names spans: it usually comes before the program's first
+    spans, so that it is not known yet that they name their threads."""
+    first = next((number for number, message in enumerate(named) if names_spans(message)), len(named))
+    print(f"{first + 1} recordings before, and when, the first spans ran are left out")
+    times = {profile.time_unix_nano for message in named[first + 1:] for resource in message.resource_profiles
+             for scope in resource.scope_profiles for profile in scope.profiles}
+    kept = [message for message in unnamed
+            if message.resource_profiles[0].scope_profiles[0].profiles[0].time_unix_nano in times]
+    return named[first + 1:], kept
+
+
+def main():
+    """Entry point."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/interop/threads")
+    options = parser.parse_args()
+    build(options.work)
+    traces, named, unnamed, counts = run(options.work, options.seconds)
+    roots = spanless.roots_of(traces)
+    named, unnamed = after_first_spans(named, unnamed)
+    truth, joined = (spanless.totals(messages, roots) for messages in (named, unnamed))
+    is_good = spanless.sums(truth) == spanless.sums(joined)
+    print(f"{len(roots)} spans, {Proxy.recordings} recordings, totals {'equal' if is_good else 'DIFFER'}, {counts}")
+    shares = collections.defaultdict(lambda: [0, 0, 0])
+    for key in truth:
+        values = spanless.compare({key: truth[key]}, {key: joined.get(key, {})})
+        shares[key[:2]] = [a + b for a, b in zip(shares[key[:2]], values)]
+    for metric, (known, right, wrong) in sorted(shares.items()):
+        if known:
+            print(f"{' '.join(metric)}: of {known} whose span is known, {right / known:.2%} joined to it, {wrong / known:.2%} to another one")
+            is_good = is_good and right / known >= 0.98 and wrong / known <= 0.01
+    sys.exit(0 if is_good and shares else 1)
+
+
+if __name__ == "__main__":
+    main()
