@@ -4,18 +4,6 @@
 
 #include <assert.h>
 
-/* Returns the end of consecutive entries, and adds their number to the count. */
-static const uint8_t *skip_entries(const uint8_t *at, const uint8_t *end, uint8_t tag,
-                                   uint32_t *count)
-{
-    uint32_t skipped = 0;
-    struct slice payload;
-    for (const uint8_t *next; (next = dictionary_short_entry(at, end, tag, &payload)); at = next)
-        skipped++;
-    *count += skipped;
-    return at;
-}
-
 static void find_ranges(struct dictionary_tables *tables)
 {
     struct wire_cursor cursor = wire_cursor(tables->bytes);
@@ -26,8 +14,7 @@ static void find_ranges(struct dictionary_tables *tables)
         struct table_range *range = &tables->ranges[field.number];
         if (range->count++ == 0)
             range->start = field.start;
-        if (*field.start < 0x80) /* a tag of one byte */
-            cursor.next = skip_entries(cursor.next, cursor.end, *field.start, &range->count);
+        range->count += dictionary_skip_entries(&cursor, &field);
         range->end = cursor.next;
     }
     assert(!cursor.broken); /* scanned */

@@ -59,6 +59,22 @@ static inline const uint8_t *dictionary_short_entry(const uint8_t *at, const uin
     return at + size;
 }
 
+/* Skips short fields with the same tag after the field that was read. Returns their number. */
+static inline uint32_t dictionary_skip_entries(struct wire_cursor *cursor,
+                                               const struct wire_field *field)
+{
+    const uint8_t *at = cursor->next;
+    uint32_t skipped = 0;
+    struct slice payload;
+    if (*field->start >= 0x80) /* the tag has more bytes */
+        return 0;
+    for (const uint8_t *next;
+         (next = dictionary_short_entry(at, cursor->end, *field->start, &payload)); at = next)
+        skipped++;
+    cursor->next = at;
+    return skipped;
+}
+
 /* Reads the next entry of a table; false at the end. */
 static inline bool dictionary_next_entry(struct wire_cursor *cursor, int table,
                                          struct slice *payload_out)

@@ -175,6 +175,8 @@ static void use_profile(struct other_texts *texts, const struct message_field *p
     struct message_field field;
     while (message_next(&it, &field)) {
         uint32_t number = field.wire.number;
+        if (number == PROFILE_SAMPLES && !it.message)
+            dictionary_skip_entries(&it.cursor, &field.wire);
         if (number == PROFILE_SAMPLE_TYPE || number == PROFILE_PERIOD_TYPE)
             use_value_type(texts, &field);
         texts->has_original |= number == PROFILE_ORIGINAL_PAYLOAD;
