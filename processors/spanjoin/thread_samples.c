@@ -469,12 +469,36 @@ static bool has_link(struct slice raw)
     return false;
 }
 
+/* Writes a sample of one span that had another Link, or attributes that named another span. Its
+ * values need not be paired with its times. */
+static uint8_t *write_anew(struct linking *linking, const struct timed_sample *threaded,
+                           uint8_t *to)
+{
+    uint32_t link = link_of(linking, &linking->asks[threaded->first_ask]);
+    uint8_t *data = arena_alloc(&linking->plan->arena, threaded->raw.size), *end = data;
+    struct wire_cursor cursor = wire_cursor(threaded->raw);
+    struct wire_field field;
+    while (wire_next(&cursor, &field))
+        if (field.number != SAMPLE_LINK_INDEX)
+            end = copy(end, slice_of(field.start, (size_t)(field.end - field.start)));
+    struct slice others = slice_of(data, (size_t)(end - data));
+    if (linking->plan->samples[threaded->sample] & SAMPLE_PROMOTED)
+        others = without_names(linking, threaded, others);
+    to = wire_write_header(to, PROFILE_SAMPLES,
+                           others.size + wire_size_tag(SAMPLE_LINK_INDEX) + wire_size_varint(link));
+    to = write_link(copy(to, others), link);
+    note_linked(linking, threaded->sample);
+    return to;
+}
+
 static uint8_t *write_threaded(struct linking *linking, const struct timed_sample *threaded,
                                uint8_t *to)
 {
-    if (threaded->pieces == 1 && !linking->source->keeps_links && !has_link(threaded->raw))
-        return write_whole(linking, threaded, to);
-    return write_pieces(linking, threaded, to);
+    if (threaded->pieces > 1)
+        return write_pieces(linking, threaded, to);
+    return linking->source->keeps_links || has_link(threaded->raw)
+               ? write_anew(linking, threaded, to)
+               : write_whole(linking, threaded, to);
 }
 
 /* Returns the threaded samples of a profile, which are the next ones, and by how many bytes they

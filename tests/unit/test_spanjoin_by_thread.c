@@ -478,9 +478,34 @@ static void a_recording_shows_which_thread_has_an_id(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* A Link that names no span, and one value for two times. */
+static void a_link_without_ids_and_values_without_pairs(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join, "samples: {wait: 5s}");
+    send_span(&join, TRACE, FIRST, 100, 200);
+    begin_upload(&request, "shop");
+    SampleMessage *sample = add_sample(&request, (const uint64_t[]){110, 7, 120, 0}, 2);
+    sample_link(&request, sample, 0, 0);
+    send_request(&join, &request);
+    fixture_advance(&join.fixture, 6 * SECOND);
+    read_last(&join, SIGNAL_PROFILES, &out);
+    sample = request_sample(&out, 0, 0);
+    uint64_t trace_id, span_id = 0;
+    sample_read_link(&out, sample, &trace_id, &span_id);
+    assert_int_equal(span_id, FIRST);
+    assert_int_equal(sample->n_values, 1);
+    assert_int_equal(sample->n_timestamps_unix_nano, 2);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_link_without_ids_and_values_without_pairs),
         cmocka_unit_test(joins_at_once_without_wait),
         cmocka_unit_test(waits_for_the_spans_of_its_process),
         cmocka_unit_test(splits_a_sample_by_its_times),

@@ -1,5 +1,6 @@
 /* Samples that name a local root go on to the child that was running then (docs/spanjoin.md, "From
  * the local root to its children"). */
+#include "core/base/log.h"
 #include "processors/spanjoin/spanjoin.h"
 #include "tests/unit/pipeline_fixture.h"
 #include "tests/unit/spanjoin_requests.h"
@@ -286,9 +287,190 @@ static void the_detail_of_a_slow_root_is_kept(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* ---- random trees, against a model ---- */
+
+enum { MODEL_SPANS = 7, MODEL_SAMPLES = 5, MODEL_TIMES = 4, MODEL_RUNS = 1500 };
+
+struct model_span {
+    unsigned parent; /* 0: a local root; the id of a span is its index + 1 */
+    uint64_t start;
+    uint64_t end;
+    int64_t thread; /* 0: none */
+};
+struct model_sample {
+    unsigned span;
+    int64_t thread;
+    bool is_label; /* an attribute names the span, not a Link */
+    bool has_sum;  /* one value for all times */
+    uint64_t times[MODEL_TIMES];
+    unsigned count;
+};
+struct model {
+    uint64_t random;
+    struct model_span spans[MODEL_SPANS + 1]; /* by id */
+    struct model_sample samples[MODEL_SAMPLES];
+};
+
+static uint64_t next_random(struct model *model, uint64_t below)
+{
+    model->random = model->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (model->random >> 33) % below;
+}
+
+static void make_model(struct model *model, uint64_t seed)
+{
+    model->random = seed;
+    bool has_threads = next_random(model, 2);
+    for (unsigned id = 1; id <= MODEL_SPANS; id++) {
+        uint64_t start = next_random(model, 80);
+        model->spans[id] = (struct model_span){
+            .parent = id <= 1 + seed % 2 ? 0 : 1 + (unsigned)next_random(model, id - 1),
+            .start = start,
+            .end = start + 1 + next_random(model, 60),
+            .thread = has_threads ? (int64_t)next_random(model, 3) : 0};
+    }
+    for (unsigned i = 0; i < MODEL_SAMPLES; i++) {
+        struct model_sample *sample = &model->samples[i];
+        *sample = (struct model_sample){.span = 1 + (unsigned)next_random(model, 3),
+                                        .thread = has_threads ? (int64_t)next_random(model, 3) : 0,
+                                        .is_label = next_random(model, 2),
+                                        .has_sum = next_random(model, 4) == 0,
+                                        .count = 1 + (unsigned)next_random(model, MODEL_TIMES)};
+        for (unsigned k = 0; k < sample->count; k++)
+            sample->times[k] = next_random(model, 140);
+    }
+}
+
+static bool model_is_above(const struct model *model, unsigned upper, unsigned lower)
+{
+    for (unsigned id = model->spans[lower].parent; id != 0; id = model->spans[id].parent)
+        if (id == upper)
+            return true;
+    return false;
+}
+
+/* Returns the span of a sample at a time. */
+static unsigned model_answer(const struct model *model, const struct model_sample *sample,
+                             uint64_t time)
+{
+    unsigned running[MODEL_SPANS], count = 0, innermost = sample->span;
+    if (model->spans[sample->span].parent != 0)
+        return sample->span;
+    for (unsigned id = 1; id <= MODEL_SPANS; id++) {
+        const struct model_span *span = &model->spans[id];
+        bool is_elsewhere = span->thread && sample->thread && span->thread != sample->thread;
+        if (model_is_above(model, sample->span, id) && span->start <= time && time < span->end &&
+            !is_elsewhere)
+            running[count++] = id;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        for (unsigned k = 0; k < i; k++)
+            if (!model_is_above(model, running[i], running[k]) &&
+                !model_is_above(model, running[k], running[i]))
+                return sample->span;
+        if (innermost == sample->span || model_is_above(model, innermost, running[i]))
+            innermost = running[i];
+    }
+    return innermost;
+}
+
+/* A sample that cannot be split goes on as a whole, or stays. */
+static unsigned model_span_at(const struct model *model, const struct model_sample *sample,
+                              unsigned k)
+{
+    unsigned span = model_answer(model, sample, sample->times[k]);
+    for (unsigned i = 0; sample->has_sum && sample->count > 1 && i < sample->count; i++)
+        if (model_answer(model, sample, sample->times[i]) != span)
+            return sample->span;
+    return span;
+}
+
+static void send_model_spans(struct join *join, const struct model *model)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    for (unsigned id = MODEL_SPANS; id > 0; id--)
+        add_span(&request, id, model->spans[id].parent, model->spans[id].start,
+                 model->spans[id].end, model->spans[id].thread);
+    send_request(join, &request);
+}
+
+/* The value at a time tells which one it is: 10 times the sample, and the place of the time. */
+static void send_model_samples(struct join *join, const struct model *model)
+{
+    struct request request;
+    begin_upload(&request);
+    for (unsigned i = 0; i < MODEL_SAMPLES; i++) {
+        const struct model_sample *sample = &model->samples[i];
+        SampleMessage *message = profiles_sample(&request, (int32_t)i);
+        if (sample->is_label)
+            sample_string(&request, message, "span_id", span_hex(sample->span));
+        else
+            sample_link(&request, message, TRACE, sample->span);
+        if (sample->thread)
+            sample_int(&request, message, "thread.id", sample->thread);
+        for (unsigned k = 0; k < sample->count; k++)
+            sample_time(&request, message, WALL + sample->times[k] * MS);
+        for (unsigned k = 0; k < (sample->has_sum ? 1 : sample->count); k++)
+            sample_value(&request, message, 10 * i + k);
+    }
+    send_request(join, &request);
+}
+
+/* Each time leaves once, with its value, in a sample of the span that the model says. */
+static void check_model(const struct join *join, const struct model *model)
+{
+    struct request out;
+    const struct recorder *recorder = &join->fixture.recorder;
+    size_t n = recorder->count;
+    unsigned seen = 0, expected = 0;
+    while (recorder->items[--n].signal != SIGNAL_PROFILES)
+        assert_true(n > 0);
+    request_read_profiles(&out, slice_of(recorder->items[n].bytes, recorder->items[n].size));
+    for (size_t i = 0; i < request_profile(&out, 0)->n_samples; i++) {
+        SampleMessage *message = request_sample(&out, 0, i);
+        const struct model_sample *sample = &model->samples[message->stack_index];
+        uint64_t trace, span = 0;
+        sample_read_link(&out, message, &trace, &span);
+        assert_null(sample_attribute(&out, message, "span_id"));
+        for (size_t k = 0; k < message->n_timestamps_unix_nano; k++, seen++) {
+            int64_t value = message->values[sample->has_sum ? 0 : k];
+            unsigned place = sample->has_sum ? (unsigned)k : (unsigned)value % 10;
+            assert_int_equal(value / 10, message->stack_index);
+            assert_int_equal(message->timestamps_unix_nano[k], WALL + sample->times[place] * MS);
+            assert_int_equal(span, model_span_at(model, sample, place));
+        }
+    }
+    for (unsigned i = 0; i < MODEL_SAMPLES; i++)
+        expected += model->samples[i].count;
+    assert_int_equal(seen, expected);
+    request_free(&out);
+}
+
+static void random_trees_are_as_the_model_says(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= MODEL_RUNS; seed++) {
+        struct join join;
+        struct model model;
+        bool spans_first = seed % 3 > 0;
+        make_model(&model, seed);
+        setup(&join, "attribute_children: true, samples: {wait: 5s, by_thread: false}");
+        if (spans_first)
+            send_model_spans(&join, &model);
+        send_model_samples(&join, &model);
+        if (!spans_first)
+            send_model_spans(&join, &model);
+        fixture_advance(&join.fixture, 6 * SECOND);
+        check_model(&join, &model);
+        fixture_deinit(&join.fixture);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_trees_are_as_the_model_says),
         cmocka_unit_test(a_sample_goes_on_to_the_child_that_ran),
         cmocka_unit_test(without_the_setting_it_stays),
         cmocka_unit_test(a_sample_with_attributes_goes_on),
@@ -299,6 +481,7 @@ int main(void)
         cmocka_unit_test(totals_are_those_of_the_children_and_of_the_root),
         cmocka_unit_test(the_detail_of_a_slow_root_is_kept),
     };
+    log_init(LOG_ERROR + 1, LOG_CONSOLE);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     spanjoin_set_large_bytes(0); /* jobs process each request */
     return failed + cmocka_run_group_tests(tests, NULL, NULL);
