@@ -2,6 +2,7 @@
 
 import { h, button } from "./dom.js";
 import { clean } from "./format.js";
+import { isGiven } from "./route.js";
 
 class ApiError extends Error {
   constructor(status, code, message) {
@@ -21,8 +22,8 @@ function askToken() {
   asking ||= new Promise((resolve) => {
     const input = h("input", { type: "password", id: "token", autocomplete: "off", required: true });
     const dialog = h("dialog", { "aria-labelledby": "token-title" },
-      h("h2", { id: "token-title" }, "Token"), h("p", {}, h("label", { htmlFor: "token" }, "profcol asks for the token that its configuration has (extensions, explore, token).")),
-      input, h("p", {}, button("Use it", () => dialog.close(), { className: "main" })));
+      h("h2", { id: "token-title" }, "Token"), h("p", h("label", { htmlFor: "token" }, "profcol asks for the token that its configuration has (extensions, explore, token).")),
+      input, h("p", button("Use it", () => dialog.close(), { className: "main" })));
     input.addEventListener("keydown", (event) => { if (event.key === "Enter") dialog.close(); });
     dialog.addEventListener("close", () => {
       sessionStorage.setItem(TOKEN, input.value);
@@ -42,7 +43,7 @@ function apiUrl(path, params = {}) {
   const query = new URLSearchParams();
   for (const key in params) {
     for (const value of Array.isArray(params[key]) ? params[key] : [params[key]])
-      if (value !== undefined && value !== null && value !== "") query.append(key, value);
+      if (isGiven(key, value)) query.append(key, value);
   }
   const text = query.toString();
   return `api/${path}${text ? `?${text}` : ""}`;

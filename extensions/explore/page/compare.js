@@ -37,6 +37,8 @@ function weightsOf(answer, per) {
   return { a: 1 / (answer.total_a || 1), b: 1 / (answer.total_b || 1) };
 }
 
+const requests = (n) => (n ? `${count(n)} ${n === 1 ? "request" : "requests"}, ` : "");
+
 function summary(answer, stacks, format, per) {
   const changes = stacks.functions().map((f) => ({ node: f.node, delta: f.selfA - f.selfB })).sort((a, b) => Math.abs(b.delta) - Math.abs(a.delta));
   const [a, b] = [stacks.totalA[0], stacks.totalB[0]];
@@ -56,8 +58,8 @@ function summary(answer, stacks, format, per) {
 
 function side(letter, selection, onchange, known) {
   const box = h("details", { className: "side" });
-  replace(box, h("summary", {}, h("b", { className: `letter letter-${letter}` }, letter.toUpperCase()), ` ${describe(selection)}`),
-    selection.span || selection.bucket ? h("p", {}, button("Choose other requests instead", () => onchange({ service: selection.service, operation: selection.operation })))
+  replace(box, h("summary", h("b", { className: `letter letter-${letter}` }, letter.toUpperCase()), ` ${describe(selection)}`),
+    selection.span || selection.bucket ? h("p", button("Choose other requests instead", () => onchange({ service: selection.service, operation: selection.operation })))
       : form(selection, onchange, KEYS, known));
   return box;
 }
@@ -75,10 +77,10 @@ export async function comparePage(params) {
     const answer = await get("diff", { ...prefixed(a, "a."), ...prefixed(b, "b."), type });
     if (!answer.total_a || !answer.total_b) {
       const which = !answer.total_a && !answer.total_b ? "Neither side" : !answer.total_a ? "A" : "B";
-      return emptyBox(`${which} has no samples of ${typeName(answer.type || type || "cpu")}.`, h("p", {}, "Choose a longer time or fewer filters: open A or B above."));
+      return emptyBox(`${which} has no samples of ${typeName(answer.type || type || "cpu")}.`, h("p", "Choose a longer time or fewer filters: open A or B above."));
     }
     const canCount = answer.spans_a > 0 && answer.spans_b > 0;
-    const result = h("div", {});
+    const result = h("div");
     const show = (per) => {
       view?.stop();
       const stacks = new Stacks(answer, weightsOf(answer, per));
@@ -90,16 +92,16 @@ export async function comparePage(params) {
     show(per);
     return [h("div", { className: "toolbar" },
       canCount ? choice("Compare", [["request", "For each request"], ["share", "Shares of the total"]], per, (p) => { setParams({ per: p === "share" ? p : null }); show(p); }) : null,
-      soft(`A: ${count(answer.spans_a)} requests, ${value(answer.total_a, answer.unit)} · B: ${count(answer.spans_b)} requests, ${value(answer.total_b, answer.unit)}`)), result];
+      soft(`A: ${requests(answer.spans_a)}${value(answer.total_a, answer.unit)} · B: ${requests(answer.spans_b)}${value(answer.total_b, answer.unit)}`)), result];
   };
   const types = (state.types || []).map((t) => [t.name, typeName(t.name)]);
   return {
     title: "Compare",
     stop: () => view?.stop(),
     content: [
-      h("h1", {}, "Compare"),
+      h("h1", "Compare"),
       isEmpty ? [lead("What is different about slow requests? Choose an operation; or open a request or an operation and compare from there."),
-        h("ul", { className: "cards" }, suggestions.map((o) => h("li", {}, strong(clean(o.operation, 80)), small(clean(o.service, 60)), h("div", { className: "actions" }, compareButtons(o, state))))), h("h2", {}, "Or any two")] : null,
+        h("ul", { className: "cards" }, suggestions.map((o) => h("li", strong(clean(o.operation, 80)), small(clean(o.service, 60)), h("div", { className: "actions" }, compareButtons(o, state))))), h("h2", "Or any two")] : null,
       h("div", { className: "sides" }, side("a", a, (s) => reopen(s, b), { operations: known }), side("b", b, (s) => reopen(a, s), { operations: known })),
       !isEmpty && h("div", { className: "toolbar" }, button("Swap A and B", () => reopen(b, a)), types.length > 1 && select(types, type, (t) => go("compare", { ...Object.fromEntries(params), type: t }), { "aria-label": "Profile type" })),
       loader(load).box,

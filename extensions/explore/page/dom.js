@@ -10,8 +10,10 @@ function setProperty(element, key, value) {
   else element.setAttribute(key, value === true ? "" : value);
 }
 
+// Without properties, the second argument is the first child.
 function build(element, properties, children) {
-  for (const key in properties) setProperty(element, key, properties[key]);
+  if (properties?.constructor === Object) for (const key in properties) setProperty(element, key, properties[key]);
+  else children.unshift(properties);
   append(element, children);
   return element;
 }
@@ -24,19 +26,14 @@ function append(element, children) {
 }
 
 // h("p", {className: "soft", vars: {"--w": "10%"}}, "text", node, [more]); "on..." are listeners.
-export function h(tag, properties, ...children) {
-  return build(document.createElement(tag), properties, children);
-}
-
+export const h = (tag, properties, ...children) => build(document.createElement(tag), properties, children);
 export const soft = (...children) => h("span", { className: "soft" }, children);
 export const small = (...children) => h("small", { className: "soft" }, children);
 export const note = (...children) => h("p", { className: "soft" }, children);
 export const lead = (...children) => h("p", { className: "lead" }, children);
-export const strong = (...children) => h("strong", {}, children);
+export const strong = (...children) => h("strong", children);
 
-export function svg(tag, attributes, ...children) {
-  return build(document.createElementNS(SVG, tag), attributes, children);
-}
+export const svg = (tag, attributes, ...children) => build(document.createElementNS(SVG, tag), attributes, children);
 
 export function replace(element, ...children) {
   element.replaceChildren();
@@ -112,12 +109,12 @@ export const reducedMotion = () => matchMedia("(prefers-reduced-motion: reduce)"
 
 export function errorBox(error, retry) {
   return h("div", { className: "message error", role: "alert" },
-    h("strong", {}, error.title || "This could not be loaded."), h("p", {}, error.message || String(error)),
+    h("strong", error.title || "This could not be loaded."), h("p", error.message || String(error)),
     retry && button("Try again", retry));
 }
 
 export function emptyBox(title, ...children) {
-  return h("div", { className: "message" }, h("strong", {}, title), children);
+  return h("div", { className: "message" }, h("strong", title), children);
 }
 
 // Fills a box with what `load` resolves to; shows that it loads, and errors with a way to try again.

@@ -22,7 +22,7 @@ export class HeatMap {
     this.observer = new ResizeObserver(() => this.draw());
     this.onTheme = () => this.draw();
     addEventListener("themechange", this.onTheme);
-    this.element = h("section", { "aria-label": "Over time" }, h("div", { className: "heading" }, h("h2", {}, "Over time"),
+    this.element = h("section", { "aria-label": "Over time" }, h("div", { className: "heading" }, h("h2", "Over time"),
       choice("Measure", [["duration", "Latency"], ["cpu", "CPU time"]], this.measure, (measure) => {
         this.measure = measure;
         setParams({ measure: measure === "duration" ? null : measure });
@@ -192,6 +192,6 @@ export class HeatMap {
     const { counts } = this.answer;
     const total = counts.reduce((a, b) => a + b, 0);
     const rows = counts.map((n, b) => [b, n]).filter(([, n]) => n > 0).map(([b, n]) => [this.range(b), count(n), `${((100 * n) / total).toFixed(1)} %`]);
-    return h("details", { className: "more" }, h("summary", {}, "As a table, over all the time"), table("Buckets", [["Duration"], ["Requests", "number"], ["Share", "number"]], rows));
+    return h("details", { className: "more" }, h("summary", "As a table, over all the time"), table("Buckets", [["Duration"], ["Requests", "number"], ["Share", "number"]], rows));
   }
 }

@@ -23,13 +23,13 @@ function reasons(join) {
   const all = samples.joined + sum(samples.unjoined);
   const list = Object.entries(samples.unjoined || {}).filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
   if (!list.length) return note("No sample stayed without its span.");
-  return table("Reasons", [["Why samples stay without a span"], ["Samples", "number"], ["Share", "number"]], list.map(([reason, n]) => [h("span", {}, reasonText(reason), " ", h("small", { className: "soft mono" }, clean(reason, 40))), count(n), bar(percent(n, all), n / all)]));
+  return table("Reasons", [["Why samples stay without a span"], ["Samples", "number"], ["Share", "number"]], list.map(([reason, n]) => [h("span", reasonText(reason), " ", h("small", { className: "soft mono" }, clean(reason, 40))), count(n), bar(percent(n, all), n / all)]));
 }
 
 function byService(all) {
   const list = all.filter((s) => s.samples).map((s) => ({ service: s.service, ...s.samples })).sort((a, b) => sum(b.unjoined) - sum(a.unjoined));
   if (!list.length) return null;
-  return [h("h2", {}, "By service"), table("Services", [["Service"], ["Joined", "number"], ["Share", "number"], ["Mostly because", ""]], list.slice(0, 100).map((s) => {
+  return [h("h2", "By service"), table("Services", [["Service"], ["Joined", "number"], ["Share", "number"], ["Mostly because", ""]], list.slice(0, 100).map((s) => {
     const all = s.joined + sum(s.unjoined);
     const worst = Object.entries(s.unjoined || {}).sort((a, b) => b[1] - a[1])[0];
     return [clean(s.service, 80) || "(no name)", count(s.joined), bar(percent(s.joined, all), all ? s.joined / all : 0), worst && worst[1] > 0 ? soft(reasonText(worst[0])) : ""];
@@ -55,23 +55,23 @@ function lags(join) {
 function advice(join) {
   const list = join.advice || [];
   if (!list.length) return null;
-  return h("ul", { className: "advice" }, list.map((a) => h("li", {}, h("p", {}, clean(a.text, 600)),
-    a.setting && h("p", {}, h("code", {}, `${clean(a.setting, 200)}: ${clean(a.value, 80)}`), " ", button("Copy", () => copy(`${a.setting}: ${a.value}`, "Setting"))))));
+  return h("ul", { className: "advice" }, list.map((a) => h("li", h("p", clean(a.text, 600)),
+    a.setting && h("p", h("code", `${clean(a.setting, 200)}: ${clean(a.value, 80)}`), " ", button("Copy", () => copy(`${a.setting}: ${a.value}`, "Setting"))))));
 }
 
 export async function joinPage() {
   const [state, answer, { services }] = await Promise.all([status(), get("join"), get("services")]);
   const joins = answer.spanjoin || [];
-  const heading = h("h1", {}, "Join");
-  if (!joins.length) return { title: "Join", content: [heading, emptyBox("No pipeline joins samples and spans.", h("p", {}, "Put the processor ", h("code", {}, "spanjoin"), " into a pipeline of traces and one of profiles."))] };
+  const heading = h("h1", "Join");
+  if (!joins.length) return { title: "Join", content: [heading, emptyBox("No pipeline joins samples and spans.", h("p", "Put the processor ", h("code", "spanjoin"), " into a pipeline of traces and one of profiles."))] };
   return {
     title: "Join",
     content: [heading, joins.map((join) => {
       const all = join.samples.joined + sum(join.samples.unjoined);
-      if (!all) return [h("h2", {}, clean(join.id, 60)), advice(join), nothingYet(state.feed)];
-      return h("section", { "aria-label": clean(join.id, 60) }, joins.length > 1 && h("h2", {}, clean(join.id, 60)),
+      if (!all) return [h("h2", clean(join.id, 60)), advice(join), nothingYet(state.feed)];
+      return h("section", { "aria-label": clean(join.id, 60) }, joins.length > 1 && h("h2", clean(join.id, 60)),
         lead(strong(percent(join.samples.joined, all)), ` of ${count(all)} samples found their span`, join.samples.by_thread ? `, ${count(join.samples.by_thread)} of them by thread and time` : "", ". One request in particular: ", h("a", { href: link("explain") }, "Explain"), "."),
-        advice(join), h("h2", {}, "Why not"), reasons(join), h("h2", {}, "When they arrive"), lags(join));
+        advice(join), h("h2", "Why not"), reasons(join), h("h2", "When they arrive"), lags(join));
     }), byService(services || [])],
   };
 }

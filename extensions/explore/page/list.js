@@ -134,12 +134,12 @@ export class List {
 
 // A number with a bar that shows it as a share of the largest.
 export function bar(text, share, className = "") {
-  return h("div", { className: `bar ${className}`, vars: { "--share": `${Math.max(0, Math.min(100, 100 * (share || 0))).toFixed(1)}%` } }, h("span", {}, text));
+  return h("div", { className: `bar ${className}`, vars: { "--share": `${Math.max(0, Math.min(100, 100 * (share || 0))).toFixed(1)}%` } }, h("span", text));
 }
 
 // A plain table. rows: arrays of cells; columns: [title, className]
 export function table(label, columns, rows) {
   return h("div", { className: "wide", tabIndex: 0, role: "region", "aria-label": label }, h("table", {},
-    h("thead", {}, h("tr", {}, columns.map(([title, className]) => h("th", { scope: "col", className: className || "" }, title)))),
-    h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, i) => h("td", { className: columns[i][1] || "" }, cell)))))));
+    h("thead", h("tr", columns.map(([title, className]) => h("th", { scope: "col", className: className || "" }, title)))),
+    h("tbody", rows.map((row) => h("tr", row.map((cell, i) => h("td", { className: columns[i][1] || "" }, cell)))))));
 }

@@ -50,10 +50,10 @@ const KEYS = [["?", "this help"], ["/", "search, or the first filter"], ["g then
   ["↑ ↓ Enter", "move in a list, open"], ["↑ ↓ ← →", "move in a flame graph, tree or heat map"], ["Enter, Esc", "zoom into a function, back out"], ["0", "whole flame graph"], ["c", "copy the stack of the selected function"]];
 
 const help = h("dialog", { "aria-labelledby": "help-title" }, h("h2", { id: "help-title" }, "Keys"),
-  h("dl", { className: "keys" }, KEYS.map(([key, text]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, text)])),
-  h("h2", {}, "What you see"),
-  h("p", {}, "profcol joins samples of profiles to the requests (spans) they were taken in. A ", h("em", {}, "flame graph"), " shows functions as boxes, callers below, what they call above; the wider a box, the more of the resource it and what it calls used."),
-  h("p", {}, button("Close", () => help.close(), { className: "main" })));
+  h("dl", { className: "keys" }, KEYS.map(([key, text]) => [h("dt", h("kbd", key)), h("dd", text)])),
+  h("h2", "What you see"),
+  h("p", "profcol joins samples of profiles to the requests (spans) they were taken in. A ", h("em", "flame graph"), " shows functions as boxes, callers below, what they call above; the wider a box, the more of the resource it and what it calls used."),
+  h("p", button("Close", () => help.close(), { className: "main" })));
 
 // ---- the frame ----
 
@@ -65,8 +65,8 @@ const nav = h("nav", { "aria-label": "Pages" }, navigation.map((entry) => {
   return a;
 }));
 const main = h("main", { id: "main", tabIndex: -1 });
-const footer = h("footer", {});
-const header = h("header", {}, h("a", { className: "skip", href: "#main", onclick: (e) => { e.preventDefault(); main.focus(); } }, "Skip to the content"),
+const footer = h("footer");
+const header = h("header", h("a", { className: "skip", href: "#main", onclick: (e) => { e.preventDefault(); main.focus(); } }, "Skip to the content"),
   h("a", { className: "brand", href: link("requests") }, h("img", { src: "icon.svg", alt: "", width: 18, height: 18 }), "profcol"), nav,
   h("span", { className: "tools" }, button("◐", nextTheme, { title: "Light or dark", "aria-label": "Light or dark" }), button("?", () => help.showModal(), { title: "Help and keys (?)", "aria-label": "Help and keys" })));
 
@@ -105,7 +105,7 @@ async function show() {
     if (!Object.hasOwn(pages, name)) throw Object.assign(new Error("There is no such page."), { title: "Not found." });
     next = await pages[name](params);
   } catch (error) {
-    next = { title: "Error", content: [h("h1", {}, "profcol"), errorBox(error, show)] };
+    next = { title: "Error", content: [h("h1", "profcol"), errorBox(error, show)] };
     if (error.status === 0) setTimeout(() => { if (mine === turn) show(); }, 3000);
   }
   if (mine !== turn) { next.stop?.(); return; }

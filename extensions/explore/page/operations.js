@@ -19,12 +19,12 @@ export function profileSection(selection, params, state, label, whenEmpty) {
   let type = params.get("type") || mainType(state.types)?.name;
   let view;
   const types = (state.types || []).map((t) => [t.name, typeName(t.name)]);
-  const title = h("h2", {}, "Flame graph");
+  const title = h("h2", "Flame graph");
   const load = async () => {
     view?.stop();
     view = undefined;
     const answer = await get("flamegraph", { ...selection, type });
-    if (!answer.total || answer.nodes.length < 2) return whenEmpty ? whenEmpty() : emptyBox(`No samples of ${typeName(type || "cpu")} here.`, h("p", {}, "Choose a longer time, fewer filters or another profile type."));
+    if (!answer.total || answer.nodes.length < 2) return whenEmpty ? whenEmpty() : emptyBox(`No samples of ${typeName(type || "cpu")} here.`, h("p", "Choose a longer time, fewer filters or another profile type."));
     performance.mark("flame-begin");
     view = new ProfileView({ stacks: new Stacks(answer), label, exportParams: { ...selection, type } });
     const note = [`${typeName(answer.type)} ${value(answer.total, answer.unit)}`];
@@ -46,14 +46,13 @@ export function profileSection(selection, params, state, label, whenEmpty) {
 export async function operationsPage() {
   const [state, known] = await Promise.all([status(), operations()]);
   const type = mainType(state.types) || { name: "cpu", unit: "nanoseconds" };
-  const heading = [h("h1", {}, "Operations"), h("p", { className: "lead" }, "What the services do, the costliest first. Select an operation for its latency over time, its flame graph and comparisons.")];
+  const heading = [h("h1", "Operations"), h("p", { className: "lead" }, "What the services do, the costliest first. Select an operation for its latency over time, its flame graph and comparisons.")];
   if (!known.length) return { title: "Operations", content: [heading, nothingYet(state.feed)] };
   const cost = (o) => o.costs?.[type.name] || 0;
   const each = (o) => o.cost_per_span?.[type.name] || 0;
   const by = { cost, each, spans: (o) => o.spans, errors: (o) => o.errors / (o.spans || 1), p50: (o) => o.p50_ns, p95: (o) => o.p95_ns, p99: (o) => o.p99_ns };
   const sorted = (sort, order) => [...known].sort((a, b) => (order === "asc" ? 1 : -1) * (by[sort](a) - by[sort](b)));
-  // Samples without a request have no operation; what they cost is in the graph of their service.
-  const linkOf = (o) => (o.operation ? link("operation", ofOperation(o)) : link("profile", { service: o.service }));
+  const linkOf = (o) => link("operation", ofOperation(o));
   const time = (ns) => (ns ? duration(ns) : "–");
   const largest = Math.max(1, ...known.map(cost)), slowest = Math.max(1, ...known.map((o) => o.p95_ns));
   const all = known.reduce((sum, o) => sum + cost(o), 0);
@@ -62,12 +61,12 @@ export async function operationsPage() {
     template: "minmax(14rem,1fr) 10rem 7rem 9rem 6rem 6rem 5rem 4.5rem",
     columns: [
       { title: "Operation", cell: (o) => h("span", { className: "two" }, h("a", { href: linkOf(o), tabIndex: -1 }, clean(o.operation, 120) || "outside of requests"), small(`${clean(o.service, 60) || "(no service)"}${o.kind && o.kind !== "unspecified" ? `, ${clean(o.kind, 12)}` : ""}`)) },
-      { title: typeName(type.name), sort: "cost", className: "number", cell: (o) => bar(`${value(cost(o), type.unit)}  ${percent(cost(o), all)}`, cost(o) / largest, "cost") },
-      { title: "Each", sort: "each", className: "number wide-only", help: "For each request", cell: (o) => (o.spans ? value(each(o), type.unit) : "–") },
+      { title: typeName(type.name), sort: "cost", className: "number", cell: (o) => bar(cost(o) ? `${value(cost(o), type.unit)}  ${percent(cost(o), all)}` : "–", cost(o) / largest, "cost") },
+      { title: "Each", sort: "each", className: "number wide-only", help: "For each request", cell: (o) => (each(o) ? value(each(o), type.unit) : "–") },
       { title: "p95", sort: "p95", className: "number", help: "95 % of the requests take at most this", cell: (o) => bar(time(o.p95_ns), o.p95_ns / slowest) },
       { title: "p50", sort: "p50", className: "number wide-only", cell: (o) => time(o.p50_ns) },
       { title: "p99", sort: "p99", className: "number wide-only", cell: (o) => time(o.p99_ns) },
-      { title: "Requests", sort: "spans", className: "number", cell: (o) => count(o.spans) },
+      { title: "Requests", sort: "spans", className: "number", cell: (o) => (o.spans ? count(o.spans) : "–") },
       { title: "Errors", sort: "errors", className: "number", cell: (o) => h("span", { className: o.errors ? "bad" : "soft" }, o.errors ? percent(o.errors, o.spans) : "0") },
     ],
     onSort: (sort, order) => list.setRows(sorted(sort, order)),
@@ -80,14 +79,14 @@ export async function operationsPage() {
 // ---- one operation ----
 
 function figure(name, text, help) {
-  return h("div", { className: "figure", title: help || "" }, h("dt", {}, name), h("dd", {}, text));
+  return h("div", { className: "figure", title: help || "" }, h("dt", name), h("dd", text));
 }
 
 async function slowest(selection, state) {
   const answer = await get("spans", { ...selection, sort: "duration", limit: 5 });
   if (!answer.spans.length) return h("p", { className: "soft" }, "None of its requests was among the slowest or most expensive that are kept.");
   const type = mainType(state.types);
-  return h("ul", { className: "plain" }, answer.spans.map((s) => h("li", {}, h("a", { href: spanLink(s) }, duration(s.duration_ns)), " ", statusMark(s.status),
+  return h("ul", { className: "plain" }, answer.spans.map((s) => h("li", h("a", { href: spanLink(s) }, duration(s.duration_ns)), " ", statusMark(s.status),
     type && s.costs?.[type.name] ? soft(` ${typeName(type.name)} ${value(s.costs[type.name], type.unit)}`) : null)));
 }
 
@@ -97,7 +96,7 @@ export async function operationPage(params) {
   const base = { service: selection.service, operation: selection.operation, kind: selection.kind };
   const operation = known.find((o) => o.service === base.service && o.operation === base.operation && (!base.kind || o.kind === base.kind));
   const type = mainType(state.types) || { name: "cpu", unit: "nanoseconds" };
-  const title = clean(base.operation, 200) || "(no name)";
+  const title = clean(base.operation, 200) || "Outside of requests";
   const profile = profileSection(selection, params, state, `Flame graph of ${title}`);
   const choose = (cell) => {
     const chosen = cell ? { ...base, bucket: cell.bucket, from: cell.from, to: cell.to } : base;
@@ -111,14 +110,14 @@ export async function operationPage(params) {
     stop: () => { profile.stop(); heat.stop(); },
     content: [
       h("p", { className: "crumbs" }, h("a", { href: link("operations") }, "Operations"), " / ", clean(base.service, 80)),
-      h("h1", {}, title),
+      h("h1", title),
       o ? h("dl", { className: "figures" }, figure("half take up to", duration(o.p50_ns), "p50"), figure("p95", duration(o.p95_ns)), figure("p99", duration(o.p99_ns)), figure("slowest", duration(o.max_ns)),
         figure("requests", count(o.spans)), figure("errors", o.errors ? percent(o.errors, o.spans) : "0"), figure(`${typeName(type.name)} each`, value(o.cost_per_span?.[type.name], type.unit)))
         : h("p", { className: "soft" }, "Its figures are not kept any more; rare operations are combined when the memory is full."),
-      o && h("div", { className: "actions" }, compareButtons(o, state), h("a", { className: "button", href: link("requests", { service: base.service, operation: base.operation }) }, "Its requests")),
-      heat.element,
+      base.operation && o && h("div", { className: "actions" }, compareButtons(o, state), h("a", { className: "button", href: link("requests", { service: base.service, operation: base.operation }) }, "Its requests")),
+      base.operation && heat.element,
       profile.element,
-      h("section", {}, h("h2", {}, "Its slowest requests"), loader(() => slowest(base, state)).box),
+      base.operation && h("section", h("h2", "Its slowest requests"), loader(() => slowest(base, state)).box),
     ],
   };
 }
@@ -132,7 +131,7 @@ export async function profilePage(params) {
   let selection = selectionOf(params);
   const lead = h("p", { className: "lead" }, "");
   const profile = profileSection(selection, params, state, "Flame graph of the selection");
-  const filters = h("div", {});
+  const filters = h("div");
   const say = () => replace(lead, "Where the time goes of ", strong(describe(selection)), ".");
   const draw = () => replace(filters, form(selection, (chosen, key) => {
     selection = chosen;
@@ -143,5 +142,5 @@ export async function profilePage(params) {
   }, KEYS, { operations: known }));
   say();
   draw();
-  return { title: "Flame graph", content: [h("h1", {}, "Flame graph"), lead, filters, known.length || state.types?.some((t) => t.total) ? profile.element : nothingYet(state.feed)], stop: () => profile.stop() };
+  return { title: "Flame graph", content: [h("h1", "Flame graph"), lead, filters, known.length || state.types?.some((t) => t.total) ? profile.element : nothingYet(state.feed)], stop: () => profile.stop() };
 }

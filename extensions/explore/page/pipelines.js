@@ -74,13 +74,13 @@ function drawBox(p) {
   if (c.queue_limit) line.push(`queue ${percent(c.queue, c.queue_limit)}`);
   if (!line.length) line.push(`${short(c.outgoing ?? c.incoming ?? 0)} items`);
   const good = isGood(node.status);
-  return svg("g", {}, svg("rect", { x, y, width: BOX.width, height: BOX.height, rx: 6, class: good ? "box" : "box box-bad" }),
+  return svg("g", svg("rect", { x, y, width: BOX.width, height: BOX.height, rx: 6, class: good ? "box" : "box box-bad" }),
     svg("circle", { cx: x + 14, cy: y + 18, r: 4, class: good ? "dot-good" : "dot-bad" }),
     svg("text", { x: x + 25, y: y + 22, class: "box-name" }, clean(node.name, 19)),
     svg("text", { x: x + 14, y: y + 38, class: "box-kind" }, `${clean(node.kind, 12)}, ${clean(node.signal, 10)}`),
     svg("text", { x: x + 14, y: y + 53, class: lost(c) || !good ? "box-kind box-lost" : "box-kind" }, line.join(" · ")),
     c.queue_limit ? svg("rect", { x: x + 6, y: y + BOX.height - 4, width: Math.min(1, c.queue / c.queue_limit) * (BOX.width - 12), height: 3, class: c.queue > c.queue_limit * 0.8 ? "queue queue-full" : "queue" }) : null,
-    svg("title", {}, `${clean(node.name)}: ${statusWords(node.status)}`));
+    svg("title", `${clean(node.name)}: ${statusWords(node.status)}`));
 }
 
 function drawEdge(e, places, rate, most) {
@@ -88,7 +88,7 @@ function drawEdge(e, places, rate, most) {
   const x1 = xOf(from) + BOX.width, y1 = yOf(from) + BOX.height / 2, x2 = xOf(to), y2 = yOf(to) + BOX.height / 2;
   const middle = x2 - BOX.gapX / 2;
   const { joined } = from.node;
-  return svg("g", {}, svg("path", { d: `M${x1} ${y1}H${middle - 20}C${middle} ${y1} ${middle} ${y2} ${middle + 20} ${y2}H${x2 - 2}`, class: "edge", "stroke-width": 1.5 + 4 * Math.sqrt((rate ?? 0) / most) }),
+  return svg("g", svg("path", { d: `M${x1} ${y1}H${middle - 20}C${middle} ${y1} ${middle} ${y2} ${middle + 20} ${y2}H${x2 - 2}`, class: "edge", "stroke-width": 1.5 + 4 * Math.sqrt((rate ?? 0) / most) }),
     svg("text", { x: (x1 + x2) / 2, y: (x2 - x1 > BOX.gapX + 1 ? y1 : (y1 + y2) / 2) - 8, class: "edge-text" }, rate === undefined ? `${short(e.items)}` : rateText(rate)),
     joined?.of ? svg("text", { x: (x1 + x2) / 2, y: (y1 + y2) / 2 + 18, class: "edge-text" }, `${percent(joined.samples, joined.of)} joined`) : null);
 }
@@ -107,14 +107,14 @@ function nodeTable(answer, before) {
   const rate = perSecond(answer, before, "nodes");
   return table("Components", [["Component"], ["Pipeline"], ["Status"], ["In", "number"], ["Out", "number"], ["Rate", "number"], ["Refused", "number"], ["Dropped", "number"], ["Queue", "number"], ["Joined", "number"]], answer.nodes.map((n) => {
     const c = n.counters || {};
-    return [h("span", {}, strong(clean(n.name, 80)), small(` ${clean(n.kind, 12)}`)), clean(n.pipeline || n.signal, 60), h("span", { className: isGood(n.status) ? "soft" : "bad" }, statusWords(n.status)), count(c.incoming), count(c.outgoing),
+    return [h("span", strong(clean(n.name, 80)), small(` ${clean(n.kind, 12)}`)), clean(n.pipeline || n.signal, 60), h("span", { className: isGood(n.status) ? "soft" : "bad" }, statusWords(n.status)), count(c.incoming), count(c.outgoing),
       rateText(rate(n, (x) => x.counters?.outgoing ?? x.counters?.incoming)), h("span", { className: c.refused ? "bad" : "soft" }, count(c.refused)), h("span", { className: c.dropped ? "bad" : "soft" }, count(c.dropped)),
       c.queue_limit ? `${count(c.queue)} of ${count(c.queue_limit)}` : "–", n.joined?.of ? percent(n.joined.samples, n.joined.of) : "–"];
   }));
 }
 
 export async function pipelinesPage() {
-  const box = h("div", {});
+  const box = h("div");
   let before, timer;
   const draw = async () => {
     const answer = await get("pipelines");
@@ -126,7 +126,7 @@ export async function pipelinesPage() {
     const bad = answer.nodes.filter((n) => !isGood(n.status));
     const words = bad.length ? lead(h("strong", { className: "bad" }, bad.map((n) => clean(n.name, 60)).join(", ")), ` ${bad.length === 1 ? "does" : "do"} not work at the moment.`)
       : sum("incoming") === 0 ? lead("Nothing has arrived yet.") : lead("Everything works. ", sum("refused") + sum("dropped") ? `Since the start ${count(sum("refused"))} items were refused and ${count(sum("dropped"))} dropped.` : "Nothing was refused or dropped.");
-    if (!hadFocus) replace(box, words, view, h("h2", {}, "Components"), nodeTable(answer, before), note("Items are spans and samples, counted since the start; rates are of the last seconds. What waits, is merged or is dropped makes the difference between in and out."));
+    if (!hadFocus) replace(box, words, view, h("h2", "Components"), nodeTable(answer, before), note("Items are spans and samples, counted since the start; rates are of the last seconds. What waits, is merged or is dropped makes the difference between in and out."));
     view.scrollLeft = scroll;
     before = answer;
   };
@@ -134,5 +134,5 @@ export async function pipelinesPage() {
   await draw();
   setTimeout(tick, 1000);
   timer = setInterval(tick, LIVE_MS);
-  return { title: "Pipelines", content: [h("h1", {}, "Pipelines"), box], stop: () => clearInterval(timer) };
+  return { title: "Pipelines", content: [h("h1", "Pipelines"), box], stop: () => clearInterval(timer) };
 }

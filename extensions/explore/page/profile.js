@@ -67,7 +67,7 @@ export class ProfileView {
     const formats = [["pprof", "pprof", "pb.gz"], ["collapsed", "Collapsed stacks", "txt"], ["speedscope", "speedscope", "speedscope.json"]];
     const save = (format, extension) => download("export", { ...this.exportParams, format }, `profile.${extension}`)
       .then(() => notify("Saved"), (error) => notify(`Not saved: ${error.message}`));
-    return h("details", { className: "menu" }, h("summary", {}, "Export"),
+    return h("details", { className: "menu" }, h("summary", "Export"),
       h("div", { className: "menu-items" }, formats.map(([format, text, extension]) => button(text, (e) => {
         e.target.closest("details").open = false;
         save(format, extension);
@@ -153,7 +153,7 @@ export class ProfileView {
 
   showDetail(i) {
     if (i === 0) {
-      replace(this.detail, note("Wide means much. Select a function to zoom into it; ", h("kbd", {}, "Esc"), " goes back out."));
+      replace(this.detail, note("Wide means much. Select a function to zoom into it; ", h("kbd", "Esc"), " goes back out."));
       return;
     }
     const lines = this.describe(i);
@@ -185,7 +185,7 @@ export class ProfileView {
     const sort = stacks.isDiff ? "deltaSelf" : "self";
     const largest = Math.max(...rows.map(by[sort]).slice(0, 1e5), Number.MIN_VALUE);
     const list = new List({
-      label: stacks.isDiff ? "Functions, by how much they changed" : "Functions", sort, order: "desc", className: "functions",
+      label: stacks.isDiff ? "Functions, by how much they changed" : "Functions", sort, order: "desc", className: stacks.isDiff ? "functions diff" : "functions",
       template: stacks.isDiff ? "minmax(12rem,1fr) 9rem 8rem 7rem 7rem" : "minmax(12rem,1fr) 10rem 10rem",
       columns: stacks.isDiff ? this.diffColumns(largest) : this.functionColumns(),
       onSort: (s, o) => list.setRows(sorted(s, o)), onOpen: (f) => this.showCallers(stacks.func[f.node]),
@@ -232,10 +232,10 @@ export class ProfileView {
       bar(`${this.format(n.total)}  ${percent(n.total, total)}`, n.total / total),
       n.node === 0 ? soft("none: it is the outermost") : this.functionName(n.node)))) : note(none);
     return h("div", { className: "callers" },
-      h("p", {}, button("← Back", () => this.show(this.state.get("view") === "tree" ? "tree" : current().params.get("view") || "flame"))),
+      h("p", button("← Back", () => this.show(this.state.get("view") === "tree" ? "tree" : current().params.get("view") || "flame"))),
       h("h3", { className: "mono" }, clean(stacks.nameOf(node), 300)), note(clean(stacks.fileOf(node), 200), stacks.fileOf(node) ? " · " : "",
         `total ${this.format(total)} (${percent(total, stacks.total[0])}), itself ${this.format(self)}`),
-      h("div", { className: "columns" }, h("div", {}, h("h4", {}, "Called by"), rows(callers, "Nobody.")), h("div", {}, h("h4", {}, "Calls"), rows(callees, "Nothing."))));
+      h("div", { className: "columns" }, h("div", h("h4", "Called by"), rows(callers, "Nobody.")), h("div", h("h4", "Calls"), rows(callees, "Nothing."))));
   }
 
   // ---- tree ----
@@ -247,9 +247,9 @@ export class ProfileView {
     if (this.open.size === 1) { // opens the hottest path
       for (let i = 0; i >= 0 && stacks.total[i] > stacks.total[0] * 0.3; i = stacks.largestChild(i)) this.open.add(i);
     }
-    const rows = h("tbody", {});
+    const rows = h("tbody");
     const grid = h("table", { className: "tree", role: "treegrid", "aria-label": `${this.label}, as a tree` },
-      h("thead", {}, h("tr", { role: "row" }, ["Function", this.stacks.isDiff ? "Both" : "Total", "Self"].map((t, i) => h("th", { scope: "col", className: i ? "number" : "" }, t)))), rows);
+      h("thead", h("tr", { role: "row" }, ["Function", this.stacks.isDiff ? "Both" : "Total", "Self"].map((t, i) => h("th", { scope: "col", className: i ? "number" : "" }, t)))), rows);
     const draw = (focused) => {
       replace(rows, this.treeRows(toggle));
       if (focused !== undefined) [...rows.children].find((r) => +r.dataset.node === focused)?.focus();

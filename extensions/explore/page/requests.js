@@ -22,9 +22,9 @@ export function nothingYet(feed) {
   const hears = feed && feed.offers > 0;
   const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318";
   return emptyBox(hears ? "No requests yet." : "Nothing has arrived yet.",
-    h("p", {}, hears ? "Data arrives, but no span of a request so far. Send traces to the same address as the profiles."
+    h("p", hears ? "Data arrives, but no span of a request so far. Send traces to the same address as the profiles."
       : "Send traces and profiles to profcol: OTLP over gRPC to localhost:4317, or over HTTP to localhost:4318. For an application with OpenTelemetry that is:"),
-    h("p", {}, h("code", {}, endpoint), " ", button("Copy", () => copy(endpoint, "Setting"))),
+    h("p", h("code", endpoint), " ", button("Copy", () => copy(endpoint, "Setting"))),
     note("If it sends already: ", h("a", { href: link("pipelines") }, "Pipelines"), " shows whether anything arrives, ", h("a", { href: link("join") }, "Join"), " whether samples find their spans. This page refreshes itself."));
 }
 
@@ -39,7 +39,7 @@ class Requests {
     this.isLive = params.get("live") !== "off";
     this.box = h("div", { className: "list-box" });
     this.summary = h("p", { className: "soft", role: "status" });
-    this.filters = h("div", {});
+    this.filters = h("div");
     this.drawFilters();
     this.list = new List(this.listOptions());
     this.tools = this.bar();
@@ -56,7 +56,7 @@ class Requests {
   }
 
   intro() {
-    return [h("h1", {}, "Slow and expensive requests"),
+    return [h("h1", "Slow and expensive requests"),
       lead("Select a request to see where its time went and what is different from the others.")];
   }
 
@@ -159,7 +159,7 @@ class Requests {
     this.summary.textContent = spans.length ? `${count(this.total)} kept${isFiltered ? " that match" : ""}` : "";
     this.filters.hidden = this.tools.hidden = !spans.length && !isFiltered;
     if (!spans.length) {
-      replace(this.box, isFiltered ? emptyBox("No request matches.", h("p", {}, button("Show all requests", () => { this.selection = {}; setParams(Object.fromEntries(KEYS.map((k) => [k, null]))); this.drawFilters(); this.load(); }))) : nothingYet(this.state.feed));
+      replace(this.box, isFiltered ? emptyBox("No request matches.", h("p", button("Show all requests", () => { this.selection = {}; setParams(Object.fromEntries(KEYS.map((k) => [k, null]))); this.drawFilters(); this.load(); }))) : nothingYet(this.state.feed));
       return;
     }
     this.list.setRows(spans, this.next ? Math.max(this.total, spans.length) : spans.length);

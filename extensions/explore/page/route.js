@@ -5,11 +5,14 @@ export function current() {
   return { page: path || "requests", params: new URLSearchParams(query) };
 }
 
+// An empty operation is one: samples outside of requests.
+export const isGiven = (key, value) => value !== undefined && value !== null && (value !== "" || /(^|\.)(service|operation)$/.test(key));
+
 export function link(page, params = {}) {
   const query = new URLSearchParams();
   for (const [key, value] of params instanceof URLSearchParams ? params : Object.entries(params)) {
     for (const one of Array.isArray(value) ? value : [value])
-      if (one !== undefined && one !== null && one !== "") query.append(key, one);
+      if (isGiven(key, one)) query.append(key, one);
   }
   const text = query.toString();
   return `#/${page}${text ? `?${text}` : ""}`;

@@ -16,6 +16,7 @@ export function describe(selection) {
   const s = selection;
   if (s.span) return `the request ${clean(s.span, 32)}`;
   const parts = [];
+  if (s.operation === "") parts.push("outside of requests");
   parts.push(s.operation ? `${clean(s.operation, 80)}${s.service ? ` of ${clean(s.service, 60)}` : ""}` : s.service ? clean(s.service, 60) : "everything");
   if (s.version) parts.push(`version ${clean(s.version, 40)}`);
   if (s.status) parts.push(`status ${clean(s.status, 20)}`);

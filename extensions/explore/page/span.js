@@ -33,7 +33,7 @@ function timeSplit(span) {
   const sum = parts.reduce((total, [key]) => total + time[key], 0);
   if (!sum) return null;
   const unknown = PARTS.slice(1, 4).filter(([key]) => time[key] === null || time[key] === undefined).map(([, name]) => name);
-  return h("section", { "aria-label": "Time" }, h("h2", {}, "Where its time went"),
+  return h("section", { "aria-label": "Time" }, h("h2", "Where its time went"),
     h("div", { className: "split", role: "img", "aria-label": parts.map(([key, name]) => `${name} ${percent(time[key], span.duration_ns)}`).join(", ") },
       parts.map(([key, name]) => h("div", { className: `part ${key}`, title: `${name}: ${duration(time[key])}`, vars: { "--share": String(time[key] / sum) } }))),
     h("ul", { className: "split-legend" }, parts.map(([key, name, help]) => h("li", { title: help }, h("i", { className: `swatch ${key}` }), `${name} `, strong(duration(time[key])), ` ${percent(time[key], span.duration_ns)}`))),
@@ -115,10 +115,10 @@ function waterfall(answer, type) {
       h("td", { className: "lane" }, h("div", { className: "lane-bar", title: `${duration(s.duration_ns)}${cost ? `, CPU ${duration(cost)}` : ""}`, vars: { "--from": `${(100 * offset) / end}%`, "--width": `${(100 * s.duration_ns) / end}%`, "--cpu": `${Math.min(100, (100 * (cost || 0)) / (s.duration_ns || 1))}%` } }, h("div", { className: "lane-cpu" }))),
       h("td", { className: "number" }, duration(s.duration_ns)), h("td", { className: "number" }, cost === undefined ? "–" : value(cost, type.unit)));
   };
-  return h("section", { "aria-label": "Trace" }, h("h2", {}, `Its trace, ${spans.length} ${spans.length === 1 ? "span" : "spans"}`),
+  return h("section", { "aria-label": "Trace" }, h("h2", `Its trace, ${spans.length} ${spans.length === 1 ? "span" : "spans"}`),
     h("div", { className: "wide", tabIndex: 0, role: "region", "aria-label": "Spans of the trace" }, h("table", { className: "waterfall" },
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Span"), h("th", { scope: "col", className: "lane" }, `0 to ${duration(end)}; the strong part of a bar is CPU time`), h("th", { scope: "col", className: "number" }, "Duration"), h("th", { scope: "col", className: "number" }, typeName(type.name)))),
-      h("tbody", {}, rows.map(row)))),
+      h("thead", h("tr", h("th", { scope: "col" }, "Span"), h("th", { scope: "col", className: "lane" }, `0 to ${duration(end)}; the strong part of a bar is CPU time`), h("th", { scope: "col", className: "number" }, "Duration"), h("th", { scope: "col", className: "number" }, typeName(type.name)))),
+      h("tbody", rows.map(row)))),
     spans.length > rows.length && note(`The first ${rows.length} of ${spans.length} spans.`));
 }
 
@@ -127,8 +127,8 @@ function waterfall(answer, type) {
 function attributes(title, map) {
   const keys = Object.keys(map || {}).sort();
   if (!keys.length) return null;
-  return h("details", { className: "more" }, h("summary", {}, `${title} (${keys.length})`),
-    h("dl", {}, keys.map((key) => [h("dt", {}, clean(key, 120)), h("dd", {}, clean(typeof map[key] === "object" ? JSON.stringify(map[key]) : map[key], 1000))])));
+  return h("details", { className: "more" }, h("summary", `${title} (${keys.length})`),
+    h("dl", keys.map((key) => [h("dt", clean(key, 120)), h("dd", clean(typeof map[key] === "object" ? JSON.stringify(map[key]) : map[key], 1000))])));
 }
 
 export async function spanPage(params) {
@@ -139,21 +139,21 @@ export async function spanPage(params) {
   const operation = operationOf(known, span);
   const selection = { trace: span.trace_id, span: span.span_id };
   const profile = profileSection(selection, params, state, `Flame graph of ${clean(span.operation, 80)}`, () =>
-    emptyBox("No sample names this request.", h("p", {}, "A profiler takes samples, 100 in a second or fewer, so short requests often have none. ", h("a", { href: link("explain", { id: span.span_id }) }, "Explain"), " says what profcol knows. Meanwhile: ",
+    emptyBox("No sample names this request.", h("p", "A profiler takes samples, 100 in a second or fewer, so short requests often have none. ", h("a", { href: link("explain", { id: span.span_id }) }, "Explain"), " says what profcol knows. Meanwhile: ",
       h("a", { href: link("operation", ofOperation(span)) }, "the flame graph of all requests of this operation"), ".")));
   return {
     title: clean(span.operation, 60),
     stop: () => profile.stop(),
     content: [
       h("p", { className: "crumbs" }, h("a", { href: link("requests") }, "Requests"), " / ", h("a", { href: link("operation", ofOperation(span)) }, `${clean(span.service, 60)} ${clean(span.operation, 80)}`)),
-      h("h1", {}, clean(span.operation, 200) || "(no name)"),
-      h("p", { className: "facts" }, h("span", {}, clean(span.service, 100), span.version && ` ${clean(span.version, 60)}`), statusMark(span.status), span.status_message && h("span", { className: "bad" }, clean(span.status_message, 300)),
+      h("h1", clean(span.operation, 200) || "(no name)"),
+      h("p", { className: "facts" }, h("span", clean(span.service, 100), span.version && ` ${clean(span.version, 60)}`), statusMark(span.status), span.status_message && h("span", { className: "bad" }, clean(span.status_message, 300)),
         h("span", { className: "soft", title: fullTime(span.start) }, `${fullTime(span.start)}, ${ago(span.start, state.now)}`),
-        soft("span ", h("code", {}, clean(span.span_id, 32)), " ", button("Copy", () => copy(span.span_id, "Span id"), { className: "link" }), " · ", button("Copy trace id", () => copy(span.trace_id, "Trace id"), { className: "link" }))),
+        soft("span ", h("code", clean(span.span_id, 32)), " ", button("Copy", () => copy(span.span_id, "Span id"), { className: "link" }), " · ", button("Copy trace id", () => copy(span.trace_id, "Trace id"), { className: "link" }))),
       sentence(answer, operation, type),
       h("div", { className: "actions" }, compareButtons(operation || span, state, selection), h("a", { className: "button", href: link("explain", { id: span.span_id }) }, "Explain"), outside(answer.links)),
       timeSplit(span),
-      span.allocated_bytes > 0 && h("p", {}, "It allocated ", strong(bytes(span.allocated_bytes)), "."),
+      span.allocated_bytes > 0 && h("p", "It allocated ", strong(bytes(span.allocated_bytes)), "."),
       profile.element,
       waterfall(answer, type),
       attributes("Attributes", span.attributes), attributes("Resource", span.resource),
