@@ -124,7 +124,7 @@ static bool is_zero_id(struct slice id)
 static struct fold_sample seen_by_rule(struct folding *folding, struct sample_head head)
 {
     struct fold_sample sample = {.stack = head.stack};
-    if (head.link == 0)
+    if (head.link == 0 || folding->rule->ignores_ids)
         return sample;
     struct dictionary_link link = dictionary_link(folding->dictionary, head.link);
     if (!is_zero_id(link.trace_id))
@@ -338,8 +338,9 @@ static bool decide_all(struct folding *folding, struct slice profile)
         folding->rule->begin_profile(folding->rule->context, profile);
     while (wire_next_bytes(&cursor, PROFILE_SAMPLES, &field)) {
         uint32_t i = folding->sample_count++;
-        folding->fates = arena_grow(&folding->scratch, folding->fates, i, &folding->fate_capacity,
-                                    sizeof *folding->fates);
+        if (i == folding->fate_capacity)
+            folding->fates = arena_grow(&folding->scratch, folding->fates, i,
+                                        &folding->fate_capacity, sizeof *folding->fates);
         folding->fates[i] = decide(folding, field.bytes);
         changes |= folding->fates[i] != FATE_STAYS;
     }

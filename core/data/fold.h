@@ -47,6 +47,7 @@ struct fold_sample {
 struct fold_rule {
     /* NULL: all are kept. */
     enum fold_decision (*decide)(void *context, const struct fold_sample *sample);
+    bool ignores_ids; /* it needs no ids of a sample, which are then not set */
     /* Called before the samples of each profile, with its bytes; may be NULL. */
     void (*begin_profile)(void *context, struct slice profile);
     /* The stack that a folded or moved sample gets. NULL: the one that it has. */

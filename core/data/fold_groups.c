@@ -33,10 +33,11 @@ enum {
 
 /* ---- keys ---- */
 
-static void add_to_key(struct fold_groups *groups, uint32_t number)
+static inline void add_to_key(struct fold_groups *groups, uint32_t number)
 {
-    groups->key = arena_grow(groups->arena, groups->key, groups->key_count, &groups->key_capacity,
-                             sizeof *groups->key);
+    if (groups->key_count == groups->key_capacity)
+        groups->key = arena_grow(groups->arena, groups->key, groups->key_count,
+                                 &groups->key_capacity, sizeof *groups->key);
     groups->key[groups->key_count++] = number;
 }
 
@@ -111,7 +112,8 @@ static uint32_t new_group(struct fold_groups *groups)
 static uint32_t find_group(struct fold_groups *groups, bool *is_new_out)
 {
     struct slice key = key_bytes(groups);
-    index_table_reserve(&groups->by_key, 1, groups->arena);
+    if (index_table_is_full(&groups->by_key))
+        index_table_reserve(&groups->by_key, 1, groups->arena);
     struct index_probe probe = index_table_probe(&groups->by_key, (uint32_t)hash_bytes(key));
     *is_new_out = false;
     for (uint32_t i; index_table_next(&groups->by_key, &probe, &i);)

@@ -6,6 +6,81 @@
 
 #include <assert.h>
 
+/* ---- usual samples ---- */
+
+/* Returns the address after the varint at `at`, which is before the end; `end` at most. */
+static inline const uint8_t *take_varint(const uint8_t *at, const uint8_t *end, uint64_t *out)
+{
+    uint64_t value = *at & 0x7f;
+    for (unsigned shift = 7; *at >= 0x80 && at + 1 < end && shift < 64; shift += 7)
+        value |= (uint64_t)(*++at & 0x7f) << shift;
+    *out = value;
+    return at + 1;
+}
+
+/* Takes a field with a number below 2^32 if it is there. */
+static inline const uint8_t *take_index(const uint8_t *at, const uint8_t *end, uint32_t field,
+                                        uint32_t *out)
+{
+    uint64_t value;
+    if (at >= end || *at != (field << 3 | WIRE_VARINT))
+        return at;
+    if (at + 1 == end)
+        return at;
+    at = take_varint(at + 1, end, &value);
+    *out = (uint32_t)value;
+    return at;
+}
+
+/* Takes a field with a packed list, which is not empty, if it is there. One that is too long for
+ * its length to have one byte or two stays, and the sample is not usual. */
+static inline const uint8_t *take_list(const uint8_t *at, const uint8_t *end, uint32_t field,
+                                       struct slice *out)
+{
+    if (end - at < 3 || *at != (field << 3 | WIRE_BYTES))
+        return at;
+    size_t size = at[1];
+    const uint8_t *list = at + 2;
+    if (size >= 0x80) {
+        if (at[2] >= 0x80)
+            return at;
+        size = (size & 0x7f) + ((size_t)at[2] << 7);
+        list++;
+    }
+    if (size - 1 >= (size_t)(end - list)) /* also if it is 0 */
+        return at;
+    *out = (struct slice){list, size};
+    return list + size;
+}
+
+bool sample_layout_read(struct slice raw, struct sample_layout *out)
+{
+    if (raw.size == 0)
+        return false;
+    const uint8_t *at = raw.data, *end = at + raw.size;
+    out->attributes = out->values = out->timestamps = (struct slice){0};
+    out->stack = out->link = 0;
+    out->attributes_start = at = take_index(at, end, SAMPLE_STACK_INDEX, &out->stack);
+    out->attributes_end = at = take_list(at, end, SAMPLE_ATTRIBUTE_INDICES, &out->attributes);
+    at = take_index(at, end, SAMPLE_LINK_INDEX, &out->link);
+    at = take_list(at, end, SAMPLE_VALUES, &out->values);
+    at = take_list(at, end, SAMPLE_TIMESTAMPS_UNIX_NANO, &out->timestamps);
+    return at == end;
+}
+
+uint64_t sample_sum(struct slice values, uint64_t *count)
+{
+    struct wire_cursor list = wire_cursor(values);
+    uint64_t number, sum = 0;
+    for (const uint8_t *at = list.next; at < list.end; ++*count) {
+        at = take_varint(at, list.end, &number);
+        sum += number;
+    }
+    return sum;
+}
+
+/* ---- any samples ---- */
+
 static struct slice whole_field(const struct wire_field *field)
 {
     return slice_of(field->start, (size_t)(field->end - field->start));
@@ -97,7 +172,7 @@ struct sample_head sample_head(struct slice sample)
 }
 
 /* Takes a number. Returns false if it is none. */
-static bool take_number(uint32_t *number, const struct wire_field *field)
+static bool note_number(uint32_t *number, const struct wire_field *field)
 {
     if (field->type != WIRE_VARINT)
         return false;
@@ -106,15 +181,16 @@ static bool take_number(uint32_t *number, const struct wire_field *field)
 }
 
 /* Takes a packed list. Returns false if it is not all of its number. */
-static bool take_list(struct slice *list, const struct wire_field *field)
+static bool note_list(struct slice *list, const struct wire_field *field)
 {
     bool is_first = field->type == WIRE_BYTES && list->size == 0;
     *list = is_first ? field->bytes : *list;
     return is_first;
 }
 
-/* Reads a sample whose repeated numbers are packed in one field each. Returns false for others. */
-static bool read_usual(struct slice sample, struct sample_fields *out)
+/* Reads a sample whose repeated numbers are packed in one field each, in any order. Returns false
+ * for others. */
+static bool read_packed(struct slice sample, struct sample_fields *out)
 {
     struct wire_cursor cursor = wire_cursor(sample);
     struct wire_field field;
@@ -122,19 +198,19 @@ static bool read_usual(struct slice sample, struct sample_fields *out)
     while (is_usual && wire_next(&cursor, &field)) {
         switch (field.number) {
         case SAMPLE_STACK_INDEX:
-            is_usual = take_number(&out->head.stack, &field);
+            is_usual = note_number(&out->head.stack, &field);
             break;
         case SAMPLE_LINK_INDEX:
-            is_usual = take_number(&out->head.link, &field);
+            is_usual = note_number(&out->head.link, &field);
             break;
         case SAMPLE_ATTRIBUTE_INDICES:
-            is_usual = take_list(&out->attributes, &field);
+            is_usual = note_list(&out->attributes, &field);
             break;
         case SAMPLE_VALUES:
-            is_usual = take_list(&out->values, &field);
+            is_usual = note_list(&out->values, &field);
             break;
         case SAMPLE_TIMESTAMPS_UNIX_NANO:
-            is_usual = take_list(&out->timestamps, &field);
+            is_usual = note_list(&out->timestamps, &field);
             break;
         default:
             is_usual = false;
@@ -147,7 +223,13 @@ static bool read_usual(struct slice sample, struct sample_fields *out)
 struct sample_fields sample_fields_read(struct slice sample, struct arena *arena)
 {
     struct sample_fields fields = {.head = {0}};
-    if (read_usual(sample, &fields))
+    struct sample_layout layout;
+    if (sample_layout_read(sample, &layout))
+        return (struct sample_fields){.head = {.stack = layout.stack, .link = layout.link},
+                                      .attributes = layout.attributes,
+                                      .values = layout.values,
+                                      .timestamps = layout.timestamps};
+    if (read_packed(sample, &fields))
         return fields;
     return (struct sample_fields){
         .head = sample_head(sample),

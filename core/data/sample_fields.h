@@ -14,6 +14,22 @@
 
 struct arena;
 
+/* Where the fields of a usual sample are: in the order of their numbers, each of them once at most,
+ * lists packed. Samples are as profilers write them, so that nearly all are usual. */
+struct sample_layout {
+    const uint8_t *attributes_start; /* the field; if there is none, where it would be */
+    const uint8_t *attributes_end;
+    struct slice attributes; /* packed; empty: no field */
+    struct slice values;     /* likewise */
+    struct slice timestamps; /* likewise */
+    uint32_t stack;
+    uint32_t link;
+};
+/* Reads the layout of an encoded Sample. Returns false if it is not a usual one. */
+bool sample_layout_read(struct slice raw, struct sample_layout *out);
+/* Returns the sum of packed varints, and adds their number to *count. */
+uint64_t sample_sum(struct slice values, uint64_t *count);
+
 struct sample_head {
     uint32_t stack, link;
 };

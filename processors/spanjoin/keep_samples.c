@@ -82,6 +82,7 @@ void keep_samples_apply(struct sample_plan *plan, struct keep_counts *counts)
     struct batch *batch = plan->batch;
     struct keeping keeping = {.plan = plan};
     const struct fold_rule rule = {.decide = decide,
+                                   .ignores_ids = true,
                                    .context = &keeping,
                                    .stripped_keys = sample_thread_keys,
                                    .stripped_count =

@@ -32,69 +32,6 @@ uint32_t sample_view_attributes(struct sample_plan *plan, uint32_t count,
     return count;
 }
 
-/* ---- usual samples ---- */
-
-/* Returns the address after the varint at `at`, which is before the end; `end` at most. */
-static inline const uint8_t *take_varint(const uint8_t *at, const uint8_t *end, uint64_t *out)
-{
-    uint64_t value = *at & 0x7f;
-    for (unsigned shift = 7; *at >= 0x80 && at + 1 < end && shift < 64; shift += 7)
-        value |= (uint64_t)(*++at & 0x7f) << shift;
-    *out = value;
-    return at + 1;
-}
-
-/* Takes a field with a number below 2^32 if it is there. */
-static inline const uint8_t *take_index(const uint8_t *at, const uint8_t *end, uint32_t field,
-                                        uint32_t *out)
-{
-    uint64_t value;
-    if (at >= end || *at != (field << 3 | WIRE_VARINT))
-        return at;
-    if (at + 1 == end)
-        return at;
-    at = take_varint(at + 1, end, &value);
-    *out = (uint32_t)value;
-    return at;
-}
-
-/* Takes a field with a packed list, which is not empty, if it is there. One that is too long for
- * its length to have one byte or two stays, and the sample is not usual. */
-static inline const uint8_t *take_list(const uint8_t *at, const uint8_t *end, uint32_t field,
-                                       struct slice *out)
-{
-    if (end - at < 3 || *at != (field << 3 | WIRE_BYTES))
-        return at;
-    size_t size = at[1];
-    const uint8_t *list = at + 2;
-    if (size >= 0x80) {
-        if (at[2] >= 0x80)
-            return at;
-        size = (size & 0x7f) + ((size_t)at[2] << 7);
-        list++;
-    }
-    if (size - 1 >= (size_t)(end - list)) /* also if it is 0 */
-        return at;
-    *out = (struct slice){list, size};
-    return list + size;
-}
-
-bool sample_layout_read(struct slice raw, struct sample_layout *out)
-{
-    if (raw.size == 0)
-        return false;
-    const uint8_t *at = raw.data, *end = at + raw.size;
-    uint32_t stack = 0;
-    out->attributes = out->values = out->timestamps = (struct slice){0};
-    out->link = 0;
-    out->attributes_start = at = take_index(at, end, SAMPLE_STACK_INDEX, &stack);
-    out->attributes_end = at = take_list(at, end, SAMPLE_ATTRIBUTE_INDICES, &out->attributes);
-    at = take_index(at, end, SAMPLE_LINK_INDEX, &out->link);
-    at = take_list(at, end, SAMPLE_VALUES, &out->values);
-    at = take_list(at, end, SAMPLE_TIMESTAMPS_UNIX_NANO, &out->timestamps);
-    return at == end;
-}
-
 /* ---- any samples ---- */
 
 static void add_timestamp(struct sample_view *view, uint64_t time_ns)
@@ -159,20 +96,10 @@ static __attribute__((noinline)) struct sample_view read_fields(struct sample_pl
     return view;
 }
 
-static inline void add_values(struct slice values, struct sample_view *view)
-{
-    struct wire_cursor list = wire_cursor(values);
-    uint64_t number;
-    for (const uint8_t *at = list.next; at < list.end; view->values++) {
-        at = take_varint(at, list.end, &number);
-        view->sum += number;
-    }
-}
-
 void sample_view_sum(const struct sample_layout *layout, struct sample_view *view)
 {
-    view->values = view->sum = 0;
-    add_values(layout->values, view);
+    view->values = 0;
+    view->sum = sample_sum(layout->values, &view->values);
     view->timestamps = layout->timestamps.size / sizeof(uint64_t);
 }
 
@@ -184,7 +111,7 @@ static inline void read_layout(struct sample_plan *plan, const struct sample_lay
     struct wire_cursor list = wire_cursor(layout->attributes);
     while (view->attribute_count < READ_MAX && wire_packed_varint(&list, &number))
         plan->attributes[view->attribute_count++] = (uint32_t)number;
-    add_values(layout->values, view);
+    view->sum = sample_sum(layout->values, &view->values);
     list = wire_cursor(layout->timestamps);
     while (wire_packed_fixed64(&list, &number))
         add_timestamp(view, number);

@@ -8,6 +8,7 @@
 #ifndef PROFCOL_SPANJOIN_SAMPLE_VIEW_H
 #define PROFCOL_SPANJOIN_SAMPLE_VIEW_H
 
+#include "core/data/sample_fields.h"
 #include "processors/spanjoin/sample_plan.h"
 
 /* Limit on the attributes of a sample or profile; one with more is sent on unchanged. */
@@ -23,18 +24,6 @@ struct sample_view {
     uint64_t from_ns; /* earliest and latest timestamp */
     uint64_t to_ns;
 };
-/* Where the fields of a usual sample are: in the order of their numbers, each of them once at most,
- * lists packed. Samples are as profilers write them, so that nearly all are usual. */
-struct sample_layout {
-    const uint8_t *attributes_start; /* the field; if there is none, where it would be */
-    const uint8_t *attributes_end;
-    struct slice attributes; /* packed; empty: no field */
-    struct slice values;     /* likewise */
-    struct slice timestamps; /* likewise */
-    uint32_t link;
-};
-/* Reads the layout of an encoded Sample. Returns false if it is not a usual one. */
-bool sample_layout_read(struct slice raw, struct sample_layout *out);
 /* Sets the number of timestamps, the number of values and their sum, not the times. */
 void sample_view_sum(const struct sample_layout *layout, struct sample_view *view);
 
