@@ -30,8 +30,60 @@ void join_offer_free(struct join_offer *offer)
 {
     for (size_t i = 0; i < offer->part_count; i++)
         buffer_unref(offer->parts[i]);
+    buffer_unref(offer->changed);
+    free(offer->pieces);
     free(offer->report);
     free(offer);
+}
+
+static bool is_within(const struct buffer *buffer, struct slice bytes)
+{
+    return bytes.data >= buffer->data && bytes.data < buffer->data + buffer->size;
+}
+
+/* Copies what is not of the received bytes: the loop does no more than necessary. */
+static void take_pieces(struct join_offer *offer, struct batch *batch)
+{
+    const struct buffer *received = batch->parts[0].buffer;
+    struct slice_list list = {.items = NULL};
+    size_t copied = 0;
+    batch_gather(batch, &list);
+    for (size_t i = 0; i < list.count; i++)
+        copied += is_within(received, list.items[i]) ? 0 : list.items[i].size;
+    offer->changed = buffer_new_charged(copied, received->budget);
+    offer->pieces = memory_array(list.count + 1, sizeof *offer->pieces);
+    offer->piece_count = list.count;
+    for (size_t i = 0; i < list.count; i++) {
+        struct slice piece = list.items[i];
+        if (!is_within(received, piece)) {
+            uint8_t *copy = offer->changed->data + offer->changed->size;
+            memcpy(copy, piece.data, piece.size);
+            offer->changed->size += piece.size;
+            piece = slice_of(copy, piece.size);
+        }
+        offer->pieces[i] = piece;
+    }
+    offer->bytes += copied + list.count * sizeof *offer->pieces;
+}
+
+/* Writes the pieces out. */
+static void join_pieces(struct join_offer *offer)
+{
+    struct buffer *received = offer->parts[0];
+    size_t size = 0;
+    for (size_t i = 0; i < offer->piece_count; i++)
+        size += offer->pieces[i].size;
+    struct buffer *flat = buffer_new_charged(size, received->budget);
+    for (size_t i = 0; i < offer->piece_count; i++) {
+        memcpy(flat->data + flat->size, offer->pieces[i].data, offer->pieces[i].size);
+        flat->size += offer->pieces[i].size;
+    }
+    offer->parts[0] = flat;
+    buffer_unref(received);
+    buffer_unref(offer->changed);
+    free(offer->pieces);
+    offer->changed = NULL;
+    offer->pieces = NULL;
 }
 
 static struct join_offer *offer_new(struct batch *batch, const char *component, uint64_t tenant,
@@ -39,7 +91,6 @@ static struct join_offer *offer_new(struct batch *batch, const char *component, 
 {
     size_t parts = batch->part_count;
     assert(strlen(component) < sizeof((struct join_offer *)0)->component || parts > 0);
-    batch_flatten(batch);
     struct join_offer *offer = memory_zalloc(sizeof *offer + parts * sizeof(struct buffer *));
     offer->signal = batch->signal;
     offer->items = batch->items;
@@ -55,6 +106,9 @@ static struct join_offer *offer_new(struct batch *batch, const char *component, 
         offer->parts[i] = buffer_ref(batch->parts[i].buffer);
         offer->bytes += offer->parts[i]->capacity;
     }
+    /* Spans have only gained what the subscriber knows. */
+    if (batch->signal == SIGNAL_PROFILES && batch_is_changed(batch))
+        take_pieces(offer, batch);
     return offer;
 }
 
@@ -157,6 +211,8 @@ struct join_offer *join_feed_take(struct join_feed *feed)
         offer->next = NULL;
     }
     pthread_mutex_unlock(&feed->lock);
+    if (offer && offer->pieces)
+        join_pieces(offer);
     return offer;
 }
 

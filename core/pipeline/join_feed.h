@@ -17,6 +17,7 @@
 #ifndef PROFCOL_CORE_PIPELINE_JOIN_FEED_H
 #define PROFCOL_CORE_PIPELINE_JOIN_FEED_H
 
+#include "core/base/slice.h"
 #include "core/data/otlp.h"
 
 #include <stdatomic.h>
@@ -71,6 +72,10 @@ struct join_offer {
     uint64_t offered_ns;        /* when it left the join */
     struct join_report *report; /* of profiles; NULL: of traces */
     size_t bytes;               /* memory that it keeps */
+    /* Changed profiles until join_feed_take: runs of the received bytes, and copies of the rest. */
+    struct slice *pieces; /* NULL: `parts` are complete */
+    size_t piece_count;
+    struct buffer *changed;
     size_t part_count;
     struct buffer *parts[]; /* encoded requests, one reference each; immutable */
 };
@@ -92,7 +97,9 @@ void join_feed_free(struct join_feed *feed);
 
 /* Whether somebody listens. NULL is allowed: false. */
 bool join_feed_is_open(const struct join_feed *feed);
-/* Offers a request that is about to leave: flattens it and shares its bytes. component: the id of
+/* Offers a request that is about to leave, and shares its received bytes; what the join has changed
+ * in profiles is copied, spans are
+ * offered as they came to the join, without the attributes that it adds. component: the id of
  * the join. report: taken over; NULL: none. Does nothing but free the report if nobody listens, or
  * if the mailbox is full. The caller owns the batch. feed may be NULL. */
 void join_feed_offer(struct join_feed *feed, struct batch *batch, const char *component,
@@ -111,7 +118,7 @@ struct join_subscriber {
 bool join_feed_open(struct join_feed *feed, const struct join_subscriber *subscriber);
 /* Ends it, and frees what is in the mailbox. `wake` is not called any more afterwards. */
 void join_feed_close(struct join_feed *feed);
-/* Returns the oldest offer; NULL: none. */
+/* Returns the oldest offer, its profiles written out as plain bytes; NULL: none. */
 struct join_offer *join_feed_take(struct join_feed *feed);
 struct join_feed_stats join_feed_stats(struct join_feed *feed);
 

@@ -39,22 +39,17 @@ uint32_t store_table_append(struct store_table *table)
     return table->count++;
 }
 
-static void grow_index(struct store_table *table)
+void store_table_grow_index(struct store_table *table)
 {
     size_t bytes = index_table_growth(&table->index, 1);
-    if (bytes > 0)
-        free(index_table_move(&table->index, memory_zalloc(bytes), bytes));
-}
-
-struct index_probe store_table_probe(struct store_table *table, uint64_t hash)
-{
-    grow_index(table);
-    return index_table_probe(&table->index, (uint32_t)hash);
+    assert(bytes > 0);
+    free(index_table_move(&table->index, memory_zalloc(bytes), bytes));
 }
 
 void store_table_index(struct store_table *table, uint64_t hash, uint32_t number)
 {
-    grow_index(table);
+    if (index_table_is_full(&table->index))
+        store_table_grow_index(table);
     index_table_add_new(&table->index, (uint32_t)hash, number);
 }
 

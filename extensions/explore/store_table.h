@@ -42,8 +42,15 @@ void store_table_index(struct store_table *table, uint64_t hash, uint32_t number
 void store_table_clear_index(struct store_table *table);
 /* Frees memory that count does not need. */
 void store_table_trim(struct store_table *table);
+/* Internal to the next one. */
+void store_table_grow_index(struct store_table *table);
 /* Begins a search; see index_table. The index exists afterwards. */
-struct index_probe store_table_probe(struct store_table *table, uint64_t hash);
+static inline struct index_probe store_table_probe(struct store_table *table, uint64_t hash)
+{
+    if (index_table_is_full(&table->index))
+        store_table_grow_index(table);
+    return index_table_probe(&table->index, (uint32_t)hash);
+}
 /* Returns the memory in bytes. */
 size_t store_table_bytes(const struct store_table *table);
 /* Whether more than this part (in 1/8) of the limit is used. */
