@@ -82,8 +82,9 @@ static uint32_t read_text(struct reading *reading, uint32_t index)
 
 static void push(struct reading *reading, struct indices *list, uint32_t item)
 {
-    list->items =
-        arena_grow(&reading->arena, list->items, list->count, &list->capacity, sizeof *list->items);
+    if (list->count == list->capacity)
+        list->items = arena_grow(&reading->arena, list->items, list->count, &list->capacity,
+                                 sizeof *list->items);
     list->items[list->count++] = item;
 }
 
