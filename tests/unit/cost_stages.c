@@ -1,6 +1,7 @@
 #include "tests/unit/cost_stages.h"
 
 #include "connectors/routing/routing_plan.h"
+#include "core/base/memory.h"
 #include "core/data/any_value.h"
 #include "core/data/describe.h"
 #include "core/data/fold.h"
@@ -11,6 +12,7 @@
 #include "core/pipeline/items.h"
 #include "core/pipeline/otlp_request.h"
 #include "exporters/pyroscope/pushes.h"
+#include "extensions/explore/store.h"
 #include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/enrich_spans.h"
 #include "processors/spanjoin/keep_spans.h"
@@ -37,6 +39,8 @@ enum { COUNTS_BYTES = 8 << 20 };
 enum { TRACES_BYTES = 16 << 20 };
 /* A description has at most 16 MiB, in memory that doubles. */
 enum { DESCRIPTION_BYTES = 48 << 20 };
+/* Twice its budget: it is full, and then merges. */
+enum { EXPLORE_BYTES = 16 << 20 };
 
 static struct fixture fixture;
 static struct fixture_place *joining[SIGNAL_OPENED_COUNT], *keeping[SIGNAL_OPENED_COUNT],
@@ -213,6 +217,21 @@ static void stage_stack_limit(enum signal signal, struct buffer *request, uint32
 {
     (void)signal;
     pass(limiting, request, items);
+}
+
+/* The store takes what the join offers; here nothing is joined. */
+static void stage_explore(enum signal signal, struct buffer *request, uint32_t items)
+{
+    struct store *store = store_new(EXPLORE_BYTES / 2, UINT64_C(1700000000000000000));
+    struct join_offer *offer = memory_zalloc(sizeof *offer + sizeof(struct buffer *));
+    offer->signal = signal;
+    offer->items = items;
+    offer->part_count = 1;
+    offer->parts[0] = buffer_ref(request);
+    for (int i = 0; i < 2; i++) /* everything is known the second time */
+        store_add(store, offer, UINT64_C(1700000000000000000), 1);
+    join_offer_free(offer);
+    store_free(store);
 }
 
 static void stage_redaction(enum signal signal, struct buffer *request, uint32_t items)
@@ -396,6 +415,7 @@ const struct cost_stage cost_stages[] = {
     {"stack_limit", stage_stack_limit, true, NODES_BYTES},
     {"transform", stage_transform, false, WRITES_BYTES},
     {"redaction", stage_redaction, false, WRITES_BYTES},
+    {"explore", stage_explore, false, EXPLORE_BYTES},
     {"items", stage_items, false, NODES_BYTES},
     {"attributes", stage_attributes, false, NODES_BYTES},
     {"cut_1", stage_cut_1, false, PEAK_MORE},
