@@ -6,7 +6,7 @@
 
 /* Percent of the budget. A tenth is for the mailbox, and another for what a query or a reduction
  * needs for a moment. */
-enum { NAMES_PART = 22, CELLS_PART = 36, SPANS_PART = 20, TRAILS_PART = 2 };
+enum { NAMES_PART = 38, CELLS_PART = 28, SPANS_PART = 14, TRAILS_PART = 2 };
 
 struct store *store_new(size_t budget_bytes, uint64_t now_ns)
 {

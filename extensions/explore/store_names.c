@@ -120,14 +120,16 @@ uint32_t store_names_node(struct store_names *names, uint32_t parent, uint32_t f
 
 void store_names_init(struct store_names *names, size_t budget_bytes)
 {
-    enum { TEXT_BYTES = 32, PAIR_BYTES = 40 /* with their indexes, at most */ };
-    *names = (struct store_names){.byte_limit = (uint32_t)(budget_bytes / 3)};
-    size_t rest = budget_bytes - names->byte_limit;
+    enum { TEXT_BYTES = 40, PAIR_BYTES = 40 /* with their indexes, at most */ };
+    enum { BYTES_PART = 40, TEXTS_PART = 12, FRAMES_PART = 5, NODES_PART = 43 }; /* percent */
+    size_t share = budget_bytes / 100;
+    *names = (struct store_names){.byte_limit = (uint32_t)(share * BYTES_PART)};
     store_table_init(&names->texts, sizeof(struct store_text),
-                     (uint32_t)(rest / 5 / (TEXT_BYTES + sizeof(struct store_text))));
-    store_table_init(&names->frames, sizeof(struct store_frame), (uint32_t)(rest / 5 / PAIR_BYTES));
+                     (uint32_t)(share * TEXTS_PART / TEXT_BYTES));
+    store_table_init(&names->frames, sizeof(struct store_frame),
+                     (uint32_t)(share * FRAMES_PART / PAIR_BYTES));
     store_table_init(&names->nodes, sizeof(struct store_node),
-                     (uint32_t)(rest / 5 * 3 / PAIR_BYTES));
+                     (uint32_t)(share * NODES_PART / PAIR_BYTES));
     find_text(names, SLICE(""));
     find_text(names, SLICE("(other)"));
     store_names_frame(names, STORE_TEXT_EMPTY, STORE_TEXT_EMPTY);

@@ -8,6 +8,7 @@ enum {
     ENOUGH_EIGHTHS = 5,
     FRESH_MINUTES = 60, /* that stay minutes as long as possible */
     DETAILED_OPERATIONS = 32,
+    MANY_OPERATIONS = 256,
     HOUR = 60,
 };
 
@@ -468,6 +469,12 @@ static bool cells_are_full(const struct store *store)
     return store_cells_are_above(&store->cells, TARGET_EIGHTHS);
 }
 
+/* Few operations stay, whatever they cost. */
+static bool has_many_operations(const struct store *store)
+{
+    return store->cells.operations.count > MANY_OPERATIONS;
+}
+
 static void reduce_cells(struct store *store)
 {
     struct store_cells *cells = &store->cells;
@@ -476,7 +483,8 @@ static void reduce_cells(struct store *store)
         merge_minutes(store, 1);
     if (store_table_is_above(&cells->entries, TARGET_EIGHTHS))
         fold_buckets(store);
-    if (store_table_is_above(&cells->operations, TARGET_EIGHTHS) || cells_are_full(store)) {
+    if (store_table_is_above(&cells->operations, TARGET_EIGHTHS) ||
+        (store_table_is_above(&cells->cells, TARGET_EIGHTHS) && has_many_operations(store))) {
         merge_operations(store);
         remove_operations(store);
     }
@@ -495,7 +503,7 @@ static void reduce_names(struct store *store)
          part--) {
         forget_spans(store, part);
         merge_stacks(store, cells->entries.count / 4);
-        if (part == 1) {
+        if (part == 1 && has_many_operations(store)) {
             merge_operations(store);
             remove_operations(store);
         }
