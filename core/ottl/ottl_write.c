@@ -69,6 +69,21 @@ static bool find_last(struct message_iter message, uint32_t number, struct messa
     return found;
 }
 
+static void remove_fields(struct message_iter message, uint32_t number)
+{
+    struct message_field field;
+    while (message_next(&message, &field))
+        if (field.wire.number == number)
+            message_remove(&message, &field);
+}
+
+static bool is_repeated(struct message_iter message, uint32_t number)
+{
+    struct message_field field;
+    return message_next_bytes(&message, number, &field) &&
+           message_next_bytes(&message, number, &field);
+}
+
 void ottl_put_bytes(struct message_iter message, uint32_t number, struct slice bytes)
 {
     struct message_iter at = message;
@@ -76,10 +91,11 @@ void ottl_put_bytes(struct message_iter message, uint32_t number, struct slice b
     bool found = find_last(message, number, &at, &field);
     if (found && field.wire.bytes.data != wire_stale && slice_equal(field.wire.bytes, bytes))
         return;
-    if (found) {
+    if (found && !is_repeated(message, number)) {
         message_replace(&at, &field, arena_copy(message.arena, bytes));
         return;
     }
+    remove_fields(message, number); /* earlier ones do not count, but would be sent */
     if (bytes.size == 0)
         return;
     uint8_t *to = arena_alloc(message.arena, wire_size_bytes(number, bytes.size));
@@ -100,11 +116,7 @@ static uint8_t *write_number(uint8_t *to, uint32_t number, enum wire_type type, 
 void ottl_put_number(struct message_iter message, uint32_t number, enum wire_type type,
                      uint64_t value)
 {
-    struct message_iter at = message;
-    struct message_field field;
-    while (message_next(&at, &field))
-        if (field.wire.number == number)
-            message_remove(&at, &field);
+    remove_fields(message, number);
     if (value == 0)
         return;
     uint8_t *to = arena_alloc(message.arena, WIRE_HEADER_MAX);

@@ -79,11 +79,12 @@ bool span_names_sanitize(struct redactor *redactor, struct message_iter span,
 
 void span_names_set(struct message_iter span, struct slice name)
 {
-    struct message_field field, last;
     struct message_iter at = span;
-    while (message_next_bytes(&span, SPAN_NAME, &field)) {
-        at = span;
-        last = field;
-    }
-    message_replace(&at, &last, name);
+    struct message_field field;
+    while (message_next(&at, &field)) /* only the last one counts, but nothing may be left */
+        if (field.wire.number == SPAN_NAME)
+            message_remove(&at, &field);
+    uint8_t *to = arena_alloc(span.arena, wire_size_bytes(SPAN_NAME, name.size));
+    uint8_t *end = wire_write_bytes(to, SPAN_NAME, name);
+    message_append(span.message, span.arena, slice_of(to, (size_t)(end - to)));
 }

@@ -1,3 +1,6 @@
+#include "core/data/any_value.h"
+#include "core/data/otlp.h"
+#include "core/data/wire_writer.h"
 #include "tests/unit/expect_text.h"
 #include "tests/unit/pipeline_fixture.h"
 
@@ -349,6 +352,43 @@ static void sanitizers_change_values_and_names(void **state)
     text_deinit(&got);
 }
 
+/* Only the last of several names counts, but the others are sent, too. */
+static struct slice span_with_two_names(struct wire_writer *writer)
+{
+    size_t group = wire_writer_begin(writer, REQUEST_GROUPS);
+    size_t scope = wire_writer_begin(writer, GROUP_SCOPES);
+    size_t span = wire_writer_begin(writer, SCOPE_ITEMS);
+    wire_writer_bytes(writer, SPAN_NAME, SLICE("SELECT 'first'"));
+    wire_writer_bytes(writer, SPAN_NAME, SLICE("SELECT 'last'"));
+    wire_writer_varint_set(writer, SPAN_KIND, 3);
+    key_value_append(writer, SPAN_ATTRIBUTES, SLICE("db.system"), any_value_string(SLICE("mysql")));
+    wire_writer_end(writer, span);
+    wire_writer_end(writer, scope);
+    wire_writer_end(writer, group);
+    return wire_writer_slice(writer);
+}
+
+static void no_name_is_left(void **state)
+{
+    struct fixture f;
+    struct probe probe;
+    struct wire_writer writer = {0};
+    (void)state;
+    fixture_init(&f, 1);
+    struct fixture_place *place = fixture_place(
+        &f, &redaction_processor_type, "redaction",
+        "processors: {redaction: {" ALL ", db_sanitizer: {sql: {}}}}", "traces", SIGNAL_TRACES);
+    fixture_consume(&f, place->nodes[0], span_with_two_names(&writer), 1, &probe);
+    fixture_advance(&f, 0);
+    assert_int_equal(f.recorder.count, 1);
+    const struct recorded *recorded = &f.recorder.items[0];
+    assert_non_null(memmem(recorded->bytes, recorded->size, "SELECT ?", 8));
+    assert_null(memmem(recorded->bytes, recorded->size, "first", 5));
+    assert_null(memmem(recorded->bytes, recorded->size, "last", 4));
+    fixture_deinit(&f);
+    wire_writer_deinit(&writer);
+}
+
 static void mistakes_are_refused(void **state)
 {
     static const struct {
@@ -383,6 +423,7 @@ int main(void)
         cmocka_unit_test(growth_is_bounded),
         cmocka_unit_test(relayed_signals_have_resources),
         cmocka_unit_test(sanitizers_change_values_and_names),
+        cmocka_unit_test(no_name_is_left),
         cmocka_unit_test(mistakes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
