@@ -28,6 +28,8 @@
 /* An answer may have some MiB, and a client may read it slowly. */
 enum { CONNECTIONS_MAX = 64 };
 
+enum { MEMORY_PART = 8, BUDGET_MIN = 1 << 20 };
+
 struct links_settings {
     const char *grafana, *tempo, *pyroscope;
 };
@@ -60,7 +62,7 @@ static const struct field explore_fields[] = {
                  "What the paths under /api/ want as `Authorization: Bearer`."),
     FIELD_UINT(explore_settings, max_memory_mib,
                "Memory for what it remembers. When it is used up, details of what is old or rare "
-               "are merged; totals stay exact.",
+               "are merged; totals stay exact. At most an eighth of the memory limit is used.",
                .fallback = "64", .min = "1", .max = "65536"),
     FIELD_BLOCK(explore_settings, links, links_settings, links_fields, "Where the page links to."),
     FIELD_END,
@@ -316,11 +318,22 @@ static void explore_deinit(struct component *component)
     explore->engine = NULL;
 }
 
+/* The setting, but no more than a part of the memory limit: the built-in configuration has explore,
+ * wherever it runs. */
+static size_t budget_of(const struct explore *explore)
+{
+    size_t limit = explore->component.process->memory_limit_bytes / MEMORY_PART;
+    size_t budget = (size_t)settings_of(explore)->max_memory_mib << 20;
+    if (limit > 0 && budget > limit)
+        budget = limit > BUDGET_MIN ? limit : BUDGET_MIN;
+    return budget;
+}
+
 /* After a reload, the store stays as long as its size does. */
 static bool open_engine(struct explore *explore, struct error *err)
 {
     struct component *component = &explore->component;
-    size_t budget = (size_t)settings_of(explore)->max_memory_mib << 20;
+    size_t budget = budget_of(explore);
     struct explore_engine *before =
         component->predecessor ? explore_of(component->predecessor)->engine : NULL;
     if (before && explore_engine_budget(before) == budget) {
@@ -359,7 +372,7 @@ static bool explore_init(struct component *component, struct error *err)
         .version = or_empty(component->process->version),
         .links = {or_empty(settings->links.grafana), or_empty(settings->links.tempo),
                   or_empty(settings->links.pyroscope)},
-        .limit_bytes = (size_t)settings->max_memory_mib << 20,
+        .limit_bytes = budget_of(explore),
         .feed = component->process->join_feed,
     };
     if (open_engine(explore, err) && open_server(explore, err))
