@@ -28,6 +28,8 @@ static struct slice long_name(void)
 
 typedef bool (*upload_reader)(struct upload *upload, struct slice body, struct verdict *why);
 
+static bool with_threads; /* samples get their threads and times */
+
 static bool send_upload(upload_reader read, const char *content_type, struct slice body,
                         struct verdict *why)
 {
@@ -39,6 +41,7 @@ static bool send_upload(upload_reader read, const char *content_type, struct sli
     struct buffer *profiles = NULL;
     uint32_t samples;
     upload_init(&upload, settings(), &headers, SIZE_MAX, &budget);
+    upload.with_threads = with_threads;
     if (read(&upload, body, why))
         profiles = received_profiles_finish(upload.builder, &samples, why);
     upload_deinit(&upload);
@@ -73,6 +76,15 @@ static bool send_ingest(const char *query, const char *content_type, struct slic
     }
 INGEST(pprof)
 INGEST(jfr)
+
+bool send_jfr_with_threads(struct slice body, struct verdict *why)
+{
+    with_threads = true;
+    bool done = send_jfr(body, why);
+    with_threads = false;
+    return done;
+}
+
 INGEST(lines)
 INGEST(tree)
 INGEST(trie)

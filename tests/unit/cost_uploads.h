@@ -17,6 +17,7 @@ enum { COST_BODY_MAX = 20 << 20 }; /* default of max_request_body_size */
  * JFR recording. */
 bool send_pprof(struct slice body, struct verdict *why);
 bool send_jfr(struct slice body, struct verdict *why);
+bool send_jfr_with_threads(struct slice body, struct verdict *why);
 bool send_folded(struct slice body, struct verdict *why);
 bool send_lines(struct slice body, struct verdict *why);
 bool send_tree(struct slice body, struct verdict *why);

@@ -401,6 +401,54 @@ static void jfr_span_names(struct wire_writer *out, size_t size)
     wire_writer_deinit(&labels);
 }
 
+#define THREADS                                                                                    \
+    STACKS METHOD                                                                                  \
+        "35 jdk.types.ThreadState name:9; "                                                        \
+        "37 java.lang.Thread osName:9 osThreadId:10 javaName:9 javaThreadId:10; "                  \
+        "101 jdk.ExecutionSample startTime:10 sampledThread:37# stackTrace:30# state:35#"
+
+/* Writes a recording with so many threads, whose names refer to a text of this size, and an event
+ * of each; then more events until `size` is reached. */
+static void put_threads(struct wire_writer *out, size_t size, int64_t threads, size_t name)
+{
+    struct recording r;
+    begin_recording(&r, THREADS, 7);
+    JFR_NUMBERS(&r.jfr, 9, 1, 7);
+    put_text(&r, UTF8, 'x', name);
+    JFR_NUMBERS(&r.jfr, 34, 1, 42, 3, 1, 'x');
+    put_one_stack(&r);
+    JFR_NUMBERS(&r.jfr, 37, threads);
+    for (int64_t i = 1; i <= threads; i++)
+        JFR_NUMBERS(&r.jfr, i, 1, i, 2, 7, i);
+    jfr_fixture_event_end(&r.jfr);
+    for (int64_t i = 0; i < threads || r.jfr.out.size < size; i++) {
+        jfr_fixture_event(&r.jfr, 101);
+        JFR_NUMBERS(&r.jfr, i, 1 + i % threads, 1, 1);
+        jfr_fixture_event_end(&r.jfr);
+    }
+    END(&r, out, 0, 1, 1, 1, 1);
+}
+
+static void jfr_thread_times(struct wire_writer *out, size_t size)
+{
+    put_threads(out, size, 1, 10);
+}
+
+static void jfr_threads(struct wire_writer *out, size_t size)
+{
+    put_threads(out, size, (int64_t)(size / 24), 10);
+}
+
+static void jfr_thread_names(struct wire_writer *out, size_t size)
+{
+    put_threads(out, size, (int64_t)(size / 48), size / 2);
+}
+
+static void jfr_thread_short_names(struct wire_writer *out, size_t size)
+{
+    put_threads(out, size, (int64_t)(size / 24), 250);
+}
+
 int main(int argc, char **argv)
 {
     static const struct cost_case cases[] = {
@@ -419,6 +467,10 @@ int main(int argc, char **argv)
         {"jfr_event_state", jfr_states, send_jfr, GRPC_OK},
         {"jfr_field_class_id", jfr_class_ids, send_jfr, GRPC_INVALID_ARGUMENT},
         {"jfr_chunk", jfr_chunks, send_jfr, GRPC_OK},
+        {"jfr_thread_times", jfr_thread_times, send_jfr_with_threads, GRPC_OK},
+        {"jfr_threads", jfr_threads, send_jfr_with_threads, GRPC_OK},
+        {"jfr_thread_names", jfr_thread_names, send_jfr_with_threads, GRPC_RESOURCE_EXHAUSTED},
+        {"jfr_thread_short_names", jfr_thread_short_names, send_jfr_with_threads, GRPC_OK},
         {"jfr_context_64_labels", jfr_context_labels, send_jfr_form, GRPC_OK},
         {"jfr_context_value", jfr_context_values, send_jfr_form, GRPC_OK},
         {"jfr_context_key", jfr_context_keys, send_jfr_form, GRPC_OK},
