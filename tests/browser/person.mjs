@@ -99,6 +99,26 @@ if (file) {
   }
 }
 
+// ---- an operation over time ----
+
+await click(".crumbs a", `${withSamples.service} ${withSamples.operation}`);
+await page.waitForSelector(".heat");
+await page.focus(".heat");
+const cells = await json(`api/histogram?${new URLSearchParams({ service: withSamples.service, operation: withSamples.operation, kind: withSamples.kind })}`);
+for (let i = 0; i < 60 && !/bucket=/.test(page.url()); i++) { // upwards until a cell has requests
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("Enter");
+}
+await settled(page);
+const bucket = +new URLSearchParams(page.url().split("?")[1]).get("bucket");
+check(cells.counts[bucket] > 0, `a cell of the heat map: bucket ${bucket}, ${cells.counts[bucket]} requests; its graph: ${await page.$$eval(".profile-body, .message", (all) => all[0]?.className)}`);
+await page.focus(".heat");
+await page.keyboard.press("Escape");
+check(!/bucket=/.test(page.url()), "Escape goes back to all of it");
+await click("a.button", "Slow against normal");
+const sides = await page.$$eval(".side summary", (all) => all.map((e) => e.textContent));
+check(sides.length === 2 && Boolean(await page.$(".flame, .message")), `slow against normal: ${sides.join(" | ")}: ${(await page.$eval("main .lead, main .message", (e) => e.textContent)).slice(0, 200)}`);
+
 // ---- keys, theme, headers ----
 
 await visit(page, "#/requests");

@@ -2,6 +2,7 @@
 # Tests of the page of the extension `explore` in headless Chromium, not part of continuous integration:
 #   tests/browser/run.sh                  all of the following
 #   tests/browser/run.sh person           finds the slowest request, compares it, opens its pprof with Go's tool
+#   tests/browser/run.sh stacks           what the page computes from stacks, beside the plain definition
 #   tests/browser/run.sh axe              axe-core on every page, light, dark and narrow
 #   tests/browser/run.sh hostile          names that are no mere text: scripts, overrides of direction, 1 MB
 #   tests/browser/run.sh speed            100,000 nodes beside speedscope, 10,000 spans
@@ -49,7 +50,7 @@ else
 fi
 
 status=0
-for test in ${tests:-person axe hostile speed}; do
+for test in ${tests:-stacks person axe hostile speed}; do
     echo "== $test"
     case $test in
     screenshots)

@@ -1,7 +1,7 @@
 // Selections in words and as forms.
 
 import { h, field, select } from "./dom.js";
-import { clean, fullTime } from "./format.js";
+import { clean, duration, fullTime } from "./format.js";
 
 const RANGES = [["", "all the time"], ["-15m", "the last 15 min"], ["-1h", "the last hour"], ["-6h", "the last 6 h"], ["-24h", "the last day"]];
 
@@ -11,7 +11,9 @@ const time = (text) => {
   return match ? `${match[1]} ${{ s: "s", m: "min", h: "h" }[match[2]]} ago` : clean(text, 30);
 };
 
-// "POST /checkout of checkout, slower than 800ms"
+const length = (text) => (/^[\d.]+ms$/.test(text) ? duration(parseFloat(text) * 1e6) : clean(text, 20));
+
+// "POST /checkout of checkout, from 800 ms"
 export function describe(selection) {
   const s = selection;
   if (s.span) return `the request ${clean(s.span, 32)}`;
@@ -20,8 +22,8 @@ export function describe(selection) {
   parts.push(s.operation ? `${clean(s.operation, 80)}${s.service ? ` of ${clean(s.service, 60)}` : ""}` : s.service ? clean(s.service, 60) : "everything");
   if (s.version) parts.push(`version ${clean(s.version, 40)}`);
   if (s.status) parts.push(`status ${clean(s.status, 20)}`);
-  if (s.min_duration) parts.push(`from ${clean(s.min_duration, 20)}`);
-  if (s.max_duration) parts.push(`up to ${clean(s.max_duration, 20)}`);
+  if (s.min_duration) parts.push(`from ${length(s.min_duration)}`);
+  if (s.max_duration) parts.push(`up to ${length(s.max_duration)}`);
   if (s.bucket !== undefined) parts.push(`bucket ${clean(s.bucket, 6)} of the latency`);
   for (const a of [s.attribute || []].flat()) parts.push(clean(a, 60));
   if (s.trace) parts.push(`trace ${clean(s.trace, 40)}`);
