@@ -12,7 +12,7 @@ import unittest
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
 from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2
-from tests.oracle import canonical, decode, outputs, replay, server, spanless, testing, uploads
+from tests.oracle import canonical, decode, outputs, reloading, replay, server, spanless, testing, uploads
 
 CONFIG = """
 receivers:
@@ -264,6 +264,30 @@ class JoinThreads(unittest.TestCase):
 """)
         self.check_no_threads(messages)
         self.assertEqual(counts["joined"], 0)
+
+    def test_a_reload_takes_the_join_away_and_brings_it_back(self):
+        java = Java()
+        with reloading.Reloading(CONFIG, arguments=["--workers", "1"]) as profcol:
+            for result in replay.send(java.traces, grpc=profcol.address("grpc")):
+                self.assertTrue(result.ok, result.problem())
+            joined = []
+            for config in (None, PLAIN, CONFIG.replace("{wait: 300ms}", "{wait: 300ms, by_thread: false}"), CONFIG):
+                if config:
+                    profcol.reload(config)
+                before = profcol.metric("profcol_spanjoin_samples_joined_by_thread") or 0
+                capture = java.uploads[4]
+                spanless.post_recording(profcol.address("pyroscope"), capture,
+                                        spanless.without_spans(uploads.form_files(capture)))
+                server.wait_until(lambda: not profcol.metric("profcol_spanjoin_held_requests"), what="requests to leave")
+                joined.append((profcol.metric("profcol_spanjoin_samples_joined_by_thread") or 0) - before > 0)
+            profcol.stop()
+            messages = [profiles_service_pb2.ExportProfilesServiceRequest.FromString(record)
+                        for record in outputs.records(profcol.directory / "profiles.proto", "proto")]
+        self.assertEqual(len(messages), 4)
+        self.check_no_threads(messages)
+        totals = [spanless.sums(java.totals([message])) for message in messages]
+        self.assertEqual(totals, totals[:1] * 4)
+        self.assertEqual(joined[:3], [True, False, False])
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 #include "tests/unit/cost_uploads.h"
 #include "tests/unit/jfr_fixture.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 /* ---- recordings ---- */
@@ -412,6 +413,7 @@ static void jfr_span_names(struct wire_writer *out, size_t size)
 static void put_threads(struct wire_writer *out, size_t size, int64_t threads, size_t name)
 {
     struct recording r;
+    assert(threads > 0);
     begin_recording(&r, THREADS, 7);
     JFR_NUMBERS(&r.jfr, 9, 1, 7);
     put_text(&r, UTF8, 'x', name);
