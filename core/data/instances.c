@@ -40,6 +40,7 @@ struct instances {
     uint32_t likely_free; /* the first number that may be free */
     uint32_t owned[SPAN_SOURCES_MAX];
     uint64_t first_span_ns;       /* when instances_wait was first asked; 0: never */
+    uint64_t threads_ns;          /* the last span with a thread; 0: none */
     struct span_wakeups *wakeups; /* of the upload being added */
 };
 
@@ -394,6 +395,7 @@ void instances_note_threads(struct instances *instances, uint16_t number, uint64
 {
     pthread_mutex_lock(&instances->lock);
     if (is_live(instances, number)) {
+        instances->threads_ns = clock->now_ns;
         instances->items[number].threads_ns = clock->now_ns;
         uint16_t of_group =
             group != 0 ? find_or_add(instances, &group, 1, owner, clock->now_ns) : 0;
@@ -401,6 +403,14 @@ void instances_note_threads(struct instances *instances, uint16_t number, uint64
             show(&instances->items[of_group], number, clock);
     }
     pthread_mutex_unlock(&instances->lock);
+}
+
+bool instances_some_have_threads(struct instances *instances, const struct instance_clock *clock)
+{
+    pthread_mutex_lock(&instances->lock);
+    bool some = is_within(instances->threads_ns, clock->now_ns, clock->window_ns);
+    pthread_mutex_unlock(&instances->lock);
+    return some;
 }
 
 static bool has_threads(const struct instances *instances, uint16_t number,

@@ -119,6 +119,8 @@ void instances_stop_waiting(struct instances *instances, struct instance_waiter 
  * processes that may have one such instance only; 0: none. owner: of the group. */
 void instances_note_threads(struct instances *instances, uint16_t number, uint64_t group,
                             uint16_t owner, const struct instance_clock *clock);
+/* Whether spans of any instance name their threads. */
+bool instances_some_have_threads(struct instances *instances, const struct instance_clock *clock);
 /* Returns the instance whose spans ran on the threads of this one: itself, the only one that its
  * samples showed, or the only one of its group. 0: there is none. */
 uint16_t instances_with_threads(struct instances *instances, uint16_t number, uint64_t group,

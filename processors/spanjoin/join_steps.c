@@ -418,6 +418,20 @@ struct join_counts join_count_samples(const struct sample_plan *plan, bool overf
     return counts;
 }
 
+static void tell_uploads(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,
+                         bool covers)
+{
+    struct span_wakeups wakeups = {0};
+    struct instance_clock clock = {.now_ns = now_ns, .window_ns = span_index_window(join->index)};
+    upload_times_tell(plan, span_index_instances(join->index), &clock, covers, &wakeups);
+    post_wakeups(join, &wakeups);
+}
+
+void join_tell_uploads(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns)
+{
+    tell_uploads(join, plan, now_ns, true);
+}
+
 void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,
                       const struct span_waiter *waiter)
 {
@@ -428,16 +442,8 @@ void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,
     sample_functions_add(plan, node->join->index, node->node.worker->now_ns);
     count_evictions(node);
     /* What is joined by thread has no totals in the index before it is sent on. */
-    if (!waiter || !join_has_threads(plan))
-        join_tell_uploads(node->join, plan, node->node.worker->now_ns);
-}
-
-void join_tell_uploads(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns)
-{
-    struct span_wakeups wakeups = {0};
-    struct instance_clock clock = {.now_ns = now_ns, .window_ns = span_index_window(join->index)};
-    upload_times_tell(plan, span_index_instances(join->index), &clock, &wakeups);
-    post_wakeups(join, &wakeups);
+    bool covers = !waiter || !(join_has_threads(plan) || plan->may_have_threads);
+    tell_uploads(node->join, plan, node->node.worker->now_ns, covers);
 }
 
 void join_learn_services(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns)

@@ -159,6 +159,13 @@ uint16_t request_process_with_threads(const struct request_sender *sender,
                                   process->is_identified ? 0 : process->group, &clock);
 }
 
+bool request_threads_are_known(const struct request_sender *sender)
+{
+    struct instance_clock clock = request_clock(sender);
+    return sender->settings->samples.by_thread &&
+           instances_some_have_threads(span_index_instances(sender->index), &clock);
+}
+
 struct instance_clock request_clock(const struct request_sender *sender)
 {
     return (struct instance_clock){.now_ns = sender->now_ns,

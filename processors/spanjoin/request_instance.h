@@ -32,6 +32,8 @@ void request_process_note_threads(const struct request_sender *sender,
  * not name their threads. */
 uint16_t request_process_with_threads(const struct request_sender *sender,
                                       const struct request_process *process);
+/* Whether spans of any process name their threads. */
+bool request_threads_are_known(const struct request_sender *sender);
 /* The times of a request, for instances.h. */
 struct instance_clock request_clock(const struct request_sender *sender);
 

@@ -244,14 +244,23 @@ static void add_totals(struct sample_plan *plan, uint32_t key, const struct prof
         sample_functions_note(plan, key, header, view, raw);
 }
 
-/* Whether it can be joined by thread and time. */
-static bool has_thread(struct sample_plan *plan, const struct sample_view *view)
+static bool names_thread(struct sample_plan *plan, const struct sample_view *view)
 {
-    if (plan->process == 0 || view->timestamps == 0)
+    if (view->timestamps == 0)
         return false;
     for (uint32_t i = 0; i < view->attribute_count; i++)
         if (sample_plan_class(plan, view->attributes[i])->thread != THREAD_ATTRIBUTE_NONE)
             return true;
+    return false;
+}
+
+/* Whether it can be joined by thread and time. */
+static bool has_thread(struct sample_plan *plan, const struct sample_view *view)
+{
+    if (plan->process != 0)
+        return names_thread(plan, view);
+    if (plan->awaits_process && !plan->may_have_threads)
+        plan->may_have_threads = names_thread(plan, view);
     return false;
 }
 
@@ -397,6 +406,7 @@ static void plan_upload(struct sample_plan *plan, struct slice resource_profiles
     struct slice resource = wire_last_bytes(resource_profiles, RESOURCE_PROFILES_RESOURCE);
     struct request_process process = request_process(plan->sender, resource, &plan->source);
     plan->process = request_process_with_threads(plan->sender, &process);
+    plan->awaits_process = plan->process == 0 && request_threads_are_known(plan->sender);
     upload_times_begin(plan, &process);
     struct message_iter it = message_iter_bytes(resource_profiles);
     struct message_field field;

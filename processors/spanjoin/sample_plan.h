@@ -100,6 +100,7 @@ struct sample_plan {
     uint32_t sample_count;
     uint32_t without_id;
     uint32_t with_thread;      /* those of them with SAMPLE_HAS_THREAD */
+    bool may_have_threads;     /* some may get it when it is known which process they are of */
     uint64_t by_thread;        /* samples that thread_samples.h gave a Link */
     uint64_t ambiguous_thread; /* samples without an id whose span it does not know for sure */
     bool has_added_threads;    /* samples have attributes of core/data/sample_threads.h */
@@ -142,6 +143,7 @@ struct sample_plan {
     const struct request_sender *sender;
     struct span_source source; /* of the resource being read */
     uint16_t process;          /* likewise, as in profile_plan */
+    bool awaits_process;       /* it is not known, but may turn out to be */
     uint64_t now_ns;
     uint64_t arrived_ns; /* of the request, since 1970 */
     uint64_t request;

@@ -134,7 +134,6 @@ static void begin_telling(struct told_upload *upload, const struct sample_plan *
                                             .joined = upload->joined.numbers,
                                             .joined_count = upload->joined.count,
                                             .service = read->service};
-    memcpy(upload->told.until_ns, read->until_ns, slot_count(plan) * sizeof *read->until_ns);
 }
 
 static void end_telling(struct told_upload *upload)
@@ -160,13 +159,17 @@ static void take_service(struct sample_plan *plan, struct resource_upload *uploa
 }
 
 void upload_times_tell(struct sample_plan *plan, struct instances *instances,
-                       const struct instance_clock *clock, struct span_wakeups *wakeups)
+                       const struct instance_clock *clock, bool covers,
+                       struct span_wakeups *wakeups)
 {
     bool names = names_services(plan);
     for (uint32_t i = 0; i < plan->upload_count; i++) {
         struct told_upload upload;
         struct instance_service service;
         begin_telling(&upload, plan, &plan->uploads[i]);
+        if (covers)
+            memcpy(upload.told.until_ns, plan->uploads[i].until_ns,
+                   slot_count(plan) * sizeof *upload.told.until_ns);
         instances_add_upload(instances, &upload.told, clock, wakeups, names ? &service : NULL);
         if (names)
             take_service(plan, &plan->uploads[i], &service);

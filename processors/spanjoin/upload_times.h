@@ -39,9 +39,11 @@ void upload_times_end(struct sample_plan *plan);
 
 /* Tells instances.h of the uploads, and of the instances whose spans their samples were joined to.
  * Appends the requests that waited for these uploads to `wakeups`. Learns the services of the
- * uploads, like upload_times_learn_services. */
+ * uploads, like upload_times_learn_services. covers false: only tells which processes they are
+ * of. */
 void upload_times_tell(struct sample_plan *plan, struct instances *instances,
-                       const struct instance_clock *clock, struct span_wakeups *wakeups);
+                       const struct instance_clock *clock, bool covers,
+                       struct span_wakeups *wakeups);
 /* Decides under which service the profiles of each upload stand, unless the settings say that names
  * stay. */
 void upload_times_learn_services(struct sample_plan *plan, struct instances *instances,

@@ -502,9 +502,35 @@ static void a_link_without_ids_and_values_without_pairs(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* The first upload of an application whose name is not that of its spans shows, by a sample with an
+ * id, which process it is of. When it leaves, its samples without ids are joined, too. */
+static void spans_wait_for_what_is_joined_when_an_upload_leaves(void **state)
+{
+    (void)state;
+    enum { UNKNOWN = 99 };
+    struct join join;
+    struct request request, out;
+    setup(&join, "spans: {wait: 40s}");
+    send_span(&join, TRACE, FIRST, 100, 200);
+    begin_upload(&request, "app");
+    sample_link(&request, add_sample(&request, (const uint64_t[]){110, 10}, 1), TRACE, FIRST);
+    sample_link(&request, add_sample(&request, (const uint64_t[]){310, 10}, 1), TRACE, UNKNOWN);
+    add_sample(&request, (const uint64_t[]){120, 7}, 1);
+    send_request(&join, &request);
+    assert_int_equal(left(&join, SIGNAL_TRACES), 0);
+    fixture_advance(&join.fixture, 11 * SECOND);
+    assert_int_equal(left(&join, SIGNAL_PROFILES), 1);
+    assert_int_equal(left(&join, SIGNAL_TRACES), 1);
+    read_last(&join, SIGNAL_TRACES, &out);
+    assert_string_equal(span_attribute(request_span(&out, 0), "profile.cpu_ns"), "17");
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(spans_wait_for_what_is_joined_when_an_upload_leaves),
         cmocka_unit_test(a_link_without_ids_and_values_without_pairs),
         cmocka_unit_test(joins_at_once_without_wait),
         cmocka_unit_test(waits_for_the_spans_of_its_process),
