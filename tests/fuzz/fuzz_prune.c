@@ -1,6 +1,7 @@
 /*
  * prune and fold: what a request says must stay as it is when it is pruned, and its totals when it
- * is folded. The first byte chooses the samples that are removed first; a request follows.
+ * is folded. The first byte chooses the samples that are removed first, and how others are folded;
+ * a request follows.
  */
 #include "core/base/budget.h"
 #include "core/base/hash.h"
@@ -91,24 +92,66 @@ static void check_prune(struct batch *batch)
     text_deinit(&expected);
 }
 
+/* Keeps a third of the stacks, and folds the others, or moves some of them. context: the first byte
+ * of the input. */
 static enum fold_decision decide(void *context, const struct fold_sample *sample)
 {
-    (void)context;
-    return sample->stack % 3 == 0 ? FOLD_KEEP : FOLD_FOLD;
+    const uint8_t *chosen = context;
+    if (sample->stack % 3 == 0)
+        return FOLD_KEEP;
+    return (*chosen & 1) && sample->stack % 3 == 2 ? FOLD_MOVE : FOLD_FOLD;
 }
 
-static void check_fold(struct batch *batch)
+static uint32_t first_stack(void *context, uint32_t stack)
+{
+    (void)context;
+    return stack / 2;
+}
+
+/* Folds as the first byte says; with counts_only it says what would become of the samples. */
+static struct fold_result fold(struct batch *batch, uint8_t *chosen, bool counts_only)
+{
+    struct fold_rule rule = {.decide = decide,
+                             .stack = (*chosen & 2) ? first_stack : NULL,
+                             .context = chosen,
+                             .counts_only = counts_only};
+    return profiles_fold(&batch->parts[0].root, batch_dictionary(batch), &batch->arena, &rule);
+}
+
+static void check_fold(struct batch *batch, uint8_t chosen)
 {
     __int128 before, after;
-    struct fold_rule rule = {.decide = decide};
-    struct text said = content(batch, &before);
-    struct fold_result result =
-        profiles_fold(&batch->parts[0].root, batch_dictionary(batch), &batch->arena, &rule);
-    assert(result.kept + result.folded == batch->items && result.combined <= result.folded);
-    batch->items = result.kept + result.combined;
+    struct text said = content(batch, &before), unchanged;
+    struct fold_result told = fold(batch, &chosen, true);
+    unchanged = content(batch, &after);
+    assert(strcmp(text_string(&said), text_string(&unchanged)) == 0 && before == after);
     text_deinit(&said);
+    text_deinit(&unchanged);
+    struct fold_result result = fold(batch, &chosen, false);
+    assert(memcmp(&told, &result, sizeof told) == 0 && result.dropped == 0);
+    assert(result.kept + result.folded + result.moved == batch->items);
+    assert(result.combined <= result.folded + result.moved);
+    batch->items = result.kept + result.combined;
     said = content(batch, &after);
     assert(before == after);
+    text_deinit(&said);
+}
+
+static enum fold_decision drop_some(void *context, const struct fold_sample *sample)
+{
+    (void)context;
+    return sample->stack % 2 == 0 ? FOLD_DROP : FOLD_FOLD;
+}
+
+static void check_drop(struct batch *batch)
+{
+    __int128 total;
+    struct fold_rule rule = {.decide = drop_some};
+    struct fold_result result =
+        profiles_fold(&batch->parts[0].root, batch_dictionary(batch), &batch->arena, &rule);
+    assert(result.folded + result.dropped == batch->items && result.kept == 0);
+    batch->items = result.combined;
+    struct text said = content(batch, &total);
     text_deinit(&said);
 }
 
@@ -138,8 +181,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     remove_some(batch, data[0]);
     check_prune(batch);
-    check_fold(batch);
+    check_fold(batch, data[0]);
     check_prune(batch);
+    check_drop(batch);
     batch_free(batch);
     assert(budget_used(&budget) == 0);
     return 0;
