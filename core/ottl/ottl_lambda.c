@@ -5,7 +5,7 @@
 #include <assert.h>
 
 enum {
-    SPARE_STEPS = 16 << 20,
+    SPARE_STEPS = 4 << 20,
     ENTRY_STEPS = 64, /* that an entry takes at least */
     FREE_FACTOR = 32  /* times what is gone over may be read */
 };

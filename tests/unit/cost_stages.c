@@ -465,7 +465,9 @@ void cost_stages_start(void)
     static const char filter[] =
         "processors: {filter: {error_mode: silent, trace_conditions: ["
         "'IsMatch(span.attributes[\"k\"], \"a.*b$\")', 'spanevent.attributes[\"k\"] == "
-        "resource.attributes[\"k\"] and spanevent.name == \"x\"', 'span.name != \"x\"'], "
+        "resource.attributes[\"k\"] and spanevent.name == \"x\"', 'Any(span.attributes, (k, v) => "
+        "Any(resource.attributes, (l, w) => v == w and span.attributes[l] == k))', "
+        "'span.name != \"x\"'], "
         "profile_conditions: ['IsMatch(profile.sample_type.type, \"a.*b$\")', "
         "'IsMatch(profile.attributes[\"plain\"], \"a.*b$\")', "
         "'IsMatch(profilesample.attributes[\"plain\"], \"a.*b$\")', "
@@ -474,7 +476,9 @@ void cost_stages_start(void)
         "'profilesample.stack.functions == profilesample.stack.functions and "
         "profilesample.leaf.function == \"x\"', "
         "'profilesample.link.trace_id != profilesample.link.span_id and "
-        "profilesample.stack.depth >= 0']}}";
+        "profilesample.stack.depth >= 0 and "
+        "Any(profilesample.attributes, (k, v) => Any(profilesample.stack.functions, (i, f) => f == "
+        "v))', 'profilesample.link.trace_id == profilesample.link.trace_id']}}";
     static const char redact[] =
         "processors: {redaction: {allow_all_keys: true, redact_all_types: true, "
         "ignored_key_patterns: "
