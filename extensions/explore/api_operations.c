@@ -263,6 +263,14 @@ static void write_nodes(struct drawing *drawing, const struct config_pipeline *p
     }
 }
 
+/* Nodes count what they pass on in all, and what reaches them in all. With several on both sides
+ * that is the most that can have taken this way. */
+static double read_edge(const struct figures_place *from, const struct figures_place *to)
+{
+    double out = figures_read(from).out, in = figures_read(to).in;
+    return in < out ? in : out;
+}
+
 static void write_edge(struct drawing *drawing, const struct figures_place *from,
                        const struct figures_place *to)
 {
@@ -274,7 +282,7 @@ static void write_edge(struct drawing *drawing, const struct figures_place *from
     json_text_string(json, "from", from_id);
     json_text_string(json, "to", to_id);
     json_text_string(json, "signal", signal_name(from->signal));
-    json_text_number(json, "items", figures_read(from).out);
+    json_text_number(json, "items", read_edge(from, to));
     json_text_close(json, '}');
 }
 

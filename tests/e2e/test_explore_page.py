@@ -104,7 +104,8 @@ class Operations(unittest.TestCase):
     def test_pipelines_join_and_config(self):
         with server.Profcol(CONFIG, listen=LISTEN) as profcol:
             self.send(profcol)
-            server.wait_until(lambda: profcol.metric("profcol_spanjoin_samples_unjoined", reason="no_id") == 1)
+            server.wait_until(lambda: profcol.metric("profcol_spanjoin_samples_unjoined", reason="no_id") == 1 and
+                              profcol.metric("otelcol_exporter_send_failed_spans", exporter="otlp_http") == 1)
             pipelines = get_json(profcol, "/api/pipelines")
             nodes = {node["id"]: node for node in pipelines["nodes"]}
             self.assertEqual(sorted(nodes), [
@@ -120,6 +121,11 @@ class Operations(unittest.TestCase):
                 ("processor/spanjoin/traces", "exporter/otlp_http/traces"),
                 ("processor/spanjoin/traces", "exporter/file/traces"),
                 ("processor/spanjoin/profiles", "exporter/file/profiles")})
+
+            items = {edge["to"]: edge["items"] for edge in pipelines["edges"]}
+            self.assertEqual(items, {"processor/spanjoin/traces": 1, "processor/spanjoin/profiles": 2,
+                                     "exporter/file/traces": 1, "exporter/file/profiles": 2,
+                                     "exporter/otlp_http/traces": 0})  # which refused it: nobody listens
 
             (join,) = get_json(profcol, "/api/join")["spanjoin"]
             self.assertEqual((join["id"], join["window_ns"], join["wait_ns"]), ("spanjoin", 90 * 10**9, 250 * 10**6))

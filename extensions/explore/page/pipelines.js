@@ -89,8 +89,8 @@ function drawEdge(e, places, rate, most) {
   const middle = x2 - BOX.gapX / 2;
   const { joined } = from.node;
   return svg("g", svg("path", { d: `M${x1} ${y1}H${middle - 20}C${middle} ${y1} ${middle} ${y2} ${middle + 20} ${y2}H${x2 - 2}`, class: "edge", "stroke-width": 1.5 + 4 * Math.sqrt((rate ?? 0) / most) }),
-    svg("text", { x: (x1 + x2) / 2, y: (x2 - x1 > BOX.gapX + 1 ? y1 : (y1 + y2) / 2) - 8, class: "edge-text" }, rate === undefined ? `${short(e.items)}` : rateText(rate)),
-    joined?.of ? svg("text", { x: (x1 + x2) / 2, y: (y1 + y2) / 2 + 18, class: "edge-text" }, `${percent(joined.samples, joined.of)} joined`) : null);
+    svg("text", { x: x2 - 8, y: y2 - 7, class: "edge-text" }, rate === undefined ? short(e.items) : rateText(rate)),
+    joined?.of ? svg("text", { x: x2 - 8, y: y2 + 16, class: "edge-text" }, `${percent(joined.samples, joined.of)} joined`) : null);
 }
 
 function picture(answer, before) {

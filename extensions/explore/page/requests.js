@@ -162,6 +162,8 @@ class Requests {
       replace(this.box, isFiltered ? emptyBox("No request matches.", h("p", button("Show all requests", () => { this.selection = {}; setParams(Object.fromEntries(KEYS.map((k) => [k, null]))); this.drawFilters(); this.load(); }))) : nothingYet(this.state.feed));
       return;
     }
+    const selected = this.list.rows[this.list.selected];
+    if (selected) this.list.selected = spans.findIndex((s) => s.span_id === selected.span_id);
     this.list.setRows(spans, this.next ? Math.max(this.total, spans.length) : spans.length);
     if (!this.list.element.isConnected) replace(this.box, this.list.element, this.foot());
   }
