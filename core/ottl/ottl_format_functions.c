@@ -154,6 +154,20 @@ static void print_shortest(double real, bool is_upper, char *out, size_t size)
         snprintf(out, size, "%.*f", precision > exponent ? precision - exponent : 0, real);
 }
 
+/* Go writes at least two digits of an exponent. */
+static void print_hex(const struct directive *d, double real, char *out, size_t size)
+{
+    bool is_upper = d->verb == 'X';
+    if (d->has_precision)
+        snprintf(out, size, is_upper ? "%.*A" : "%.*a", d->precision, real);
+    else
+        snprintf(out, size, is_upper ? "%A" : "%a", real);
+    char *exponent = strchr(out, is_upper ? 'P' : 'p');
+    assert(exponent && (size_t)(exponent - out) + 5 < size);
+    if (strlen(exponent) == 3)
+        memcpy(exponent + 2, (char[]){'0', exponent[2], '\0'}, 3);
+}
+
 static void append_float(const struct directive *d, double real, struct text *out)
 {
     char number[SIZE_MAX_VALUE + 400], sign[2] = "";
@@ -170,7 +184,9 @@ static void append_float(const struct directive *d, double real, struct text *ou
         return;
     }
     snprintf(sign, sizeof sign, "%s", sign_of(d, signbit(real) != 0));
-    if (strchr("vgG", d->verb) && !d->has_precision)
+    if (tolower(d->verb) == 'x')
+        print_hex(d, fabs(real), number, sizeof number);
+    else if (strchr("vgG", d->verb) && !d->has_precision)
         print_shortest(fabs(real), d->verb == 'G', number, sizeof number);
     else
         snprintf(number, sizeof number, format, precision, fabs(real));
@@ -240,7 +256,7 @@ static const char *go_type(const struct ottl_value *value)
 static bool takes(const struct ottl_value *value, char verb)
 {
     static const char *const verbs[] = {
-        [OTTL_BOOL] = "tv",      [OTTL_INT] = "vdbocqxXOU", [OTTL_FLOAT] = "veEfFgG",
+        [OTTL_BOOL] = "tv",      [OTTL_INT] = "vdbocqxXOU", [OTTL_FLOAT] = "veEfFgGxX",
         [OTTL_STRING] = "vsqxX", [OTTL_BYTES] = "vdsqxX",   [OTTL_DURATION] = "vsqxXdbo"};
     const char *known =
         value->kind <= OTTL_BYTES || value->kind == OTTL_DURATION ? verbs[value->kind] : "vsqxX";

@@ -89,6 +89,9 @@ static const struct row functions[] = {
     {"Decode(0x61ff, \"utf-16be\") == \"懿\" and Decode(0x610062, \"utf-16\") == \"a�\"", "true"},
     {"Decode(1, \"utf-8\") == \"\"", "? unsupported type provided to Decode function: int64"},
     {"Log(1) == 0.0 and Log(2.718281828459045) == 1.0", "true"},
+    {"Format(\"%x|%.2X|%x|%010x\", [1.5, -0.1, 0.0, 1.0e21]) == "
+     "\"0x1.8p+00|-0X1.9AP-04|0x0p+00|0x1.b1ae4d6e2ef5p+69\"",
+     "true"},
     {"Log(0) == 0.0", "? invalid input: expected number greater than zero"},
     {"Log(\"x\") == 0.0", "!"},
     {"IsValidLuhn(\"4539 1488 0343 6467\") and IsValidLuhn(17893729974) and not "
