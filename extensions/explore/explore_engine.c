@@ -4,8 +4,6 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 
-#include <errno.h>
-
 enum { MAILBOX_PART = 10 /* of the budget: a tenth */ };
 
 struct explore_engine {
