@@ -83,8 +83,8 @@ static const struct sample_thread *thread_of(struct linking *linking,
             view->attributes[i];
     attributes[THREAD_ATTRIBUTE_NONE] = 0;
     for (int i = 0; i < THREAD_ATTRIBUTES; i++)
-        hash = hash * 31 + attributes[i];
-    struct remembered_thread *known = &linking->threads[hash % REMEMBERED];
+        hash = (hash ^ attributes[i]) * 0x9E3779B1u; /* their numbers are next to each other */
+    struct remembered_thread *known = &linking->threads[(hash >> 16) % REMEMBERED];
     if (!known->thread || known->thread->instance != process ||
         memcmp(known->attributes, attributes, sizeof attributes) != 0) {
         known->thread = new_thread(linking->plan, attributes, process);
