@@ -87,9 +87,9 @@ struct batch *batch_new(struct worker *owner, enum signal signal, struct buffer 
  * first, once (batch_flatten), and both share the result. The clone has no receipt, which the
  * caller sets, and not the outlet's members. */
 struct batch *batch_clone(struct batch *batch);
-/* Writes each changed part out as plain bytes: over the received ones if only the batch has them and
- * nothing became longer (message_shrinks), else into a new buffer. If there was a change, the arena
- * is emptied and the dictionary is gone: nothing taken from them or from the bytes is valid
+/* Writes each changed part out as plain bytes: over the received ones if only the batch has them
+ * and nothing became longer (message_shrinks), else into a new buffer. If there was a change, the
+ * arena is emptied and the dictionary is gone: nothing taken from them or from the bytes is valid
  * afterwards. */
 void batch_flatten(struct batch *batch);
 /* The same, and also frees nodes that were opened but not changed: for a batch that will wait. */
