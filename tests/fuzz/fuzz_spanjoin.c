@@ -48,7 +48,13 @@ static struct verdict judge(void *context, const struct recorded *offered)
 static void start(struct state *state)
 {
     static const char yaml[] = "processors: {spanjoin: {window: 20s, max_spans: 16, max_held_mib: "
-                               "1, samples: {wait: 5s}, spans: {wait: 3s}}}";
+                               "1, attribute_children: true, samples: {wait: 5s, attributes: ["
+                               "{key: span_name, from: span.name}, {key: root, from: root.name}, "
+                               "{key: b, from: 'root.attributes[\"b\"]'}, "
+                               "{key: lower, from: 'ConvertCase(span.name, \"lower\")'}]}, "
+                               "spans: {wait: 3s, attributes: [{key: n, from: samples.count}, "
+                               "{key: top, from: 'samples.top_functions[5]'}, "
+                               "{key: root, from: root.name}]}}}";
     fixture_init(&state->fixture, 2);
     hash_init_with(1);
     for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++)

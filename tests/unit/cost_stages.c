@@ -437,7 +437,8 @@ void cost_stages_start(void)
         "spans: {attributes: [{key: n, from: samples.count}, "
         "{key: b, from: 'resource.attributes[\"k\"]'}, {key: c, from: scope.name}]}}}";
     static const char keep[] =
-        "processors: {spanjoin/keep: {max_spans: 1000, samples: {wait: 0s, attributes: ["
+        "processors: {spanjoin/keep: {max_spans: 1000, attribute_children: true, samples: {wait: "
+        "0s, attributes: ["
         "{key: span_name, from: span.name}, {key: endpoint, from: root.name}]}, spans: "
         "{attributes: ["
         "{key: n, from: samples.count}, {key: top, from: 'samples.top_functions[5]'}]}, keep: {"
