@@ -86,13 +86,12 @@ static void weigh(const struct spanjoin_settings *settings, const struct profile
         use->weight = 0;
 }
 
-void sample_functions_note(struct sample_plan *plan, uint32_t key,
-                           const struct profile_header *header, const struct sample_view *view,
-                           struct slice sample)
+static void note_sample(struct sample_plan *plan, uint32_t key, const struct profile_header *header,
+                        struct slice sample)
 {
     struct function_use use = {.key = key};
-    assert(plan->settings->top_functions > 0 && key < plan->key_count);
-    weigh(plan->settings, header, view, &use);
+    struct sample_view view = sample_view_read(plan, sample);
+    weigh(plan->settings, header, &view, &use);
     if (use.weight == 0)
         return;
     use.name = name_of(plan, stack_of(sample));
@@ -100,6 +99,20 @@ void sample_functions_note(struct sample_plan *plan, uint32_t key,
     functions->uses = arena_grow(&plan->arena, functions->uses, functions->count,
                                  &functions->capacity, sizeof *functions->uses);
     functions->uses[functions->count++] = use;
+}
+
+void sample_functions_note(struct sample_plan *plan, const struct profile_plan *profile,
+                           const struct profile_header *header)
+{
+    uint32_t sample = profile->first_sample;
+    struct message_iter it = message_iter_bytes(header->raw);
+    struct message_field field;
+    for (; message_next_bytes(&it, PROFILE_SAMPLES, &field); sample++) {
+        uint32_t key = plan->samples[sample] & SAMPLE_KEY;
+        if (key > 0 && (!plan->counts || plan->counts[sample]))
+            note_sample(plan, key - 1, header, field.wire.bytes);
+    }
+    assert(sample == profile->first_sample + profile->sample_count);
 }
 
 void sample_functions_add(const struct sample_plan *plan, struct span_index *index, uint64_t now_ns)

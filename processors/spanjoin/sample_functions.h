@@ -12,11 +12,9 @@
 #include "core/data/top_functions.h"
 #include "processors/spanjoin/sample_totals.h"
 
-/* Notes the function of an encoded Sample, which totals contain. Call it only if the settings ask
- * for functions. */
-void sample_functions_note(struct sample_plan *plan, uint32_t key,
-                           const struct profile_header *header, const struct sample_view *view,
-                           struct slice sample);
+/* Notes the functions of the samples of a profile, which are planned, and which totals contain. */
+void sample_functions_note(struct sample_plan *plan, const struct profile_plan *profile,
+                           const struct profile_header *header);
 /* Adds what was noted to the index. Call it where the totals are added. */
 void sample_functions_add(const struct sample_plan *plan, struct span_index *index,
                           uint64_t now_ns);

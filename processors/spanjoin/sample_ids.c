@@ -233,15 +233,13 @@ static uint32_t key_of_attributes(struct sample_plan *plan, const struct sample_
 }
 
 static void add_totals(struct sample_plan *plan, uint32_t key, const struct profile_header *header,
-                       const struct sample_view *view, struct slice raw)
+                       const struct sample_view *view)
 {
     struct span_find *find = &plan->finds[key];
     if (!find->totals)
         find->totals = arena_array(&plan->arena, span_totals_count(plan->settings->type_count),
                                    sizeof(uint64_t));
     profile_header_add(plan->settings, header, view, (uint64_t *)find->totals);
-    if (plan->settings->top_functions > 0)
-        sample_functions_note(plan, key, header, view, raw);
 }
 
 static bool names_thread(struct sample_plan *plan, const struct sample_view *view)
@@ -310,7 +308,7 @@ static inline bool plan_linked(struct sample_plan *plan, const struct surroundin
     if (with_totals && (!plan->counts || plan->counts[plan->sample_count - 1])) {
         struct sample_view view = {.link = layout->link};
         sample_view_sum(layout, &view);
-        add_totals(plan, key, around->header, &view, raw);
+        add_totals(plan, key, around->header, &view);
     }
     return true;
 }
@@ -348,7 +346,7 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
     plan->keys[key].samples++;
     plan->keys[key].promoted |= promoted;
     if (with_totals && (!plan->counts || plan->counts[plan->sample_count - 1]))
-        add_totals(plan, key, around->header, &view, raw);
+        add_totals(plan, key, around->header, &view);
 }
 
 /* ---- the request ---- */
@@ -387,6 +385,8 @@ static void plan_profile(struct sample_plan *plan, struct surroundings *around)
     while (message_next_bytes(&it, PROFILE_SAMPLES, &field))
         plan_sample(plan, around, field.wire.bytes, with_totals);
     around->profile->sample_count = plan->sample_count - around->profile->first_sample;
+    if (with_totals && plan->settings->top_functions > 0)
+        sample_functions_note(plan, around->profile, header);
 }
 
 static void plan_scope(struct sample_plan *plan, struct surroundings *around,
