@@ -311,6 +311,7 @@ static const struct server_handler handler = {
 static void explore_deinit(struct component *component)
 {
     struct explore *explore = explore_of(component);
+    metrics_forget(component->process->metrics, explore);
     probe_server_close(&explore->http);
     if (explore->engine)
         explore_engine_forget(explore->engine, explore);
@@ -359,6 +360,13 @@ static bool open_server(struct explore *explore, struct error *err)
     return probe_server_open(&explore->http, component, &options, &handler, explore, err);
 }
 
+static double read_dropped(void *context)
+{
+    const struct explore *explore = context;
+    struct join_feed *feed = explore->component.process->join_feed;
+    return feed ? (double)join_feed_stats(feed).dropped : 0;
+}
+
 static const char *or_empty(const char *text)
 {
     return text ? text : "";
@@ -375,6 +383,9 @@ static bool explore_init(struct component *component, struct error *err)
         .limit_bytes = budget_of(explore),
         .feed = component->process->join_feed,
     };
+    metrics_gauge_from(component->process->metrics, "profcol_explore_dropped_requests",
+                       "Requests that explore did not see, because its mailbox was full.", "",
+                       read_dropped, explore);
     if (open_engine(explore, err) && open_server(explore, err))
         return true;
     explore_deinit(component);
