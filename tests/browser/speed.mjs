@@ -120,7 +120,7 @@ async function measure(browser, { url, isData, prepare, zoom }) {
     await prepare?.(page);
     const events = await traced(page, async () => {
       await page.goto(url);
-      await pause(4000);
+      await pause(7000); // speedscope's import takes long on a busy machine
     });
     const request = events.find((e) => e.name === "ResourceSendRequest" && isData(e.args.data.url));
     const finish = events.find((e) => e.name === "ResourceFinish" && e.args.data.requestId === request.args.data.requestId);
@@ -161,7 +161,8 @@ const theirs = await measure(browser, {
 console.log("ms           data to drawn  cpu  longest | click to still  cpu  longest");
 for (const [name, r] of [["explore", ours], ["speedscope", theirs]]) console.log(`${name.padEnd(12)} ${[r.draw.until, r.draw.busy, r.draw.longest, r.zoom.until, r.zoom.busy, r.zoom.longest].map((n) => String(n).padStart(10)).join(" ")}`);
 check(ours.draw.until <= theirs.draw.until, "the first picture is not later than speedscope's");
-check(ours.zoom.busy <= theirs.zoom.busy && ours.zoom.longest <= Math.max(16, theirs.zoom.longest), "a zoom costs no more than speedscope's");
+// The processor time of a zoom is not compared: speedscope's pictures are drawn in the process of the GPU.
+check(ours.zoom.until <= theirs.zoom.until, "the picture is still after a click not later than speedscope's");
 
 // ---- the list ----
 

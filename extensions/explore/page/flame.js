@@ -78,7 +78,7 @@ export class Flame {
   }
 
   schedule() {
-    this.frame ||= requestAnimationFrame(() => { this.frame = 0; this.draw(); });
+    if (!this.isMoving) this.frame ||= requestAnimationFrame(() => { this.frame = 0; this.draw(); });
   }
 
   set(changes) {
@@ -253,10 +253,13 @@ export class Flame {
     const start = { ...this.view };
     const begun = performance.now();
     const isStill = reducedMotion();
+    this.isMoving = true;
+    cancelAnimationFrame(this.frame);
+    this.frame = 0;
     const turn = (this.turn = (this.turn || 0) + 1);
     const step = (now) => {
       if (turn !== this.turn) return;
-      const t = isStill ? 1 : Math.max(0, Math.min(1, (now - begun) / 110));
+      const t = isStill ? 1 : Math.max(0, Math.min(1, (now - begun) / 70));
       const ease = 1 - (1 - t) ** 3;
       this.view = { x: start.x + (target.x - start.x) * ease, width: start.width + (target.width - start.width) * ease };
       this.isMoving = t < 1;
