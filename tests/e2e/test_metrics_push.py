@@ -155,9 +155,8 @@ class Push(unittest.TestCase):
                     self.assertEqual(len(backend.of("metrics")), 1)
 
     def test_a_dead_backend_costs_no_data_and_two_lines(self):
-        with Backend() as sink, Backend() as backend:
-            port = backend.port
-            backend.stop()
+        port = server.free_port()
+        with Backend() as sink:
             with started(reader(f"http://127.0.0.1:{port}", 100), url=sink.url) as profcol:
                 server.wait_until(lambda: profcol.metric("profcol_telemetry_pushes", result="failed") >= 3, what="failures")
                 self.send(profcol)
