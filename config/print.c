@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #define REDACTED "[REDACTED]"
 
@@ -318,6 +319,32 @@ static bool print_block(const struct printer *printer, const struct field *field
     return false;
 }
 
+/* Whether the field holds the address of somebody; by its name, because a pattern may begin as a
+ * URL, too. */
+static bool is_address(const struct field *field)
+{
+    return strstr(field->name, "endpoint") || strstr(field->name, "url");
+}
+
+/* Appends a URL without its user and password, and without its query, where keys are passed. */
+static void append_address(struct text *out, const char *address)
+{
+    const char *scheme = strstr(address, "://");
+    const char *host = scheme ? scheme + 3 : address;
+    const char *user_end = memchr(host, '@', strcspn(host, "/?#"));
+    const char *rest = user_end ? user_end : host;
+    size_t shown = strcspn(rest, "?");
+    if (!user_end && rest[shown] == '\0') {
+        append_value(out, address);
+        return;
+    }
+    struct text masked = {0};
+    text_printf(&masked, "%.*s%s%.*s%s", (int)(host - address), address, user_end ? REDACTED : "",
+                (int)shown, rest, rest[shown] ? "?" REDACTED : "");
+    append_value(out, text_string(&masked));
+    text_deinit(&masked);
+}
+
 static void append_scalar(struct text *out, const struct field *field, const void *member)
 {
     switch (field->kind) {
@@ -344,7 +371,10 @@ static void append_scalar(struct text *out, const struct field *field, const voi
         text_append(out, "\"" REDACTED "\"");
         break;
     default:
-        append_value(out, *(const char *const *)member);
+        if (is_address(field))
+            append_address(out, *(const char *const *)member);
+        else
+            append_value(out, *(const char *const *)member);
     }
 }
 

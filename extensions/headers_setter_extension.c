@@ -46,7 +46,7 @@ static const struct field header_fields[] = {
                "delete: removes it.",
                action_names, .fallback = "upsert"),
     FIELD_STRING(header_setting, key, "Name of the header.", .required = true),
-    FIELD_STRING(header_setting, value, "The value."),
+    FIELD_SECRET(header_setting, value, "The value."),
     FIELD_STRING(header_setting, value_file,
                  "A file that contains the value; read again when it changes."),
     FIELD_STRING(header_setting, from_context,

@@ -413,12 +413,45 @@ static void the_tables_of_these_tests_are_good(void **state)
     assert_string_equal(text_string(&problems), "");
 }
 
+/* {endpoint, as it is printed} */
+static const char *const addresses[][2] = {
+    {"localhost:4317", "localhost:4317"},
+    {"http://a:1/x", "http://a:1/x"},
+    {"http://a:1/x?key=CANARY", "http://a:1/x?[REDACTED]"},
+    {"https://user:CANARY@a:1", "https://[REDACTED]@a:1"},
+    {"https://user:CANARY@a:1/@?key=CANARY", "https://[REDACTED]@a:1/@?[REDACTED]"},
+};
+
+static void secrets_of_addresses_are_not_printed(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) {
+        struct text yaml = {0}, report = {0};
+        text_printf(&yaml,
+                    "receivers: {otlp: }\n"
+                    "exporters: {otlp_grpc: {endpoint: '%s'}}\n"
+                    "service: {pipelines: {traces: {receivers: [otlp], exporters: [otlp_grpc]}}}\n",
+                    addresses[i][0]);
+        struct config *config = fixture_load(text_string(&yaml), &report);
+        assert_string_equal(text_string(&report), "");
+        char *printed = print(config);
+        assert_null(strstr(printed, "CANARY"));
+        if (!strstr(printed, addresses[i][1]))
+            fail_msg("%s in: %s", addresses[i][1], printed);
+        free(printed);
+        config_free(config);
+        text_deinit(&yaml);
+        text_deinit(&report);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_defaults_are_written_out),
         cmocka_unit_test(what_is_printed_loads_to_the_same),
         cmocka_unit_test(secrets_are_not_printed),
+        cmocka_unit_test(secrets_of_addresses_are_not_printed),
         cmocka_unit_test(expanded_values_are_printed),
         cmocka_unit_test(the_reference_has_every_field),
         cmocka_unit_test(the_reference_describes_a_shared_block_once),
