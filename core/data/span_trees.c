@@ -9,6 +9,18 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+/* Bits of Span.flags: whether the next one is valid, and whether the parent is remote. */
+enum { HAS_IS_REMOTE = 0x100, IS_REMOTE = 0x200 };
+/* Values of Span.kind. */
+enum { KIND_SERVER = 2, KIND_CONSUMER = 5 };
+
+bool span_parent_is_remote(uint64_t flags, uint64_t kind)
+{
+    if (flags & HAS_IS_REMOTE)
+        return flags & IS_REMOTE;
+    return kind == KIND_SERVER || kind == KIND_CONSUMER;
+}
+
 /* A span in its tree. */
 struct node_span {
     uint64_t id;

@@ -36,6 +36,10 @@ struct tree_place {
     uint16_t instance; /* number of its process (instances.h); 0: not known */
 };
 
+/* Whether a span that has a parent is a local root all the same: its flags say that the parent is
+ * remote; if they do not say whether it is, the kind tells. flags, kind: as in OTLP's Span. */
+bool span_parent_is_remote(uint64_t flags, uint64_t kind);
+
 struct tree_span {
     struct tree_place place;
     bool is_root;                    /* it is a local root */

@@ -370,16 +370,17 @@ static int compare_spans(const void *a, const void *b)
 }
 
 enum span_sort { SORT_DURATION, SORT_START, SORT_COST };
-struct span_order {
+struct span_query {
     enum span_sort sort;
     uint8_t type;
     bool ascending;
+    bool only_entries; /* a filter: spans that begin a request in their service */
 };
 
-static bool read_order(struct api_request *request, struct span_order *order)
+static bool read_order(struct api_request *request, struct span_query *order)
 {
     struct slice sort = api_parameter(request, "sort"), way = api_parameter(request, "order");
-    *order = (struct span_order){.sort = SORT_DURATION, .ascending = slice_is(way, "asc")};
+    *order = (struct span_query){.sort = SORT_DURATION, .ascending = slice_is(way, "asc")};
     if (way.size > 0 && !order->ascending && !slice_is(way, "desc"))
         return api_refuse(request, 400, "invalid_parameter", "order: must be desc or asc");
     if (sort.size == 0 || slice_is(sort, "duration"))
@@ -392,7 +393,7 @@ static bool read_order(struct api_request *request, struct span_order *order)
 }
 
 static double span_key(const struct api_request *request, const struct store_span *span,
-                       const struct span_order *order)
+                       const struct span_query *order)
 {
     double key = order->sort == SORT_DURATION ? (double)span->duration_ns
                  : order->sort == SORT_START
@@ -401,17 +402,26 @@ static double span_key(const struct api_request *request, const struct store_spa
     return order->ascending ? -key : key;
 }
 
+static bool read_entry(struct api_request *request, bool *only_entries_out)
+{
+    struct slice entry = api_parameter(request, "entry");
+    *only_entries_out = slice_is(entry, "true");
+    return entry.size == 0 || *only_entries_out || slice_is(entry, "false") ||
+           api_refuse(request, 400, "invalid_parameter", "entry: must be true or false");
+}
+
 /* Returns the selected spans in their order. */
 static struct span_row *collect_spans(struct api_request *request,
                                       const struct store_selection *selection,
-                                      const struct span_order *order, uint32_t *count_out)
+                                      const struct span_query *order, uint32_t *count_out)
 {
     const struct store_spans *spans = &request->store->spans;
     struct span_row *rows = arena_array(&request->arena, spans->spans.count + 1, sizeof *rows);
     uint32_t count = 0;
     for (uint32_t i = 0; i < spans->spans.count; i++) {
         const struct store_span *span = store_span_at(spans, i);
-        if (store_query_has_span(request->store, selection, span) && store_span_has_arrived(span))
+        if (store_query_has_span(request->store, selection, span) && store_span_has_arrived(span) &&
+            (span->is_entry || !order->only_entries))
             rows[count++] = (struct span_row){span_key(request, span, order), i};
     }
     qsort(rows, count, sizeof *rows, compare_spans);
@@ -422,11 +432,12 @@ static struct span_row *collect_spans(struct api_request *request,
 void api_spans(struct api_request *request)
 {
     struct store_selection selection;
-    struct span_order order;
+    struct span_query order;
     uint8_t type;
     uint64_t from, limit, i;
     uint32_t count;
     if (!api_selection(request, "", &selection, &type) || !read_order(request, &order) ||
+        !read_entry(request, &order.only_entries) ||
         !read_page(request, API_LIST_DEFAULT, &from, &limit))
         return;
     const struct span_row *rows = collect_spans(request, &selection, &order, &count);

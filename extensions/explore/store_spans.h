@@ -45,6 +45,7 @@ struct store_span {
     uint8_t kind, status;
     uint8_t notable; /* lists of its operation that it is in */
     bool is_used;
+    bool is_entry;   /* no parent in its own service (span_parent_is_remote) */
     bool has_thread; /* it names its thread */
 };
 
@@ -88,6 +89,13 @@ static inline const struct store_cost *store_cost_at(const struct store_spans *s
 static inline bool store_span_has_arrived(const struct store_span *span)
 {
     return span->arrived_ns != 0;
+}
+
+/* Whether the span itself names a parent. */
+static inline bool store_span_has_parent(const struct store_span *span)
+{
+    static const uint8_t none[SPAN_ID_SIZE];
+    return memcmp(span->parent_id, none, sizeof none) != 0;
 }
 
 /* Returns the number of a span; STORE_NONE: it is not here. trace_id NULL or all zero: any. */

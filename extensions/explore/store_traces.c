@@ -4,6 +4,7 @@
 #include "core/base/text.h"
 #include "core/data/any_value.h"
 #include "core/data/message.h"
+#include "core/data/span_trees.h"
 #include "extensions/explore/store.h"
 
 #include <math.h>
@@ -96,7 +97,7 @@ static uint32_t read_attributes(struct store *store, struct slice message, uint3
 
 struct span_fields {
     struct slice trace_id, span_id, parent_id, name, message;
-    uint64_t start_ns, end_ns;
+    uint64_t start_ns, end_ns, flags;
     uint8_t kind, status;
 };
 
@@ -148,6 +149,8 @@ static struct span_fields read_span(struct slice bytes)
             span.end_ns = field.wire.value;
         else if (field.wire.number == SPAN_KIND)
             span.kind = field.wire.value <= 5 ? (uint8_t)field.wire.value : 0;
+        else if (field.wire.number == SPAN_FLAGS && field.wire.type == WIRE_FIXED32)
+            span.flags = field.wire.value;
     return span;
 }
 
@@ -193,6 +196,8 @@ static void set_fields(struct reading *reading, struct store_span *span,
     span->cell = store_cells_cell(&store->cells, &key);
     if (fields->parent_id.size == SPAN_ID_SIZE)
         memcpy(span->parent_id, fields->parent_id.data, SPAN_ID_SIZE);
+    span->is_entry =
+        !store_span_has_parent(span) || span_parent_is_remote(fields->flags, fields->kind);
 }
 
 /* A span that is sent again counts once, while the store remembers it. */

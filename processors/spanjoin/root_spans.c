@@ -11,11 +11,6 @@ bool root_spans_are_needed(const struct spanjoin_settings *settings)
            settings->attribute_children;
 }
 
-/* Bits of Span.flags: whether the next one is valid, and whether the parent is remote. */
-enum { HAS_IS_REMOTE = 0x100, IS_REMOTE = 0x200 };
-/* Values of Span.kind. */
-enum { KIND_SERVER = 2, KIND_CONSUMER = 5 };
-
 static uint64_t flags_of(const struct span_view *span)
 {
     struct wire_cursor cursor = wire_cursor(span->raw);
@@ -36,12 +31,7 @@ static bool has_parent(const struct span_view *span)
 
 bool span_is_local_root(const struct span_view *span)
 {
-    if (!has_parent(span))
-        return true;
-    uint64_t flags = flags_of(span);
-    if (flags & HAS_IS_REMOTE)
-        return flags & IS_REMOTE;
-    return span->kind == KIND_SERVER || span->kind == KIND_CONSUMER;
+    return !has_parent(span) || span_parent_is_remote(flags_of(span), span->kind);
 }
 
 struct tree_span tree_span_of(const struct span_view *span, const struct span_put *put)

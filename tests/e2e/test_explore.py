@@ -112,7 +112,7 @@ class Explore(unittest.TestCase):
         with server.Profcol(CONFIG, listen=LISTEN) as profcol:
             for path, method, status in (("/api/nothing", "GET", 404), ("/nothing", "GET", 404), ("/api/status", "POST", 405),
                                          ("/api/span", "GET", 400), (f"/api/span?span={SPAN}", "GET", 404),
-                                         ("/api/spans?limit=5000", "GET", 400), ("/api/spans?sort=x", "GET", 400),
+                                         ("/api/spans?limit=5000", "GET", 400), ("/api/spans?sort=x", "GET", 400), ("/api/spans?entry=x", "GET", 400),
                                          ("/api/flamegraph?type=nothing", "GET", 400), ("/api/flamegraph?from=x", "GET", 400),
                                          ("/api/explain?id=x", "GET", 400), ("/api/export?format=x", "GET", 400),
                                          ("/api/status?" + "a=1&" * 60, "GET", 400)):

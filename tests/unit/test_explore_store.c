@@ -103,6 +103,44 @@ static void test_sample_first(void **state)
     scene_end(&scene);
 }
 
+/* kind, flags: of a span with the parent, if there is one. */
+static void send_child(struct scene *scene, uint64_t span, uint64_t parent, int kind,
+                       uint32_t flags)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    SpanMessage *message = traces_span(&request, TRACE, span, WALL, WALL + SECOND, "child");
+    message->kind = (Opentelemetry__Proto__Trace__V1__Span__SpanKind)kind;
+    message->flags = flags;
+    if (parent)
+        span_set_parent(&request, message, parent);
+    scene_send(scene, &request);
+}
+
+static void test_entries(void **state)
+{
+    (void)state;
+    enum { INTERNAL = 1, SERVER = 2, CLIENT = 3, CONSUMER = 5, LOCAL = 0x100, REMOTE = 0x300 };
+    static const struct {
+        uint64_t parent;
+        int kind;
+        uint32_t flags;
+        int is_entry;
+    } cases[] = {
+        {0, INTERNAL, 0, 1}, {0, CLIENT, LOCAL, 1}, {7, SERVER, 0, 1},     {7, CONSUMER, 0, 1},
+        {7, CLIENT, 0, 0},   {7, INTERNAL, 0, 0},   {7, SERVER, LOCAL, 0}, {7, INTERNAL, REMOTE, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct scene scene;
+        scene_begin(&scene, 8 << 20, "samples: {wait: 0s}");
+        send_child(&scene, SPAN, cases[i].parent, cases[i].kind, cases[i].flags);
+        expect_number(&scene, "spans", "entry=true", "total", cases[i].is_entry);
+        expect_number(&scene, "spans", "entry=false", "total", 1);
+        expect_number(&scene, "spans", "", "total", 1);
+        scene_end(&scene);
+    }
+}
+
 static void test_span_twice(void **state)
 {
     (void)state;
@@ -477,6 +515,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_span_first),
         cmocka_unit_test(test_sample_first),
+        cmocka_unit_test(test_entries),
         cmocka_unit_test(test_span_twice),
         cmocka_unit_test(test_counts_of_a_period),
         cmocka_unit_test(test_diff_and_functions),
