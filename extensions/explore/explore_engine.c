@@ -47,18 +47,21 @@ static void answer(struct explore_engine *engine, struct explore_query *query)
         api_answer(request, slice_of_string(query->path), slice_of_string(query->query));
 }
 
-/* Answers the queries that wait. The engine is locked, but not while it answers. */
-static void answer_all(struct explore_engine *engine)
+/* Answers the next query. Returns false if none waits. The engine is locked, but not while it
+ * answers. */
+static bool answer_next(struct explore_engine *engine)
 {
-    for (struct explore_query *query; (query = pop(engine));) {
-        struct worker *worker = query->worker;
-        pthread_mutex_unlock(&engine->lock);
-        answer(engine, query);
-        pthread_mutex_lock(&engine->lock);
-        engine->running = NULL;
-        pthread_cond_broadcast(&engine->changed);
-        worker_post(worker, &query->post);
-    }
+    struct explore_query *query = pop(engine);
+    if (!query)
+        return false;
+    struct worker *worker = query->worker;
+    pthread_mutex_unlock(&engine->lock);
+    answer(engine, query);
+    pthread_mutex_lock(&engine->lock);
+    engine->running = NULL;
+    pthread_cond_broadcast(&engine->changed);
+    worker_post(worker, &query->post);
+    return true;
 }
 
 /* Takes one offer. Returns whether there was one. */
@@ -86,13 +89,14 @@ static void *run(void *context)
     struct explore_engine *engine = context;
     pthread_mutex_lock(&engine->lock);
     while (!engine->stops) {
-        answer_all(engine);
+        answer_next(engine); /* one, so that many queries do not keep offers waiting */
         if (engine->has_offers)
             take_offers(engine);
         else if (!engine->first && !engine->stops)
             pthread_cond_wait(&engine->changed, &engine->lock);
     }
-    answer_all(engine);
+    while (answer_next(engine))
+        ;
     pthread_mutex_unlock(&engine->lock);
     return NULL;
 }

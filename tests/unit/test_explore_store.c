@@ -323,8 +323,10 @@ static int64_t sum_of_pprof(struct scene *scene, const char *query)
                                                (size_t)1 << 30, NULL, &pprof, &err);
     assert_int_equal(result, DECOMPRESS_OK);
     struct buffer *request = pprof_to_otlp(buffer_slice(pprof), &options, &err);
-    if (!request)
+    if (!request) {
         fail_msg("%s", err.text);
+        return 0;
+    }
     pprof_report(buffer_slice(request), "x", &report);
     if (report.size > 0)
         assert_int_equal(sscanf(text_string(&report), "x %*s %*s %*d %lld", &sum), 1);
