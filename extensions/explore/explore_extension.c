@@ -84,12 +84,24 @@ static bool is_loopback(const char *host)
     return strcasecmp(host, "localhost") == 0;
 }
 
+/* A link with another scheme, such as javascript:, would run in the page. */
+static void check_link(struct config_check *check, const char *path, const char *url)
+{
+    bool is_web = !url || !url[0] || strncasecmp(url, "http://", 7) == 0 ||
+                  strncasecmp(url, "https://", 8) == 0;
+    if (!is_web)
+        config_check_error(check, path, "the URL must begin with http:// or https://");
+}
+
 /* Whoever reaches it sees the names and attributes of all requests. */
 static void check_settings(void *config, struct config_check *check)
 {
     const struct explore_settings *settings = config;
     char host[256];
     http_server_check(&settings->server, settings->endpoint, check, "");
+    check_link(check, "links::grafana", settings->links.grafana);
+    check_link(check, "links::tempo", settings->links.tempo);
+    check_link(check, "links::pyroscope", settings->links.pyroscope);
     const struct server_options options = {
         .endpoint = settings->endpoint,
         .transport = http_server_transport(&settings->server),
@@ -208,6 +220,14 @@ static bool may_ask(const struct explore *explore, const struct exchange *exchan
            CRYPTO_memcmp(value.data + scheme.size, settings->token, size) == 0;
 }
 
+static bool refuse_token(struct exchange *exchange)
+{
+    struct slice value = http_header_get(exchange_headers(exchange), "authorization");
+    return refuse(exchange, 401, "unauthorized",
+                  value.size > 0 ? "Authorization has another token than the configuration"
+                                 : "Authorization: Bearer TOKEN is missing");
+}
+
 static bool on_head(void *context, struct exchange *exchange)
 {
     const struct explore *explore = context;
@@ -217,7 +237,7 @@ static bool on_head(void *context, struct exchange *exchange)
     if (!own_host_is(explore->host, http_header_get(exchange_headers(exchange), "host")))
         return refuse(exchange, 403, "wrong_host", "the Host header does not name this server");
     if (path.data && !may_ask(explore, exchange))
-        return refuse(exchange, 401, "unauthorized", "Authorization: Bearer TOKEN is missing");
+        return refuse_token(exchange);
     if (!is_api && !explore_page_file(exchange_path(exchange), &type).data)
         return refuse(exchange, 404, "not_found", "there is no such path");
     if (!slice_is(exchange_method(exchange), "GET") && !slice_is(exchange_method(exchange), "HEAD"))

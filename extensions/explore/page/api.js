@@ -18,11 +18,11 @@ class ApiError extends Error {
 const TOKEN = "profcol-token";
 let asking;
 
-function askToken() {
+function askToken(wasWrong) {
   asking ||= new Promise((resolve) => {
     const input = h("input", { type: "password", id: "token", autocomplete: "off", required: true });
     const dialog = h("dialog", { "aria-labelledby": "token-title" },
-      h("h2", { id: "token-title" }, "Token"), h("p", h("label", { htmlFor: "token" }, "profcol asks for the token that its configuration has (extensions, explore, token).")),
+      h("h2", { id: "token-title" }, "Token"), h("p", h("label", { htmlFor: "token" }, wasWrong && "This token is wrong. ", "profcol asks for the token that its configuration has (extensions, explore, token).")),
       input, h("p", button("Use it", () => dialog.close(), { className: "main" })));
     input.addEventListener("keydown", (event) => { if (event.key === "Enter") dialog.close(); });
     dialog.addEventListener("close", () => {
@@ -58,7 +58,7 @@ async function request(url) {
     throw new ApiError(0, "unreachable", "It may have stopped, or the network is gone. This page tries again by itself.");
   }
   if (response.status === 401 && !/^basic/i.test(response.headers.get("www-authenticate") || "")) {
-    await askToken();
+    await askToken(token);
     return request(url);
   }
   if (response.ok) return response;
@@ -84,28 +84,21 @@ export async function download(path, params, name) {
 
 // ---- what every page needs ----
 
-let statusAnswer;
-let statusTime = 0;
-// At most 4 s old.
-export function status() {
-  if (!statusAnswer || Date.now() - statusTime > 4000) {
-    statusTime = Date.now();
-    statusAnswer = get("status");
-    statusAnswer.catch(() => { statusAnswer = undefined; });
-  }
-  return statusAnswer;
+// An answer that is at most so old.
+function cached(ms, ask) {
+  let answer, time;
+  return () => {
+    if (!answer || Date.now() - time > ms) {
+      time = Date.now();
+      answer = ask();
+      answer.catch(() => { answer = undefined; });
+    }
+    return answer;
+  };
 }
 
-let operationsAnswer;
-let operationsTime = 0;
-export function operations() {
-  if (!operationsAnswer || Date.now() - operationsTime > 10000) {
-    operationsTime = Date.now();
-    operationsAnswer = get("operations").then((answer) => answer.operations);
-    operationsAnswer.catch(() => { operationsAnswer = undefined; });
-  }
-  return operationsAnswer;
-}
+export const status = cached(4000, () => get("status"));
+export const operations = cached(10000, async () => (await get("operations")).operations);
 
 export const operationOf = (list, span) => list.find((o) => o.service === span.service && o.operation === span.operation && o.kind === span.kind);
 
@@ -113,6 +106,8 @@ export const operationOf = (list, span) => list.find((o) => o.service === span.s
 export function mainType(types) {
   return types.find((t) => /^(cpu|on_cpu|process_cpu|itimer)/.test(t.name)) || types.find((t) => t.unit === "nanoseconds") || types[0];
 }
+
+export const typeOf = (state) => mainType(state.types) || { name: "cpu", unit: "nanoseconds" };
 
 const NAMES = { cpu: "CPU time", wall: "Wall time", off_cpu: "Off-CPU time", alloc_space: "Allocated bytes", alloc_objects: "Allocations", inuse_space: "Live bytes", inuse_objects: "Live objects", samples: "Samples", contentions: "Lock contentions", delay: "Lock delay", lock: "Lock time", goroutine: "Goroutines" };
 export const typeName = (name) => (Object.hasOwn(NAMES, name) ? NAMES[name] : clean(name, 60).replace(/_/g, " "));

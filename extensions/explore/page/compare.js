@@ -1,24 +1,37 @@
 // Two selections side by side: a differential flame graph, and a table of what grew and shrank.
 
 import { h, select, button, replace, loader, emptyBox, choice, soft, small, strong, lead } from "./dom.js";
-import { value, percent, count, clean, durationParameter, toMs } from "./format.js";
+import { duration, value, percent, plural, clean, durationParameter, toMs } from "./format.js";
 import { get, status, operations, mainType, typeName } from "./api.js";
 import { link, go, selectionOf, prefixed, setParams } from "./route.js";
-import { describe, form, ofOperation } from "./selection.js";
+import { KEYS, describe, form, ofOperation } from "./selection.js";
 import { Stacks } from "./stacks.js";
 import { ProfileView } from "./profile.js";
-
-const KEYS = ["service", "operation", "status", "version", "min_duration", "max_duration", "attribute", "from"];
+import { mergedNote } from "./requests.js";
 
 // ---- one click from a request or an operation ----
 
-// Returns [text, help, a, b] for each comparison that makes sense.
+// Where the bucket of a duration begins, as in store_cells.c: four to each power of two.
+function bucketStart(ns) {
+  const step = 2 ** Math.max(10, Math.floor(Math.log2(ns)) - 2);
+  return Math.floor(ns / step) * step;
+}
+
+// Returns [text, help, a, b] for each comparison that makes sense. p50 and p95 are where their buckets end;
+// both sides are whole buckets, and none is in both.
 function comparisons(operation, state, span) {
   const all = ofOperation(operation);
   const list = [];
+  if (!Object.values(operation.costs || {}).some(Boolean)) return list; // no samples
   const { p50_ns: p50, p95_ns: p95, versions = [] } = operation;
-  if (span) list.push(["Compare with the normal ones", "This request against the usual ones of its operation", span, p95 ? { ...all, max_duration: durationParameter(p95) } : all]);
-  if (p50 && p95 > p50) list.push(["Slow against normal", "The slowest 5 % against the faster half", { ...all, min_duration: durationParameter(p95) }, { ...all, max_duration: durationParameter(p50) }]);
+  const normal = { ...all, max_duration: durationParameter(p50) };
+  const slow = bucketStart(p95 - 1);
+  if (span?.samples) {
+    const one = { trace: span.trace_id, span: span.span_id };
+    if (p50 && span.duration_ns > p50) list.push(["Compare with the normal ones", `This request against those up to ${duration(p50)}, about the faster half`, one, normal]);
+    else if (operation.spans !== 1) list.push(["Compare with all", "This request against all of its operation", one, all]);
+  }
+  if (p50 && slow >= p50) list.push(["Slow against normal", `Requests from ${duration(slow)} (the slowest 5 % or more) against those up to ${duration(p50)} (about the faster half)`, { ...all, min_duration: durationParameter(slow) }, normal]);
   if (versions.length > 1) list.push(["This version against the last", `${clean(versions[0], 30)} against ${clean(versions[1], 30)}`, { ...all, version: versions[0] }, { ...all, version: versions[1] }]);
   if (toMs(state.now) - toMs(state.started) > 3600000) list.push(["Now against an hour ago", "The last 15 minutes against the same time an hour before", { ...all, from: "-15m" }, { ...all, from: "-75m", to: "-60m" }]);
   return list;
@@ -37,7 +50,7 @@ function weightsOf(answer, per) {
   return { a: 1 / (answer.total_a || 1), b: 1 / (answer.total_b || 1) };
 }
 
-const requests = (n) => (n ? `${count(n)} ${n === 1 ? "request" : "requests"}, ` : "");
+const requests = (n) => (n ? `${plural(n, "request")}, ` : "");
 
 function summary(answer, stacks, format, per) {
   const changes = stacks.functions().map((f) => ({ node: f.node, delta: f.selfA - f.selfB })).sort((a, b) => Math.abs(b.delta) - Math.abs(a.delta));
@@ -76,8 +89,8 @@ export async function comparePage(params) {
     if (isEmpty) return null;
     const answer = await get("diff", { ...prefixed(a, "a."), ...prefixed(b, "b."), type });
     if (!answer.total_a || !answer.total_b) {
-      const which = !answer.total_a && !answer.total_b ? "Neither side" : !answer.total_a ? "A" : "B";
-      return emptyBox(`${which} has no samples of ${typeName(answer.type || type || "cpu")}.`, h("p", "Choose a longer time or fewer filters: open A or B above."));
+      const which = !answer.total_a && !answer.total_b ? "Neither side has" : `${answer.total_a ? "B" : "A"} has no`;
+      return emptyBox(`${which} samples of ${typeName(answer.type || type || "cpu")}.`, mergedNote(state), h("p", "Choose a longer time or fewer filters: open A or B above."));
     }
     const canCount = answer.spans_a > 0 && answer.spans_b > 0;
     const result = h("div");

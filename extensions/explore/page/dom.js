@@ -33,6 +33,8 @@ export const note = (...children) => h("p", { className: "soft" }, children);
 export const lead = (...children) => h("p", { className: "lead" }, children);
 export const strong = (...children) => h("strong", children);
 
+export const to = (href, ...children) => h("a", { href }, children);
+
 export const svg = (tag, attributes, ...children) => build(document.createElementNS(SVG, tag), attributes, children);
 
 export function replace(element, ...children) {
@@ -61,18 +63,19 @@ export function button(text, onclick, properties) {
   return h("button", { type: "button", onclick, ...properties }, text);
 }
 
+export function press(group, chosen) {
+  for (const b of group.children) b.setAttribute("aria-pressed", b.dataset.value === chosen);
+}
+
 // Buttons of which one is pressed.
 export function choice(label, options, value, onchange) {
   const group = h("div", { className: "choice", role: "group", "aria-label": label });
-  const press = (chosen) => {
-    for (const b of group.children) b.setAttribute("aria-pressed", String(b.dataset.value === chosen));
-  };
   for (const [v, text] of options) {
-    const b = button(text, () => { press(v); onchange(v); });
+    const b = button(text, () => { press(group, v); onchange(v); });
     b.dataset.value = v;
     group.append(b);
   }
-  press(value);
+  press(group, value);
   return group;
 }
 
@@ -125,7 +128,7 @@ export function loader(load, className = "") {
   async function run() {
     const mine = ++turn;
     box.setAttribute("aria-busy", "true");
-    const slow = setTimeout(() => { if (mine === turn && !box.firstChild) replace(box, h("p", { className: "soft" }, "Loading…")); }, 250);
+    const slow = setTimeout(() => { if (mine === turn && !box.firstChild) replace(box, note("Loading…")); }, 250);
     try {
       const content = await load();
       if (mine === turn) replace(box, content);

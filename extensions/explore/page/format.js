@@ -1,11 +1,11 @@
 // Values and texts as people read them.
 
-const number = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+const number = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 // Three significant digits, without superfluous zeros.
 function digits(value) {
   const size = Math.abs(value);
-  if (size >= 100) return number.format(Math.round(value));
+  if (size >= 100) return number.format(value);
   return String(+value.toFixed(size >= 10 ? 1 : 2));
 }
 
@@ -25,7 +25,7 @@ export function duration(ns) {
 }
 
 export const bytes = (n) => (n === null || n === undefined ? "–" : scaled(n, [1024, 1024, 1024, 1024], ["B", "KiB", "MiB", "GiB", "TiB"]));
-export const count = (n) => (n === null || n === undefined ? "–" : Math.abs(n) < 10 ? digits(n) : new Intl.NumberFormat("en", { maximumFractionDigits: 0 }).format(n));
+export const count = (n) => (n === null || n === undefined ? "–" : Math.abs(n) < 10 ? digits(n) : number.format(n));
 export const short = (n) => (n < 10000 ? count(n) : scaled(n, [1000, 1000, 1000], ["", "k", "M", "G"]).replace(" ", ""));
 
 // A value of a profile type.
@@ -43,7 +43,12 @@ export function percent(part, whole) {
   return `${(Math.abs(share) >= 9.95 ? Math.round(share) : +share.toFixed(1))} %`.replace("-", "−");
 }
 
+// "1 request", "2 requests"
+export const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
+
 export const times = (ratio) => (ratio >= 9.95 ? `${Math.round(ratio)}×` : `${ratio.toFixed(1)}×`);
+// The usual duration is known to a bucket, which is up to a quarter wide.
+export const isUsual = (ratio) => ratio > 0.75 && ratio < 1.3;
 
 // Times are nanoseconds since 1970 in decimal texts.
 export const toMs = (ns) => Number(BigInt(ns) / 1000000n);

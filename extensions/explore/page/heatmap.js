@@ -1,7 +1,7 @@
 // Latency or CPU time over time: a column for each minute, a row for each bucket.
 
 import { h, choice, loader, emptyBox, announce } from "./dom.js";
-import { duration, count, clock } from "./format.js";
+import { duration, count, plural, clock } from "./format.js";
 import { get } from "./api.js";
 import { current, setParams } from "./route.js";
 import { isDark } from "./flame.js";
@@ -40,6 +40,7 @@ export class HeatMap {
     this.answer = answer;
     const used = answer.counts.map((n, i) => (n > 0 ? i : -1)).filter((i) => i >= 0);
     if (!used.length) return emptyBox("Nothing to show yet.");
+    if (!answer.rows.length) return [emptyBox("When they were is not kept; only the sum is."), this.asTable()];
     this.low = Math.max(0, used[0] - 1);
     this.high = Math.min(answer.counts.length - 1, used[used.length - 1] + 1);
     this.arrange();
@@ -154,7 +155,7 @@ export class HeatMap {
 
   point(cell) {
     this.pointed = cell;
-    this.says.textContent = cell ? `${this.textOf(cell)}: ${count(Math.round(this.countAt(cell)))} requests${this.measure === "duration" ? "" : " by CPU time"}` : "The stronger the colour, the more requests. Select a cell for the flame graph of its requests.";
+    this.says.textContent = cell ? `${this.textOf(cell)}: ${plural(Math.round(this.countAt(cell)), "request")}${this.measure === "duration" ? "" : " by CPU time"}` : "The stronger the colour, the more requests. Select a cell for the flame graph of its requests.";
     this.draw();
   }
 

@@ -1,6 +1,6 @@
 // The join: how many samples found their span, why the others did not, and what would help.
 
-import { h, button, copy, emptyBox, soft, note, strong, lead } from "./dom.js";
+import { h, to, button, copy, emptyBox, soft, note, strong, lead } from "./dom.js";
 import { duration, count, percent, clean } from "./format.js";
 import { get, status } from "./api.js";
 import { table, bar } from "./list.js";
@@ -43,11 +43,11 @@ function lags(join) {
   if (!used.length) return note("No sample has been joined yet.");
   const text = (ns) => (ns === 0 ? "0" : `${ns > 0 ? "+" : "−"}${duration(Math.abs(ns))}`);
   const range = (i) => (i === 0 ? `before ${text(bounds[0])}` : i >= bounds.length ? `after ${text(bounds[bounds.length - 1])}` : `${text(bounds[i - 1])} to ${text(bounds[i])}`);
-  const most = Math.max(...counts), total = counts.reduce((a, b) => a + b, 0);
+  const most = Math.max(...counts), total = sum(counts);
   // A bucket waits too long if all of it is beyond the settings.
   const beyond = (i) => (i < bounds.length && join.wait_ns !== undefined && bounds[i] <= -join.wait_ns) || (i > 0 && join.window_ns && bounds[i - 1] >= join.window_ns);
-  return [note(`When samples arrive, seen from their span. Before it, they wait ${join.wait_ns ? `up to ${duration(join.wait_ns)} (samples.wait)` : "not at all (samples.wait)"}; after it, it is remembered for ${duration(join.window_ns)} (window).`),
-    table("Lags", [["Samples arrive"], ["Share", "number"], ["Count", "number"]], counts.map((n, i) => [n, i]).slice(used[0], used[used.length - 1] + 1).map(([n, i]) => {
+  return [note(`When samples arrive, seen from their span; a span counts once for each upload that names it. Before it, they wait ${join.wait_ns ? `up to ${duration(join.wait_ns)} (samples.wait)` : "not at all (samples.wait)"}; after it, it is remembered for ${duration(join.window_ns)} (window).`),
+    table("Lags", [["Uploads arrive"], ["Share", "number"], ["Spans", "number"]], counts.map((n, i) => [n, i]).slice(used[0], used[used.length - 1] + 1).map(([n, i]) => {
       return [h("span", { className: beyond(i) ? "bad" : "" }, range(i), beyond(i) ? ", too far" : ""), bar(percent(n, total), n / most, beyond(i) ? "grew" : ""), count(n)];
     }))];
 }
@@ -68,9 +68,9 @@ export async function joinPage() {
     title: "Join",
     content: [heading, joins.map((join) => {
       const all = join.samples.joined + sum(join.samples.unjoined);
-      if (!all) return [h("h2", clean(join.id, 60)), advice(join), nothingYet(state.feed)];
+      if (!all) return [h("h2", clean(join.id, 60)), advice(join), nothingYet(state)];
       return h("section", { "aria-label": clean(join.id, 60) }, joins.length > 1 && h("h2", clean(join.id, 60)),
-        lead(strong(percent(join.samples.joined, all)), ` of ${count(all)} samples found their span`, join.samples.by_thread ? `, ${count(join.samples.by_thread)} of them by thread and time` : "", ". One request in particular: ", h("a", { href: link("explain") }, "Explain"), "."),
+        lead(strong(percent(join.samples.joined, all)), ` of ${count(all)} samples found their span`, join.samples.by_thread ? `, ${count(join.samples.by_thread)} of them by thread and time` : "", ". One request in particular: ", to(link("explain"), "Explain"), "."),
         advice(join), h("h2", "Why not"), reasons(join), h("h2", "When they arrive"), lags(join));
     }), byService(services || [])],
   };

@@ -5,7 +5,10 @@ import { h, newId } from "./dom.js";
 const ROW = 34; // px, as in app.css
 const SPARE = 8; // rows above and below the visible ones
 
-// columns: {key, title, className, sort (the name to sort by), cell(row) -> node or text, help}
+// What sorts is a number.
+const cellClass = ({ sort, className = "" }) => `cell ${sort ? "number " : ""}${className}`;
+
+// columns: {title, className, sort (the name to sort by), cell(row) -> node or text, help}
 // options: {label, columns, template (grid-template-columns), sort, order, onSort(sort, order),
 //   onOpen(row), need(from, to) (rows that are wanted), height}
 export class List {
@@ -31,8 +34,11 @@ export class List {
   drawHeader() {
     const { columns, sort, order } = this.options;
     this.header.replaceChildren(...columns.map((column) => {
-      const cell = h("div", { className: `cell ${column.className || ""}`, role: "columnheader", title: column.help || "" });
-      if (!column.sort) return h("div", { className: cell.className, role: "columnheader", title: column.help || "" }, column.title);
+      const cell = h("div", { className: cellClass(column), role: "columnheader", title: column.help || "" });
+      if (!column.sort) {
+        cell.append(column.title);
+        return cell;
+      }
       const active = column.sort === sort;
       cell.setAttribute("aria-sort", active ? (order === "asc" ? "ascending" : "descending") : "none");
       cell.append(h("button", {
@@ -91,7 +97,7 @@ export class List {
     const row = h("div", {
       className: "list-row", role: "row", id: `${this.id}-${index}`, "aria-rowindex": index + 2,
       "aria-selected": String(index === this.selected), vars: { "--y": `${index * ROW}px` },
-    }, this.options.columns.map((column) => h("div", { className: `cell ${column.className || ""}`, role: "gridcell" }, column.cell(data))));
+    }, this.options.columns.map((column) => h("div", { className: cellClass(column), role: "gridcell" }, column.cell(data))));
     row.dataset.index = index;
     this.drawn.set(index, row);
     return row;
@@ -137,9 +143,12 @@ export function bar(text, share, className = "") {
   return h("div", { className: `bar ${className}`, vars: { "--share": `${Math.max(0, Math.min(100, 100 * (share || 0))).toFixed(1)}%` } }, h("span", text));
 }
 
+// Scrolls if there is no room.
+export const wide = (label, content, className = "") => h("div", { className: `wide ${className}`, tabIndex: 0, role: "region", "aria-label": label }, content);
+
 // A plain table. rows: arrays of cells; columns: [title, className]
 export function table(label, columns, rows) {
-  return h("div", { className: "wide", tabIndex: 0, role: "region", "aria-label": label }, h("table", {},
+  return wide(label, h("table",
     h("thead", h("tr", columns.map(([title, className]) => h("th", { scope: "col", className: className || "" }, title)))),
     h("tbody", rows.map((row) => h("tr", row.map((cell, i) => h("td", { className: columns[i][1] || "" }, cell)))))));
 }

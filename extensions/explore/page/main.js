@@ -1,7 +1,7 @@
 // The frame around the pages: navigation, theme, help, keys.
 
 import { h, button, replace, errorBox } from "./dom.js";
-import { bytes, count, percent, clean } from "./format.js";
+import { bytes, plural, percent, clean } from "./format.js";
 import { status } from "./api.js";
 import { current, link } from "./route.js";
 import { requestsPage } from "./requests.js";
@@ -77,11 +77,11 @@ async function drawFooter() {
     const s = await status();
     const merged = s.merged || {};
     const notes = [];
-    if (merged.minutes) notes.push(`${count(merged.minutes)} minutes merged into hours`);
-    if (merged.operations) notes.push(`${count(merged.operations)} rare operations combined as “other”`);
-    if (merged.dropped_stacks) notes.push(`${count(merged.dropped_stacks)} stacks left out`);
+    if (merged.minutes) notes.push(`${plural(merged.minutes, "minute")} merged into hours`);
+    if (merged.operations) notes.push(`${plural(merged.operations, "rare operation")} combined as “(other)”`);
+    if (merged.dropped_stacks) notes.push(`${plural(merged.dropped_stacks, "stack")} left out`);
     if (s.feed?.dropped) notes.push(`${percent(s.feed.dropped, s.feed.offers + s.feed.dropped)} of the data came too fast and is not shown`);
-    replace(footer, `profcol ${clean(s.version, 30)}`, s.budget && ` · memory ${bytes(s.budget.used_bytes)} of ${bytes(s.budget.limit_bytes)}`, notes.length ? ` · ${notes.join(", ")}; totals stay exact` : "");
+    replace(footer, `profcol ${clean(s.version, 30)}`, s.budget && ` · memory ${bytes(s.budget.used_bytes)} of ${bytes(s.budget.limit_bytes)}`, notes.length ? ` · ${notes.join(", ")}${s.feed?.dropped ? "" : "; totals stay exact"}` : "");
   } catch {
     replace(footer, h("span", { className: "bad" }, "profcol does not answer"));
   }

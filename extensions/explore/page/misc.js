@@ -1,6 +1,6 @@
 // The configuration, and the explanation of one request.
 
-import { h, button, copy, emptyBox, loader, replace, note, strong, lead } from "./dom.js";
+import { h, to, button, copy, emptyBox, loader, replace, note, strong, lead } from "./dom.js";
 import { clean, fullTime, duration, count } from "./format.js";
 import { get } from "./api.js";
 import { link, setParams } from "./route.js";
@@ -44,7 +44,7 @@ export async function explainPage(params) {
   const ask = () => {
     id = input.value.trim().toLowerCase();
     setParams({ id });
-    if (!id) replace(box, emptyBox("Paste the id of a span (16 hexadecimal digits) or of a trace (32).", h("p", "For example from ", h("a", { href: link("requests") }, "a request"), ", from your trace view or a log.")));
+    if (!id) replace(box, emptyBox("Paste the id of a span (16 hexadecimal digits) or of a trace (32).", h("p", "For example from ", to(link("requests"), "a request"), ", from your trace view or a log.")));
     else replace(box, loader(async () => explained(await get("explain", { id }))).box);
   };
   const form = h("form", { className: "toolbar", onsubmit: (e) => { e.preventDefault(); ask(); } },

@@ -1,16 +1,16 @@
 // Operations: all of them, one of them with its latency over time, and flame graphs of selections.
 
-import { h, select, loader, emptyBox, replace, soft, small, strong } from "./dom.js";
-import { duration, value, count, percent, clean } from "./format.js";
-import { get, status, operations, mainType, typeName } from "./api.js";
+import { h, to, select, loader, emptyBox, replace, soft, small, note, strong, lead } from "./dom.js";
+import { duration, value, count, plural, percent, clean } from "./format.js";
+import { get, status, operations, mainType, typeOf, typeName } from "./api.js";
 import { link, setParams, selectionOf } from "./route.js";
-import { describe, form, ofOperation } from "./selection.js";
+import { KEYS, describe, form, ofOperation } from "./selection.js";
 import { List, bar } from "./list.js";
 import { Stacks } from "./stacks.js";
 import { ProfileView } from "./profile.js";
 import { HeatMap } from "./heatmap.js";
 import { compareButtons } from "./compare.js";
-import { nothingYet, spanLink, statusMark } from "./requests.js";
+import { nothingYet, mergedNote, spanLink, statusMark } from "./requests.js";
 
 // ---- a flame graph of a selection ----
 
@@ -24,13 +24,13 @@ export function profileSection(selection, params, state, label, whenEmpty) {
     view?.stop();
     view = undefined;
     const answer = await get("flamegraph", { ...selection, type });
-    if (!answer.total || answer.nodes.length < 2) return whenEmpty ? whenEmpty() : emptyBox(`No samples of ${typeName(type || "cpu")} here.`, h("p", "Choose a longer time, fewer filters or another profile type."));
+    if (!answer.total || answer.nodes.length < 2) return whenEmpty ? whenEmpty() : emptyBox(`No samples of ${typeName(type || "cpu")} here.`, mergedNote(state), h("p", "Choose a longer time, fewer filters or another profile type."));
     performance.mark("flame-begin");
     view = new ProfileView({ stacks: new Stacks(answer), label, exportParams: { ...selection, type } });
-    const note = [`${typeName(answer.type)} ${value(answer.total, answer.unit)}`];
-    if (answer.spans) note.push(`${count(answer.spans)} ${answer.spans === 1 ? "request" : "requests"}`);
-    if (answer.truncated) note.push("the smallest stacks are combined");
-    return [h("p", { className: "soft" }, note.join(" · ")), view.element];
+    const facts = [`${typeName(answer.type)} ${value(answer.total, answer.unit)}`];
+    if (answer.spans) facts.push(plural(answer.spans, "request"));
+    if (answer.truncated) facts.push("the smallest stacks are combined");
+    return [note(facts.join(" · ")), view.element];
   };
   const content = loader(load);
   const chooser = types.length > 1 && select(types, type, (t) => { type = t; setParams({ type: t, z: null }); content.run(); }, { "aria-label": "Profile type" });
@@ -45,9 +45,9 @@ export function profileSection(selection, params, state, label, whenEmpty) {
 
 export async function operationsPage() {
   const [state, known] = await Promise.all([status(), operations()]);
-  const type = mainType(state.types) || { name: "cpu", unit: "nanoseconds" };
-  const heading = [h("h1", "Operations"), h("p", { className: "lead" }, "What the services do, the costliest first. Select an operation for its latency over time, its flame graph and comparisons.")];
-  if (!known.length) return { title: "Operations", content: [heading, nothingYet(state.feed)] };
+  const type = typeOf(state);
+  const heading = [h("h1", "Operations"), lead("What the services do, the costliest first. Select an operation for its latency over time, its flame graph and comparisons.")];
+  if (!known.length) return { title: "Operations", content: [heading, nothingYet(state)] };
   const cost = (o) => o.costs?.[type.name] || 0;
   const each = (o) => o.cost_per_span?.[type.name] || 0;
   const by = { cost, each, spans: (o) => o.spans, errors: (o) => o.errors / (o.spans || 1), p50: (o) => o.p50_ns, p95: (o) => o.p95_ns, p99: (o) => o.p99_ns };
@@ -58,16 +58,16 @@ export async function operationsPage() {
   const all = known.reduce((sum, o) => sum + cost(o), 0);
   const list = new List({
     label: "Operations", sort: "cost", order: "desc", className: "operations",
-    template: "minmax(14rem,1fr) 10rem 7rem 9rem 6rem 6rem 5rem 4.5rem",
+    template: "minmax(14rem,1fr) 10rem 7rem 6rem 9rem 6rem 5rem 4.5rem",
     columns: [
       { title: "Operation", cell: (o) => h("span", { className: "two" }, h("a", { href: linkOf(o), tabIndex: -1 }, clean(o.operation, 120) || "outside of requests"), small(`${clean(o.service, 60) || "(no service)"}${o.kind && o.kind !== "unspecified" ? `, ${clean(o.kind, 12)}` : ""}`)) },
-      { title: typeName(type.name), sort: "cost", className: "number", cell: (o) => bar(cost(o) ? `${value(cost(o), type.unit)}  ${percent(cost(o), all)}` : "–", cost(o) / largest, "cost") },
-      { title: "Each", sort: "each", className: "number wide-only", help: "For each request", cell: (o) => (each(o) ? value(each(o), type.unit) : "–") },
-      { title: "p95", sort: "p95", className: "number", help: "95 % of the requests take at most this", cell: (o) => bar(time(o.p95_ns), o.p95_ns / slowest) },
-      { title: "p50", sort: "p50", className: "number wide-only", cell: (o) => time(o.p50_ns) },
-      { title: "p99", sort: "p99", className: "number wide-only", cell: (o) => time(o.p99_ns) },
-      { title: "Requests", sort: "spans", className: "number", cell: (o) => (o.spans ? count(o.spans) : "–") },
-      { title: "Errors", sort: "errors", className: "number", cell: (o) => h("span", { className: o.errors ? "bad" : "soft" }, o.errors ? percent(o.errors, o.spans) : "0") },
+      { title: typeName(type.name), sort: "cost", cell: (o) => bar(cost(o) ? `${value(cost(o), type.unit)}  ${percent(cost(o), all)}` : "–", cost(o) / largest, "cost") },
+      { title: "Each", sort: "each", className: "wide-only", help: "For each request", cell: (o) => (each(o) ? value(each(o), type.unit) : "–") },
+      { title: "p50", sort: "p50", className: "wide-only", cell: (o) => time(o.p50_ns) },
+      { title: "p95", sort: "p95", help: "95 % of the requests take at most this", cell: (o) => bar(time(o.p95_ns), o.p95_ns / slowest) },
+      { title: "p99", sort: "p99", className: "wide-only", cell: (o) => time(o.p99_ns) },
+      { title: "Requests", sort: "spans", cell: (o) => (o.spans ? count(o.spans) : "–") },
+      { title: "Errors", sort: "errors", cell: (o) => h("span", { className: o.errors ? "bad" : "soft" }, o.errors ? percent(o.errors, o.spans) : "0") },
     ],
     onSort: (sort, order) => list.setRows(sorted(sort, order)),
     onOpen: (o) => { location.hash = linkOf(o); },
@@ -84,9 +84,9 @@ function figure(name, text, help) {
 
 async function slowest(selection, state) {
   const answer = await get("spans", { ...selection, sort: "duration", limit: 5 });
-  if (!answer.spans.length) return h("p", { className: "soft" }, "None of its requests was among the slowest or most expensive that are kept.");
+  if (!answer.spans.length) return note("None of its requests was among the slowest or most expensive that are kept.");
   const type = mainType(state.types);
-  return h("ul", { className: "plain" }, answer.spans.map((s) => h("li", h("a", { href: spanLink(s) }, duration(s.duration_ns)), " ", statusMark(s.status),
+  return h("ul", { className: "plain" }, answer.spans.map((s) => h("li", to(spanLink(s), duration(s.duration_ns)), " ", statusMark(s.status),
     type && s.costs?.[type.name] ? soft(` ${typeName(type.name)} ${value(s.costs[type.name], type.unit)}`) : null)));
 }
 
@@ -95,7 +95,7 @@ export async function operationPage(params) {
   const selection = selectionOf(params);
   const base = { service: selection.service, operation: selection.operation, kind: selection.kind };
   const operation = known.find((o) => o.service === base.service && o.operation === base.operation && (!base.kind || o.kind === base.kind));
-  const type = mainType(state.types) || { name: "cpu", unit: "nanoseconds" };
+  const type = typeOf(state);
   const title = clean(base.operation, 200) || "Outside of requests";
   const profile = profileSection(selection, params, state, `Flame graph of ${title}`);
   const choose = (cell) => {
@@ -109,11 +109,11 @@ export async function operationPage(params) {
     title,
     stop: () => { profile.stop(); heat.stop(); },
     content: [
-      h("p", { className: "crumbs" }, h("a", { href: link("operations") }, "Operations"), " / ", clean(base.service, 80)),
+      h("p", { className: "crumbs" }, to(link("operations"), "Operations"), " / ", clean(base.service, 80) || "(no service)"),
       h("h1", title),
-      o ? h("dl", { className: "figures" }, figure("half take up to", duration(o.p50_ns), "p50"), figure("p95", duration(o.p95_ns)), figure("p99", duration(o.p99_ns)), figure("slowest", duration(o.max_ns)),
+      o ? h("dl", { className: "figures" }, figure("half take up to about", duration(o.p50_ns), "p50"), figure("p95, about", duration(o.p95_ns)), figure("p99, about", duration(o.p99_ns)), figure("slowest", duration(o.max_ns)),
         figure("requests", count(o.spans)), figure("errors", o.errors ? percent(o.errors, o.spans) : "0"), figure(`${typeName(type.name)} each`, value(o.cost_per_span?.[type.name], type.unit)))
-        : h("p", { className: "soft" }, "Its figures are not kept any more; rare operations are combined when the memory is full."),
+        : [note("Its figures are not kept any more."), mergedNote(state)],
       base.operation && o && h("div", { className: "actions" }, compareButtons(o, state), h("a", { className: "button", href: link("requests", { service: base.service, operation: base.operation }) }, "Its requests")),
       base.operation && heat.element,
       profile.element,
@@ -124,15 +124,13 @@ export async function operationPage(params) {
 
 // ---- any selection ----
 
-const KEYS = ["service", "operation", "status", "version", "min_duration", "max_duration", "attribute", "from"];
-
 export async function profilePage(params) {
   const [state, known] = await Promise.all([status(), operations()]);
   let selection = selectionOf(params);
-  const lead = h("p", { className: "lead" }, "");
+  const intro = lead();
   const profile = profileSection(selection, params, state, "Flame graph of the selection");
   const filters = h("div");
-  const say = () => replace(lead, "Where the time goes of ", strong(describe(selection)), ".");
+  const say = () => replace(intro, "Where the time goes of ", strong(describe(selection)), ".");
   const draw = () => replace(filters, form(selection, (chosen, key) => {
     selection = chosen;
     setParams({ ...Object.fromEntries(KEYS.map((k) => [k, null])), ...selection, z: null });
@@ -142,5 +140,5 @@ export async function profilePage(params) {
   }, KEYS, { operations: known }));
   say();
   draw();
-  return { title: "Flame graph", content: [h("h1", "Flame graph"), lead, filters, known.length || state.types?.some((t) => t.total) ? profile.element : nothingYet(state.feed)], stop: () => profile.stop() };
+  return { title: "Flame graph", content: [h("h1", "Flame graph"), intro, filters, known.length || state.types?.some((t) => t.total) ? profile.element : nothingYet(state)], stop: () => profile.stop() };
 }

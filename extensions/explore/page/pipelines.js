@@ -3,7 +3,7 @@
 import { h, svg, replace, emptyBox, errorBox, small, note, strong, lead } from "./dom.js";
 import { short, count, percent, clean, toMs } from "./format.js";
 import { get } from "./api.js";
-import { table } from "./list.js";
+import { table, wide } from "./list.js";
 
 const BOX = { width: 200, height: 62, gapX: 92, gapY: 22 };
 const LIVE_MS = 3000;
@@ -120,7 +120,7 @@ export async function pipelinesPage() {
     const answer = await get("pipelines");
     if (!answer.nodes.length) { replace(box, emptyBox("There are no pipelines.")); return; }
     const scroll = box.querySelector(".picture")?.scrollLeft || 0;
-    const view = h("div", { className: "picture wide", tabIndex: 0, role: "region", "aria-label": "Picture of the pipelines" }, picture(answer, before));
+    const view = wide("Picture of the pipelines", picture(answer, before), "picture");
     const hadFocus = box.contains(document.activeElement);
     const sum = (key) => answer.nodes.reduce((total, n) => total + (n.counters?.[key] || 0), 0);
     const bad = answer.nodes.filter((n) => !isGood(n.status));

@@ -1,12 +1,12 @@
 // A profile as people explore it: flame graph, table of functions, tree, callers and callees.
 // Used for one selection, and for the comparison of two.
 
-import { h, select, button, choice, copy, replace, notify, emptyBox, soft, small, note } from "./dom.js";
-import { value, percent, clean } from "./format.js";
+import { h, select, button, choice, press, copy, replace, notify, emptyBox, soft, small, note } from "./dom.js";
+import { value, percent, plural, clean } from "./format.js";
 import { setParams, current } from "./route.js";
 import { download } from "./api.js";
 import { Flame, changeColor, isDark } from "./flame.js";
-import { List, bar } from "./list.js";
+import { List, bar, wide } from "./list.js";
 
 const NARROW = 720; // px
 
@@ -78,7 +78,7 @@ export class ProfileView {
     if (isTyped) setParams({ q: text });
     this.hits = text.trim() ? this.stacks.search(text.trim()) : null;
     this.found.textContent = !this.hits ? "" : this.hits.functions
-      ? `${this.hits.functions} ${this.hits.functions === 1 ? "function" : "functions"}, ${percent(this.hits.total, this.stacks.total[0])}` : "no match";
+      ? `${plural(this.hits.functions, "function")}, ${percent(this.hits.total, this.stacks.total[0])}` : "no match";
     this.flame?.set({ hits: this.hits });
     if (isTyped && this.view !== "flame") this.show(this.view);
   }
@@ -89,7 +89,7 @@ export class ProfileView {
     this.shape.hidden = !isFlame;
     if (this.colors) this.colors.hidden = !isFlame;
     this.reset.hidden = !isFlame || !this.flame || this.flame.focus === 0;
-    for (const b of this.viewChoice.children) b.setAttribute("aria-pressed", String(b.dataset.value === view));
+    press(this.viewChoice, view);
     const views = { flame: () => this.flameView(), functions: () => this.functionsView(), tree: () => this.treeView(), callers: () => this.callersView() };
     replace(this.body, (views[view] || views.flame)());
   }
@@ -199,8 +199,8 @@ export class ProfileView {
     const cell = (key) => (f) => bar(`${this.format(f[key])}  ${percent(f[key], total)}`, f[key] / total);
     return [
       { title: "Function", cell: (f) => this.functionName(f.node) },
-      { title: "Self", sort: "self", className: "number", cell: cell("self") },
-      { title: "Total", sort: "total", className: "number", cell: cell("total") },
+      { title: "Self", sort: "self", cell: cell("self") },
+      { title: "Total", sort: "total", cell: cell("total") },
     ];
   }
 
@@ -209,10 +209,10 @@ export class ProfileView {
     const change = (key) => (f) => bar(signed(f[key]), Math.abs(f[key]) / largest, f[key] > 0 ? "grew" : "shrank");
     return [
       { title: "Function", cell: (f) => this.functionName(f.node) },
-      { title: "Change, self", sort: "deltaSelf", className: "number", cell: change("deltaSelf") },
-      { title: "Change, total", sort: "deltaTotal", className: "number wide-only", cell: (f) => signed(f.deltaTotal) },
-      { title: `Self, ${this.sides[0]}`, sort: "selfA", className: "number wide-only", cell: (f) => this.format(f.selfA) },
-      { title: `Self, ${this.sides[1]}`, sort: "selfB", className: "number wide-only", cell: (f) => this.format(f.selfB) },
+      { title: "Change, self", sort: "deltaSelf", cell: change("deltaSelf") },
+      { title: "Change, total", sort: "deltaTotal", className: "wide-only", cell: (f) => signed(f.deltaTotal) },
+      { title: `Self, ${this.sides[0]}`, sort: "selfA", className: "wide-only", cell: (f) => this.format(f.selfA) },
+      { title: `Self, ${this.sides[1]}`, sort: "selfB", className: "wide-only", cell: (f) => this.format(f.selfB) },
     ];
   }
 
@@ -261,7 +261,7 @@ export class ProfileView {
       for (const r of rows.children) r.setAttribute("tabindex", r === event.target.closest("tr") ? "0" : "-1");
     });
     draw();
-    return h("div", { className: "wide", tabIndex: 0, role: "region", "aria-label": "Tree of functions" }, grid);
+    return wide("Tree of functions", grid);
   }
 
   treeRows(toggle) {

@@ -1,8 +1,8 @@
 // The first page: which requests are slow, which are expensive.
 
-import { h, button, choice, replace, errorBox, emptyBox, copy, small, note, lead } from "./dom.js";
-import { duration, value, count, times, ago, clean, fullTime, statusText } from "./format.js";
-import { get, status, operations, operationOf, mainType, typeName } from "./api.js";
+import { h, to, button, choice, press, replace, errorBox, emptyBox, copy, small, note, lead } from "./dom.js";
+import { duration, value, count, times, isUsual, bytes, ago, clean, fullTime, statusText } from "./format.js";
+import { get, status, operations, operationOf, typeOf, typeName } from "./api.js";
 import { link, go, setParams, selectionOf } from "./route.js";
 import { form } from "./selection.js";
 import { List, bar } from "./list.js";
@@ -17,22 +17,30 @@ export function statusMark(text) {
   return h("span", { className: text === "error" ? "status bad" : "status" }, text === "unset" ? "" : statusText(text));
 }
 
+// Why there may be less than arrived.
+export function mergedNote({ merged, budget }) {
+  if (!merged?.minutes && !merged?.operations && !merged?.dropped_stacks) return null;
+  return h("p", `Older or rare requests were merged into “(other)”, because there is little memory for them: ${bytes(budget?.limit_bytes)}. More: `, h("code", "max_memory_mib"), " of explore.");
+}
+
 // What to do if there is nothing yet.
-export function nothingYet(feed) {
-  const hears = feed && feed.offers > 0;
+export function nothingYet(state) {
+  const merged = mergedNote(state);
+  if (merged) return emptyBox("No request is kept.", merged, h("p", to(link("operations"), "Operations"), " has them all."));
+  const hears = state.feed?.offers > 0;
   const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318";
   return emptyBox(hears ? "No requests yet." : "Nothing has arrived yet.",
     h("p", hears ? "Data arrives, but no span of a request so far. Send traces to the same address as the profiles."
       : "Send traces and profiles to profcol: OTLP over gRPC to localhost:4317, or over HTTP to localhost:4318. For an application with OpenTelemetry that is:"),
     h("p", h("code", endpoint), " ", button("Copy", () => copy(endpoint, "Setting"))),
-    note("If it sends already: ", h("a", { href: link("pipelines") }, "Pipelines"), " shows whether anything arrives, ", h("a", { href: link("join") }, "Join"), " whether samples find their spans. This page refreshes itself."));
+    note("If it sends already: ", to(link("pipelines"), "Pipelines"), " shows whether anything arrives, ", to(link("join"), "Join"), " whether samples find their spans. This page refreshes itself."));
 }
 
 class Requests {
   constructor(params, known, state) {
     this.known = known;
     this.state = state;
-    this.type = mainType(state.types) || { name: "cpu", unit: "nanoseconds" };
+    this.type = typeOf(state);
     this.selection = selectionOf(params);
     this.sort = params.get("sort") || "duration";
     this.order = params.get("order") === "asc" ? "asc" : "desc";
@@ -89,14 +97,14 @@ class Requests {
       columns: [
         { title: "Request", cell: (s) => h("span", { className: "two" }, h("a", { href: spanLink(s), tabIndex: -1 }, clean(s.operation, 120) || "(no name)"), small(clean(s.service, 60))) },
         { title: "Status", cell: (s) => statusMark(s.status) },
-        { title: "Duration", sort: "duration", className: "number", cell: (s) => bar(duration(s.duration_ns), s.duration_ns / this.largest.duration) },
+        { title: "Duration", sort: "duration", cell: (s) => bar(duration(s.duration_ns), s.duration_ns / this.largest.duration) },
         { title: "vs. usual", className: "number wide-only", help: "How many times the median of the operation", cell: (s) => this.usual(s) },
-        { title: typeName(this.type.name), sort: this.type.name, className: "number", cell: (s) => (this.cost(s) === undefined ? h("span", { className: "soft", title: "No sample of a profile names this request" }, "–") : bar(value(this.cost(s), this.type.unit), this.cost(s) / this.largest.cost, "cost")) },
-        { title: "Started", sort: "start", className: "number wide-only", cell: (s) => h("span", { className: "soft", title: fullTime(s.start) }, ago(s.start, this.state.now)) },
+        { title: typeName(this.type.name), sort: this.type.name, cell: (s) => (this.cost(s) === undefined ? h("span", { className: "soft", title: "No sample of a profile names this request" }, "–") : bar(value(this.cost(s), this.type.unit), this.cost(s) / this.largest.cost, "cost")) },
+        { title: "Started", sort: "start", className: "wide-only", cell: (s) => h("span", { className: "soft", title: fullTime(s.start) }, ago(s.start, this.state.now)) },
       ],
       onSort: (sort, order) => {
         Object.assign(this, { sort, order });
-        for (const b of this.sorts.children) b.setAttribute("aria-pressed", String(b.dataset.value === sort && order === "desc"));
+        press(this.sorts, order === "desc" && sort);
         setParams({ sort: sort === "duration" ? null : sort, order: order === "asc" ? order : null });
         this.load();
       },
@@ -111,7 +119,7 @@ class Requests {
     const operation = operationOf(this.known, span);
     if (!operation?.p50_ns) return "";
     const ratio = span.duration_ns / operation.p50_ns;
-    return h("span", { className: ratio >= 2 ? "strong" : "soft", title: `Usually ${duration(operation.p50_ns)}` }, times(ratio));
+    return h("span", { className: ratio >= 2 ? "strong" : "soft", title: `Usually about ${duration(operation.p50_ns)}` }, isUsual(ratio) ? "≈ 1×" : times(ratio));
   }
 
   ask(cursor, limit = PAGE) {
@@ -159,7 +167,7 @@ class Requests {
     this.summary.textContent = spans.length ? `${count(this.total)} kept${isFiltered ? " that match" : ""}` : "";
     this.filters.hidden = this.tools.hidden = !spans.length && !isFiltered;
     if (!spans.length) {
-      replace(this.box, isFiltered ? emptyBox("No request matches.", h("p", button("Show all requests", () => { this.selection = {}; setParams(Object.fromEntries(KEYS.map((k) => [k, null]))); this.drawFilters(); this.load(); }))) : nothingYet(this.state.feed));
+      replace(this.box, isFiltered ? emptyBox("No request matches.", h("p", button("Show all requests", () => { this.selection = {}; setParams(Object.fromEntries(KEYS.map((k) => [k, null]))); this.drawFilters(); this.load(); }))) : nothingYet(this.state));
       return;
     }
     const selected = this.list.rows[this.list.selected];
@@ -169,7 +177,7 @@ class Requests {
   }
 
   foot() {
-    return h("p", { className: "soft foot" }, `${typeName(this.type.name)} is known of requests that samples of profiles name. `, h("a", { href: link("operations") }, "Operations"), " shows all requests, not only the kept ones.");
+    return h("p", { className: "soft foot" }, `${typeName(this.type.name)} is known of requests that samples of profiles name. `, to(link("operations"), "Operations"), " shows all requests, not only the kept ones.");
   }
 
   async tick() {

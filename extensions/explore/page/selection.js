@@ -34,6 +34,8 @@ export function describe(selection) {
   return parts.join(", ");
 }
 
+export const KEYS = ["service", "operation", "status", "version", "min_duration", "max_duration", "attribute", "from"];
+
 // The controls of a selection. onchange(selection) when one changes; keys: which ones, in order
 export function form(selection, onchange, keys, known) {
   const values = { ...selection };

@@ -1,8 +1,9 @@
 // One request: where its time went, and what is different about it.
 
-import { h, button, copy, emptyBox, soft, small, note, strong, lead } from "./dom.js";
-import { duration, value, percent, times, clean, fullTime, ago, bytes } from "./format.js";
-import { get, status, operations, operationOf, mainType, typeName } from "./api.js";
+import { h, to, button, copy, emptyBox, soft, small, note, strong, lead } from "./dom.js";
+import { duration, value, percent, times, isUsual, plural, clean, fullTime, ago, bytes } from "./format.js";
+import { get, status, operations, operationOf, typeOf, typeName } from "./api.js";
+import { wide } from "./list.js";
 import { link } from "./route.js";
 import { ofOperation } from "./selection.js";
 import { statusMark, spanLink } from "./requests.js";
@@ -43,11 +44,14 @@ function timeSplit(span) {
 
 // ---- a sentence that says what matters ----
 
+const costliestOf = (trace = [], type) => trace.filter((s) => s.costs?.[type.name] > 0).sort((a, b) => b.costs[type.name] - a.costs[type.name])[0];
+const linkIn = (span, other) => spanLink({ trace_id: span.trace_id, span_id: other.span_id });
+
 function withoutSamples(span, trace, type) {
-  const why = h("a", { href: link("explain", { id: span.span_id }) }, "Why?");
-  const costliest = trace.filter((s) => s.costs?.[type.name] > 0).sort((a, b) => b.costs[type.name] - a.costs[type.name])[0];
+  const why = to(link("explain", { id: span.span_id }), "Why?");
+  const costliest = costliestOf(trace, type);
   if (!costliest) return [`No sample names it, so its ${typeName(type.name)} is not known. `, why];
-  return [`No sample names it itself. `, why, ` In its trace, `, h("a", { href: spanLink({ trace_id: span.trace_id, span_id: costliest.span_id }) }, clean(costliest.operation, 80)),
+  return [`No sample names it itself. `, why, ` In its trace, `, to(linkIn(span, costliest), clean(costliest.operation, 80)),
     ` used the most: ${typeName(type.name)} `, strong(value(costliest.costs[type.name], type.unit)), "."];
 }
 
@@ -55,9 +59,9 @@ function sentence({ span, trace = [] }, operation, type) {
   const parts = [`It took `, strong(duration(span.duration_ns))];
   if (operation?.p50_ns && operation.spans > 3) {
     const ratio = span.duration_ns / operation.p50_ns;
-    if (ratio >= 1.3) parts.push(", ", strong(times(ratio)), ` as long as usual (half of the requests take at most ${duration(operation.p50_ns)})`);
-    else if (ratio <= 0.75) parts.push(`, less than usual (${duration(operation.p50_ns)})`);
-    else parts.push(", about as long as usual");
+    if (isUsual(ratio)) parts.push(", about as long as usual");
+    else if (ratio > 1) parts.push(", ", strong(times(ratio)), ` as long as usual (half of the requests take up to about ${duration(operation.p50_ns)})`);
+    else parts.push(`, less than usual (about ${duration(operation.p50_ns)})`);
   }
   parts.push(". ");
   const cost = span.costs?.[type.name];
@@ -111,13 +115,13 @@ function waterfall(answer, type) {
     const cost = type.unit === "nanoseconds" ? s.costs?.[type.name] : undefined;
     const isThis = s.span_id === span.span_id;
     return h("tr", { className: isThis ? "this" : "", "aria-current": isThis ? "true" : null },
-      h("td", { className: "tree-name", vars: { "--depth": Math.min(depth, 12) } }, h("a", { href: spanLink({ trace_id: span.trace_id, span_id: s.span_id }) }, clean(s.operation, 100) || "(no name)"), small(` ${clean(s.service, 50)} `), s.status === "error" && statusMark("error")),
+      h("td", { className: "tree-name", vars: { "--depth": Math.min(depth, 12) } }, to(linkIn(span, s), clean(s.operation, 100) || "(no name)"), small(` ${clean(s.service, 50)} `), s.status === "error" && statusMark("error")),
       h("td", { className: "lane" }, h("div", { className: "lane-bar", title: `${duration(s.duration_ns)}${cost ? `, CPU ${duration(cost)}` : ""}`, vars: { "--from": `${(100 * offset) / end}%`, "--width": `${(100 * s.duration_ns) / end}%`, "--cpu": `${Math.min(100, (100 * (cost || 0)) / (s.duration_ns || 1))}%` } }, h("div", { className: "lane-cpu" }))),
       h("td", { className: "number" }, duration(s.duration_ns)), h("td", { className: "number" }, cost === undefined ? "–" : value(cost, type.unit)));
   };
-  return h("section", { "aria-label": "Trace" }, h("h2", `Its trace, ${spans.length} ${spans.length === 1 ? "span" : "spans"}`),
-    h("div", { className: "wide", tabIndex: 0, role: "region", "aria-label": "Spans of the trace" }, h("table", { className: "waterfall" },
-      h("thead", h("tr", h("th", { scope: "col" }, "Span"), h("th", { scope: "col", className: "lane" }, `0 to ${duration(end)}; the strong part of a bar is CPU time`), h("th", { scope: "col", className: "number" }, "Duration"), h("th", { scope: "col", className: "number" }, typeName(type.name)))),
+  return h("section", { "aria-label": "Trace" }, h("h2", `Its trace, ${plural(spans.length, "span")}`),
+    wide("Spans of the trace", h("table", { className: "waterfall" },
+      h("thead", h("tr", [["Span"], [`0 to ${duration(end)}; the strong part of a bar is CPU time`, "lane"], ["Duration", "number"], [typeName(type.name), "number"]].map(([text, className]) => h("th", { scope: "col", className }, text)))),
       h("tbody", rows.map(row)))),
     spans.length > rows.length && note(`The first ${rows.length} of ${spans.length} spans.`));
 }
@@ -135,23 +139,24 @@ export async function spanPage(params) {
   const [state, known] = await Promise.all([status(), operations()]);
   const answer = await get("span", { span: params.get("span"), trace: params.get("trace") });
   const { span } = answer;
-  const type = mainType(state.types) || { name: "cpu", unit: "nanoseconds" };
+  const type = typeOf(state);
   const operation = operationOf(known, span);
+  const other = span.samples ? null : costliestOf(answer.trace, type); // whose graph there is instead
   const selection = { trace: span.trace_id, span: span.span_id };
   const profile = profileSection(selection, params, state, `Flame graph of ${clean(span.operation, 80)}`, () =>
-    emptyBox("No sample names this request.", h("p", "A profiler takes samples, 100 in a second or fewer, so short requests often have none. ", h("a", { href: link("explain", { id: span.span_id }) }, "Explain"), " says what profcol knows. Meanwhile: ",
-      h("a", { href: link("operation", ofOperation(span)) }, "the flame graph of all requests of this operation"), ".")));
+    emptyBox("No sample names this request.", h("p", span.duration_ns < 1e8 ? "A profiler takes samples, 100 in a second or fewer, so short requests often have none. " : "Samples of CPU time are taken while threads work, not while they wait. ", to(link("explain", { id: span.span_id }), "Explain"), " says what profcol knows. Meanwhile: ",
+      other && [to(linkIn(span, other), `the flame graph of ${clean(other.operation, 80)}`), " in its trace, or "], to(link("operation", ofOperation(span)), "the flame graph of all requests of this operation"), ".")));
   return {
     title: clean(span.operation, 60),
     stop: () => profile.stop(),
     content: [
-      h("p", { className: "crumbs" }, h("a", { href: link("requests") }, "Requests"), " / ", h("a", { href: link("operation", ofOperation(span)) }, `${clean(span.service, 60)} ${clean(span.operation, 80)}`)),
+      h("p", { className: "crumbs" }, to(link("requests"), "Requests"), " / ", to(link("operation", ofOperation(span)), `${clean(span.service, 60)} ${clean(span.operation, 80)}`)),
       h("h1", clean(span.operation, 200) || "(no name)"),
       h("p", { className: "facts" }, h("span", clean(span.service, 100), span.version && ` ${clean(span.version, 60)}`), statusMark(span.status), span.status_message && h("span", { className: "bad" }, clean(span.status_message, 300)),
         h("span", { className: "soft", title: fullTime(span.start) }, `${fullTime(span.start)}, ${ago(span.start, state.now)}`),
         soft("span ", h("code", clean(span.span_id, 32)), " ", button("Copy", () => copy(span.span_id, "Span id"), { className: "link" }), " · ", button("Copy trace id", () => copy(span.trace_id, "Trace id"), { className: "link" }))),
       sentence(answer, operation, type),
-      h("div", { className: "actions" }, compareButtons(operation || span, state, selection), h("a", { className: "button", href: link("explain", { id: span.span_id }) }, "Explain"), outside(answer.links)),
+      h("div", { className: "actions" }, other && h("a", { className: "button main", href: linkIn(span, other) }, `Flame graph of ${clean(other.operation, 60) || "(no name)"}`), compareButtons(operation || span, state, span), h("a", { className: "button", href: link("explain", { id: span.span_id }) }, "Explain"), outside(answer.links)),
       timeSplit(span),
       span.allocated_bytes > 0 && h("p", "It allocated ", strong(bytes(span.allocated_bytes)), "."),
       profile.element,
