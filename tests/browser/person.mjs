@@ -64,6 +64,7 @@ await click(".toolbar button", "What grew and shrank");
 const difference = await text(".functions .list-rows .list-row .mono").catch(() => "");
 const parameters = new URLSearchParams(page.url().split("?")[1]);
 parameters.delete("view");
+check(parseFloat(parameters.get("b.max_duration")) * 1e6 < withSamples.duration_ns, `the normal ones take up to ${parameters.get("b.max_duration")}, the request is not among them`);
 const diff = await json(`api/diff?${parameters}`);
 const perRequest = diff.spans_a > 0 && diff.spans_b > 0;
 const [wa, wb] = perRequest ? [1 / diff.spans_a, 1 / diff.spans_b] : [1 / diff.total_a, 1 / diff.total_b];

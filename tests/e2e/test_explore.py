@@ -170,7 +170,10 @@ class Access(unittest.TestCase):
         with server.Profcol(config, listen=LISTEN) as profcol:
             status, headers, _ = get(profcol, "/api/status")
             self.assertEqual((status, headers["WWW-Authenticate"]), (401, "Bearer"))
-            self.assertEqual(get(profcol, "/api/status", Authorization="Bearer very-hidde")[0], 401)
+            self.assertIn(b"is missing", get(profcol, "/api/status")[2])
+            status, _, body = get(profcol, "/api/status", Authorization="Bearer very-hidde")
+            self.assertEqual(status, 401)
+            self.assertIn(b"has another token", body)
             self.assertEqual(get(profcol, "/api/config")[0], 401)
             self.assertEqual(get(profcol, "/")[0], 200)
             ask(profcol, "status", Authorization="Bearer very-hidden")

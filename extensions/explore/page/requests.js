@@ -167,7 +167,7 @@ class Requests {
     this.summary.textContent = spans.length ? `${count(this.total)} kept${isFiltered ? " that match" : ""}` : "";
     this.filters.hidden = this.tools.hidden = !spans.length && !isFiltered;
     if (!spans.length) {
-      replace(this.box, isFiltered ? emptyBox("No request matches.", h("p", button("Show all requests", () => { this.selection = {}; setParams(Object.fromEntries(KEYS.map((k) => [k, null]))); this.drawFilters(); this.load(); }))) : nothingYet(this.state));
+      replace(this.box, isFiltered ? emptyBox("No request matches.", mergedNote(this.state), h("p", button("Show all requests", () => { this.selection = {}; setParams(Object.fromEntries(KEYS.map((k) => [k, null]))); this.drawFilters(); this.load(); }))) : nothingYet(this.state));
       return;
     }
     const selected = this.list.rows[this.list.selected];
