@@ -64,7 +64,8 @@ static const struct field explore_fields[] = {
                "Memory for what it remembers. When it is used up, details of what is old or rare "
                "are merged; totals stay exact. At most an eighth of the memory limit is used.",
                .fallback = "64", .min = "1", .max = "65536"),
-    FIELD_BLOCK(explore_settings, links, links_settings, links_fields, "Where the page links to; http or https."),
+    FIELD_BLOCK(explore_settings, links, links_settings, links_fields,
+                "Where the page links to; http or https."),
     FIELD_END,
 };
 

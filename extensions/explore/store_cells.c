@@ -3,7 +3,7 @@
 #include "core/base/hash.h"
 #include "core/base/saturate.h"
 
-enum { ENTRY_RESERVE_MIN = 2 * STORE_TYPES_MAX };
+enum { ENTRY_RESERVE_MIN = 2 * STORE_TYPES_MAX, STATUSES = 3 };
 
 /* ---- buckets: four to each power of two, from 1,024 ns on ---- */
 
@@ -74,18 +74,17 @@ static uint64_t hash_operation(uint32_t service, uint32_t name, uint8_t kind)
     return hash_u64(hash_u64((uint64_t)service << 32 | name) ^ kind);
 }
 
-/* Whether a table has room for a record with details: there is always room for one without for each
- * service. */
-static bool has_room(const struct store_cells *cells, const struct store_table *table,
-                     bool has_details)
+/* Whether a table has room for a record with details: there is always room for those without, of
+ * each service. */
+static bool has_room(const struct store_table *table, bool has_details)
 {
-    return table->count + (has_details ? cells->services.limit : 0) < table->limit;
+    return table->count + (has_details ? table->reserve : 0) < table->limit;
 }
 
 static uint32_t add_operation(struct store_cells *cells, struct index_probe *probe,
                               const struct store_operation *operation)
 {
-    if (!has_room(cells, &cells->operations, operation->name != STORE_TEXT_MERGED))
+    if (!has_room(&cells->operations, operation->name != STORE_TEXT_MERGED))
         return STORE_NONE;
     uint32_t number = store_table_append(&cells->operations);
     *store_operation_at(cells, number) = *operation;
@@ -139,7 +138,7 @@ static uint32_t find_cell(struct store_cells *cells, const struct store_cell *ke
     for (uint32_t number; index_table_next(&table->index, &probe, &number);)
         if (is_same_cell(store_cell_at(cells, number), key))
             return number;
-    if (!has_room(cells, table, key->minute != 0))
+    if (!has_room(table, key->minute != 0))
         return STORE_NONE;
     uint32_t number = store_table_append(table);
     *store_cell_at(cells, number) = *key;
@@ -155,7 +154,8 @@ uint32_t store_cells_cell(struct store_cells *cells, const struct store_cell *ke
         return number;
     uint32_t service = store_operation_at(cells, key->operation)->service;
     const struct store_cell any = {.operation =
-                                       store_cells_operation(cells, service, STORE_TEXT_MERGED, 0)};
+                                       store_cells_operation(cells, service, STORE_TEXT_MERGED, 0),
+                                   .status = key->status};
     number = find_cell(cells, &any);
     return number == STORE_NONE ? 0 : number;
 }
@@ -201,12 +201,13 @@ static bool is_histogram(const struct store_entry *entry)
 /* Adds a value without details: to its cell, its service, or all services. */
 static void add_plain(struct store_cells *cells, struct store_entry entry)
 {
-    struct store_cell any = {.operation = store_cell_at(cells, entry.cell)->operation};
+    struct store_cell any = {.operation = store_cell_at(cells, entry.cell)->operation,
+                             .status = store_cell_at(cells, entry.cell)->status};
     uint32_t service = store_operation_at(cells, any.operation)->service;
     entry.node = is_histogram(&entry) ? entry.node : STORE_NODE_MERGED;
     entry.bucket = STORE_BUCKET_ANY;
     cells->merged.stacks++;
-    if (add_entry(cells, &entry, cells->entry_reserve))
+    if (add_entry(cells, &entry, cells->entries.reserve))
         return;
     any.operation = store_cells_operation(cells, service, STORE_TEXT_MERGED, 0);
     entry.cell = store_cells_cell(cells, &any);
@@ -221,7 +222,7 @@ static void add_plain(struct store_cells *cells, struct store_entry entry)
 
 void store_cells_add(struct store_cells *cells, const struct store_entry *entry)
 {
-    if (entry->value != 0 && !add_entry(cells, entry, cells->entry_reserve))
+    if (entry->value != 0 && !add_entry(cells, entry, cells->entries.reserve))
         add_plain(cells, *entry);
 }
 
@@ -301,8 +302,11 @@ void store_cells_init(struct store_cells *cells, struct store_names *names, size
                      (uint32_t)(share / (sizeof(struct store_cell) + SLOT_BYTES)));
     uint32_t entries = (uint32_t)(share * 5 / (sizeof(struct store_entry) + SLOT_BYTES));
     store_table_init(&cells->entries, sizeof(struct store_entry), entries);
-    cells->entry_reserve = entries / 16 + ENTRY_RESERVE_MIN;
-    assert(entries > 2 * cells->entry_reserve);
+    cells->operations.reserve = cells->services.limit;
+    cells->cells.reserve = STATUSES * cells->services.limit;
+    cells->entries.reserve = entries / 16 + ENTRY_RESERVE_MIN;
+    assert(entries > 2 * cells->entries.reserve);
+    assert(cells->cells.limit > 2 * cells->cells.reserve);
     /* Those that stand for what has no room: number 0 of each. */
     store_cells_service(cells, STORE_TEXT_MERGED);
     store_cells_operation(cells, 0, STORE_TEXT_MERGED, 0);

@@ -103,7 +103,6 @@ struct store_cells {
     struct store_table operations;
     struct store_table cells;
     struct store_table entries;
-    uint32_t entry_reserve; /* entries for values without details */
     struct store_merged merged;
 };
 

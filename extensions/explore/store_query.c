@@ -58,8 +58,8 @@ bool store_query_has_bucket(const struct store_selection *selection, unsigned bu
     if (bucket >= STORE_BUCKETS)
         return false;
     return (selection->bucket < 0 || bucket == (unsigned)selection->bucket) &&
-           bucket >= store_bucket_of(selection->min_ns) &&
-           (selection->max_ns == 0 || bucket <= store_bucket_of(selection->max_ns));
+           store_bucket_lower(bucket) >= selection->min_ns &&
+           (selection->max_ns == 0 || store_bucket_lower(bucket + 1) <= selection->max_ns);
 }
 
 /* ---- spans ---- */

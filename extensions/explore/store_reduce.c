@@ -3,13 +3,13 @@
 #include "extensions/explore/store.h"
 
 enum {
-    FULL_EIGHTHS = 6,   /* of a table: time to make room */
-    TARGET_EIGHTHS = 4, /* and how much is left then */
-    ENOUGH_EIGHTHS = 5,
+    FULL_EIGHTHS = 7,   /* of a table: time to make room */
+    TARGET_EIGHTHS = 6, /* and how much is left then, at most */
     FRESH_MINUTES = 60, /* that stay minutes as long as possible */
     DETAILED_OPERATIONS = 32,
     MANY_OPERATIONS = 256,
     HOUR = 60,
+    ROUNDS_MAX = 8, /* of small steps, before everything is merged */
 };
 
 /* ---- cells get other keys ---- */
@@ -162,29 +162,102 @@ static void fold_buckets(struct store *store)
     store_cells_index_entries(cells);
 }
 
+/* What each operation takes: of cells, or of entries. */
+enum sized { SIZED_OPERATIONS, SIZED_CELLS, SIZED_ENTRIES };
+
+static uint32_t *size_operations(const struct store *store, enum sized sized)
+{
+    const struct store_cells *cells = &store->cells;
+    uint32_t *sizes = memory_zalloc((cells->operations.count + 1) * sizeof *sizes);
+    for (uint32_t i = 0; sized == SIZED_OPERATIONS && i < cells->operations.count; i++)
+        sizes[i] = 1;
+    for (uint32_t i = 0; sized == SIZED_CELLS && i < cells->cells.count; i++)
+        sizes[store_cell_at(cells, i)->operation]++;
+    for (uint32_t i = 0; sized == SIZED_ENTRIES && i < cells->entries.count; i++)
+        sizes[store_cell_at(cells, store_entry_at(cells, i)->cell)->operation]++;
+    return sizes;
+}
+
+struct weighed {
+    uint64_t weight;
+    uint32_t operation;
+};
+
+static int compare_weighed(const void *a, const void *b)
+{
+    const struct weighed *one = a, *other = b;
+    return one->weight < other->weight ? -1 : one->weight > other->weight;
+}
+
+static bool may_merge(const struct store_operation *operation)
+{
+    return operation->name != STORE_TEXT_EMPTY && operation->name != STORE_TEXT_MERGED;
+}
+
+/* Returns the operations that may be merged, the cheapest first. */
+static struct weighed *list_operations(const struct store *store, uint32_t *count_out)
+{
+    const struct store_cells *cells = &store->cells;
+    uint64_t *weights = weigh_operations(store);
+    struct weighed *list = memory_array(cells->operations.count + 1, sizeof *list);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < cells->operations.count; i++)
+        if (may_merge(store_operation_at(cells, i)))
+            list[count++] = (struct weighed){weights[i], i};
+    free(weights);
+    qsort(list, count, sizeof *list, compare_weighed);
+    *count_out = count;
+    return list;
+}
+
+/* Marks the cheapest operations that together have `excess` of what is counted. keep: how many
+ * stay anyway. */
+static bool *rare_operations(const struct store *store, enum sized sized, uint32_t excess,
+                             uint32_t keep)
+{
+    bool *marks = memory_zalloc(store->cells.operations.count + 1);
+    uint32_t *sizes = size_operations(store, sized);
+    uint32_t count, freed = 0;
+    struct weighed *list = list_operations(store, &count);
+    for (uint32_t i = 0; i + keep < count && freed < excess; i++) {
+        marks[list[i].operation] = true;
+        freed += sizes[list[i].operation];
+    }
+    free(sizes);
+    free(list);
+    return marks;
+}
+
+static void remove_operations(struct store *store);
+
 /* Cells of rare operations go to the operation that stands for them. */
-static void merge_operations(struct store *store)
+static void merge_operations(struct store *store, enum sized sized, uint32_t excess, uint32_t keep)
 {
     struct store_cells *cells = &store->cells;
-    uint32_t count = cells->operations.count;
-    uint64_t *weights = weigh_operations(store);
-    uint64_t least = weight_at(weights, count, count / 3);
+    bool *marks = rare_operations(store, sized, excess, keep);
     struct rekeying rekeying = begin_rekeying(store);
     for (uint32_t i = 0; i < cells->cells.count; i++) {
         struct store_cell *key = &rekeying.keys[i];
-        const struct store_operation operation = *store_operation_at(cells, key->operation);
-        if (weights[key->operation] > least || operation.name == STORE_TEXT_EMPTY ||
-            operation.name == STORE_TEXT_MERGED)
+        if (!marks[key->operation])
             continue;
-        key->operation = store_cells_operation(cells, operation.service, STORE_TEXT_MERGED, 0);
+        uint32_t service = store_operation_at(cells, key->operation)->service;
+        key->operation = store_cells_operation(cells, service, STORE_TEXT_MERGED, 0);
         key->version = STORE_TEXT_EMPTY;
     }
-    free(weights);
+    free(marks);
     end_rekeying(&rekeying);
+    remove_operations(store);
 }
 
-/* The oldest cells lose their time, stacks and operation. `left`: how many keep them. */
-static void merge_oldest(struct store *store, uint32_t left)
+/* Whether a cell is of the last minute, which keeps its details as long as possible. */
+static bool is_fresh(const struct store *store, const struct store_cell *cell)
+{
+    return !cell->is_hour && cell->minute + UINT64_C(1) >= store->now_ns / STORE_MINUTE_NS;
+}
+
+/* The oldest cells lose their time, stacks and operation. `left`: how many keep them; more, if
+ * `keeps_fresh`. */
+static void merge_oldest(struct store *store, uint32_t left, bool keeps_fresh)
 {
     struct store_cells *cells = &store->cells;
     uint32_t count = cells->cells.count;
@@ -196,12 +269,12 @@ static void merge_oldest(struct store *store, uint32_t left)
     struct rekeying rekeying = begin_rekeying(store);
     for (uint32_t i = 0; i < count; i++) {
         struct store_cell *key = &rekeying.keys[i];
-        if (key->minute > oldest)
+        if (key->minute > oldest || (keeps_fresh && is_fresh(store, key)))
             continue;
         uint32_t service = store_operation_at(cells, key->operation)->service;
         key->operation = store_cells_operation(cells, service, STORE_TEXT_MERGED, 0);
         key->version = STORE_TEXT_EMPTY;
-        key->minute = key->status = 0;
+        key->minute = 0;
         key->is_hour = false;
         rekeying.loses_stacks[i] = true;
     }
@@ -229,23 +302,44 @@ static uint64_t size_of(int64_t value)
     return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
 }
 
-/* Returns how many entries each cell may keep, so that `left` are left of all. */
-static uint32_t entries_for_cell(const struct store *store, uint32_t left)
+static bool is_stack(const struct store_entry *entry)
+{
+    return entry->type < STORE_TYPES_MAX && entry->node != STORE_NODE_MERGED;
+}
+
+static uint32_t count_stacks(const struct store *store)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < store->cells.entries.count; i++)
+        count += is_stack(store_entry_at(&store->cells, i));
+    return count;
+}
+
+static uint64_t sum_capped(const uint32_t *counts, uint32_t count, uint32_t most)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        sum += counts[i] < most ? counts[i] : most;
+    return sum;
+}
+
+/* Returns how many stacks each cell may keep, so that at most `left` are left of all. */
+static uint32_t stacks_for_cell(const struct store *store, uint32_t left)
 {
     const struct store_cells *cells = &store->cells;
     uint32_t *counts = memory_zalloc((cells->cells.count + 1) * sizeof *counts);
     for (uint32_t i = 0; i < cells->entries.count; i++)
-        counts[store_entry_at(cells, i)->cell]++;
-    uint32_t most = left;
-    for (;; most /= 2) {
-        uint64_t sum = 0;
-        for (uint32_t i = 0; i < cells->cells.count; i++)
-            sum += counts[i] < most ? counts[i] : most;
-        if (sum <= left || most <= 1)
-            break;
+        counts[store_entry_at(cells, i)->cell] += is_stack(store_entry_at(cells, i));
+    uint32_t low = 0, high = left;
+    while (low < high) {
+        uint32_t most = low + (high - low + 1) / 2;
+        if (sum_capped(counts, cells->cells.count, most) <= left)
+            low = most;
+        else
+            high = most - 1;
     }
     free(counts);
-    return most;
+    return low;
 }
 
 static struct ranked *rank_entries(const struct store *store)
@@ -254,26 +348,24 @@ static struct ranked *rank_entries(const struct store *store)
     struct ranked *ranked = memory_array(cells->entries.count + 1, sizeof *ranked);
     for (uint32_t i = 0; i < cells->entries.count; i++) {
         const struct store_entry *entry = store_entry_at(cells, i);
-        bool is_histogram = entry->type >= STORE_TYPES_MAX;
-        ranked[i] =
-            (struct ranked){is_histogram ? UINT64_MAX : size_of(entry->value), entry->cell, i};
+        ranked[i] = (struct ranked){is_stack(entry) ? size_of(entry->value) : 0, entry->cell, i};
     }
     qsort(ranked, cells->entries.count, sizeof *ranked, compare_ranked);
     return ranked;
 }
 
-/* Large cells keep their largest stacks, small cells all of them. */
+/* Large cells keep their largest stacks, small cells all of them. left: of stacks. */
 static void merge_stacks(struct store *store, uint32_t left)
 {
     struct store_cells *cells = &store->cells;
-    uint32_t most = entries_for_cell(store, left), in_cell = 0;
+    uint32_t most = stacks_for_cell(store, left), in_cell = 0;
     struct ranked *ranked = rank_entries(store);
     for (uint32_t i = 0; i < cells->entries.count; i++) {
         in_cell = i > 0 && ranked[i].cell == ranked[i - 1].cell ? in_cell + 1 : 0;
         struct store_entry *entry = store_entry_at(cells, ranked[i].entry);
-        if (in_cell < most || entry->type >= STORE_TYPES_MAX)
+        if (in_cell < most || !is_stack(entry))
             continue;
-        cells->merged.stacks += entry->node != STORE_NODE_MERGED;
+        cells->merged.stacks++;
         entry->node = STORE_NODE_MERGED;
         entry->bucket = STORE_BUCKET_ANY;
     }
@@ -464,54 +556,77 @@ static void sweep_names(struct store *store)
 
 /* ---- all of it ---- */
 
-static bool cells_are_full(const struct store *store)
+static uint32_t target_of(const struct store_table *table)
 {
-    return store_cells_are_above(&store->cells, TARGET_EIGHTHS);
+    return store_table_part(table, TARGET_EIGHTHS);
 }
 
-/* Few operations stay, whatever they cost. */
-static bool has_many_operations(const struct store *store)
+static uint32_t excess_of(const struct store_table *table)
 {
-    return store->cells.operations.count > MANY_OPERATIONS;
+    uint32_t target = target_of(table);
+    return table->count > target ? table->count - target : 0;
+}
+
+/* Merges the stacks that are too many, but leaves some. */
+static void reduce_stacks(struct store *store)
+{
+    const struct store_table *entries = &store->cells.entries;
+    uint32_t excess = excess_of(entries), stacks = count_stacks(store);
+    uint32_t least = target_of(entries) / 4;
+    if (excess > 0 && stacks > least)
+        merge_stacks(store, stacks - least > excess ? stacks - excess : least);
+}
+
+/* keep: operations that stay. */
+static void reduce_operations(struct store *store, uint32_t keep)
+{
+    const struct store_cells *cells = &store->cells;
+    if (excess_of(&cells->operations) > 0)
+        merge_operations(store, SIZED_OPERATIONS, excess_of(&cells->operations), 0);
+    for (int i = 0; i < ROUNDS_MAX && excess_of(&cells->cells) > 0; i++)
+        merge_operations(store, SIZED_CELLS, excess_of(&cells->cells), keep);
+    for (int i = 0; i < ROUNDS_MAX && excess_of(&cells->entries) > 0; i++) {
+        reduce_stacks(store);
+        merge_operations(store, SIZED_ENTRIES, excess_of(&cells->entries), keep);
+    }
 }
 
 static void reduce_cells(struct store *store)
 {
     struct store_cells *cells = &store->cells;
     merge_minutes(store, FRESH_MINUTES);
-    if (cells_are_full(store))
+    if (store_cells_are_above(cells, TARGET_EIGHTHS))
         merge_minutes(store, 1);
-    if (store_table_is_above(&cells->entries, TARGET_EIGHTHS))
+    if (excess_of(&cells->entries) > 0)
         fold_buckets(store);
-    if (store_table_is_above(&cells->operations, TARGET_EIGHTHS) ||
-        (store_table_is_above(&cells->cells, TARGET_EIGHTHS) && has_many_operations(store))) {
-        merge_operations(store);
-        remove_operations(store);
-    }
-    if (store_table_is_above(&cells->cells, TARGET_EIGHTHS))
-        merge_oldest(store, cells->cells.limit / 8 * TARGET_EIGHTHS);
-    if (store_table_is_above(&cells->entries, TARGET_EIGHTHS))
-        merge_stacks(store, cells->entries.limit / 8 * TARGET_EIGHTHS);
+    reduce_operations(store, MANY_OPERATIONS);
+    if (excess_of(&cells->cells) > 0 || excess_of(&cells->entries) > 0)
+        merge_oldest(store, target_of(&cells->cells), true);
+    reduce_operations(store, 0);
+    if (store_cells_are_above(cells, TARGET_EIGHTHS))
+        merge_oldest(store, 0, false);
+    reduce_stacks(store);
 }
 
-/* Names are used by entries and spans; the more of both go, the more names do. */
+/* Names are used by spans and entries: a part of both goes, until there is room. */
 static void reduce_names(struct store *store)
 {
-    struct store_cells *cells = &store->cells;
+    const struct store_names *names = &store->names;
     sweep_names(store);
-    for (uint32_t part = 2; store_names_are_above(&store->names, ENOUGH_EIGHTHS) && part > 0;
-         part--) {
-        forget_spans(store, part);
-        merge_stacks(store, cells->entries.count / 4);
-        if (part == 1 && has_many_operations(store)) {
-            merge_operations(store);
-            remove_operations(store);
-        }
+    for (int i = 0; i < ROUNDS_MAX && store_names_are_above(names, TARGET_EIGHTHS); i++) {
+        forget_spans(store, 4);
+        merge_stacks(store, count_stacks(store) / 8 * 7);
         sweep_names(store);
     }
-    if (!store_names_are_above(&store->names, ENOUGH_EIGHTHS))
+    if (!store_names_are_above(names, TARGET_EIGHTHS))
         return;
-    merge_oldest(store, 0);
+    forget_spans(store, 1);
+    merge_operations(store, SIZED_OPERATIONS, UINT32_MAX, MANY_OPERATIONS);
+    merge_stacks(store, count_stacks(store) / 4);
+    sweep_names(store);
+    if (!store_names_are_above(names, TARGET_EIGHTHS))
+        return;
+    merge_oldest(store, 0, false);
     remove_operations(store);
     sweep_names(store);
 }

@@ -23,6 +23,7 @@ struct store_table {
     uint32_t count;
     uint32_t capacity;
     uint32_t limit;
+    uint32_t reserve;         /* records that are kept for what has no room; not filled by others */
     struct index_table index; /* of the records that were added with a hash */
 };
 
@@ -53,10 +54,16 @@ static inline struct index_probe store_table_probe(struct store_table *table, ui
 }
 /* Returns the memory in bytes. */
 size_t store_table_bytes(const struct store_table *table);
-/* Whether more than this part (in 1/8) of the limit is used. */
+/* Returns how many records there are at this part (in 1/8) of what others may fill. */
+static inline uint32_t store_table_part(const struct store_table *table, uint32_t eighths)
+{
+    assert(table->reserve < table->limit);
+    return (uint32_t)((uint64_t)(table->limit - table->reserve) * eighths / 8);
+}
+/* Whether more than that is used. */
 static inline bool store_table_is_above(const struct store_table *table, uint32_t eighths)
 {
-    return table->count > (uint64_t)table->limit * eighths / 8;
+    return table->count > store_table_part(table, eighths);
 }
 
 #endif

@@ -446,6 +446,51 @@ static void test_random_in_little_memory(void **state)
     run_random((size_t)1 << 20, 2000, true);
 }
 
+/* ---- more operations than there is room for, all within a minute ---- */
+
+static int64_t sum_of(struct scene *scene, const char *path, const char *member)
+{
+    json_t *answer = scene_ask(scene, path, "limit=1000"), *item;
+    int64_t sum = 0;
+    size_t i;
+    json_array_foreach(json_object_get(answer, path), i, item) sum += json_number_at(item, member);
+    json_decref(answer);
+    return sum;
+}
+
+static void send_failure(struct scene *scene, uint64_t span)
+{
+    struct request request;
+    char name[32];
+    snprintf(name, sizeof name, "rare %llu", (unsigned long long)span);
+    traces_begin(&request, "shop");
+    SpanMessage *message = traces_span(&request, TRACE, span, WALL, WALL + SECOND, name);
+    message->status->code = 2;
+    scene_send(scene, &request);
+}
+
+static void test_last_minute_stays(void **state)
+{
+    (void)state;
+    struct scene scene;
+    enum { RARE = 4000 };
+    scene_begin(&scene, 1 << 20, "samples: {wait: 0s}");
+    send_span(&scene, SPAN, "GET /a", SECOND);
+    send_sample(&scene, SPAN, 1000000);
+    for (uint64_t i = 1; i <= RARE; i++)
+        send_failure(&scene, 1000 + i);
+    json_t *status = scene_ask(&scene, "status", "");
+    assert_true(json_number_at(status, "merged.operations") > 0);
+    json_decref(status);
+    json_t *graph = scene_ask(&scene, "flamegraph", "operation=GET+%2Fa");
+    assert_int_equal(json_number_at(graph, "total"), 1000000);
+    assert_string_equal(json_text_at(graph, "names.1"), "main");
+    json_decref(graph);
+    assert_int_equal(sum_of(&scene, "services", "errors"), RARE);
+    assert_int_equal(sum_of(&scene, "operations", "errors"), RARE);
+    scene_end(&scene);
+}
+
 /* ---- any request that the scan accepts ---- */
 
 static struct join_offer *offer_of(struct buffer *buffer, enum signal signal, uint32_t keys)
@@ -523,6 +568,7 @@ int main(void)
         cmocka_unit_test(test_diff_and_functions),
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_random_in_little_memory),
+        cmocka_unit_test(test_last_minute_stays),
         cmocka_unit_test(test_random_dictionaries),
         cmocka_unit_test(test_long_names),
     };
