@@ -150,6 +150,13 @@ bool api_number(struct api_request *request, const char *name, uint64_t fallback
 }
 
 /* A cursor is the number of items that were listed. */
+bool api_page(struct api_request *request, uint64_t fallback, uint64_t *from_out,
+              uint64_t *limit_out)
+{
+    return api_number(request, "cursor", 0, UINT32_MAX, from_out) &&
+           api_number(request, "limit", fallback, API_LIST_MAX, limit_out);
+}
+
 void api_next(struct api_request *request, uint64_t next, bool has_more)
 {
     char cursor[24];
@@ -158,6 +165,16 @@ void api_next(struct api_request *request, uint64_t next, bool has_more)
         json_text_string(&request->json, "next", cursor);
     else
         json_text_null(&request->json, "next");
+}
+
+void api_costs(struct api_request *request, const char *key, const int64_t *values)
+{
+    const struct store_cells *cells = &request->store->cells;
+    json_text_open(&request->json, key, '{');
+    for (uint32_t i = 0; i < cells->type_count; i++)
+        if (values[i] != 0)
+            json_text_member(&request->json, api_text(request, cells->types[i].name), values[i]);
+    json_text_close(&request->json, '}');
 }
 
 /* ---- the selection ---- */

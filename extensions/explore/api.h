@@ -79,8 +79,14 @@ struct slice api_parameter(const struct api_request *request, const char *name);
 /* Reads a number within bounds. Returns false after refusing. */
 bool api_number(struct api_request *request, const char *name, uint64_t fallback, uint64_t max,
                 uint64_t *out);
+/* Reads which part of a list is asked for: from an item on, so many. Returns false after refusing.
+ */
+bool api_page(struct api_request *request, uint64_t fallback, uint64_t *from_out,
+              uint64_t *limit_out);
 /* Prints the member `next` of a list of which the items before `next` were listed. */
 void api_next(struct api_request *request, uint64_t next, bool has_more);
+/* Prints the values that are not 0 under the names of their types. */
+void api_costs(struct api_request *request, const char *key, const int64_t *values);
 /* Reads the selection, and its type. prefix: "", "a." or "b.". Returns false after refusing. */
 bool api_selection(struct api_request *request, const char *prefix,
                    struct store_selection *selection, uint8_t *type_out);

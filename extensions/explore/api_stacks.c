@@ -369,8 +369,7 @@ void api_functions(struct api_request *request)
     uint64_t from, limit, i;
     struct slice sort = api_parameter(request, "sort");
     if (!api_selection(request, "", &selection, &type) ||
-        !api_number(request, "cursor", 0, UINT32_MAX, &from) ||
-        !api_number(request, "limit", API_LIST_DEFAULT, API_LIST_MAX, &limit))
+        !api_page(request, API_LIST_DEFAULT, &from, &limit))
         return;
     struct store_values values = store_query_values(request->store, &selection, type);
     struct function_row *rows = collect_functions(request, &values);

@@ -1,0 +1,303 @@
+/* The answers about the spans that the store remembers: /api/spans, span. */
+#include "core/base/saturate.h"
+#include "extensions/explore/api.h"
+
+/* ---- spans ---- */
+
+static void print_span_costs(struct api_request *request, const struct store_span *span)
+{
+    int64_t costs[STORE_TYPES_MAX] = {0};
+    for (uint32_t at = span->first_cost; at;) {
+        const struct store_cost *cost = store_cost_at(&request->store->spans, at);
+        costs[cost->type] = saturate_add(costs[cost->type], cost->value);
+        at = cost->next;
+    }
+    api_costs(request, "costs", costs);
+}
+
+static struct slice service_of(const struct api_request *request, const struct store_span *span)
+{
+    const struct store_cells *cells = &request->store->cells;
+    uint32_t service = store_operation_at(cells, span->operation)->service;
+    return api_text(request, store_service_at(cells, service)->name);
+}
+
+/* What every list of spans has. */
+static void print_span_head(struct api_request *request, const struct store_span *span)
+{
+    struct json_text *json = &request->json;
+    json_text_hex(json, "span_id", span->span_id, SPAN_ID_SIZE);
+    json_text_hex(json, "parent_id", span->parent_id, SPAN_ID_SIZE);
+    json_text_slice(json, "service", service_of(request, span));
+    json_text_slice(json, "operation", api_text(request, span->name));
+    json_text_string(json, "kind", api_kinds[span->kind]);
+    json_text_string(json, "status", api_states[span->status]);
+    json_text_time(json, "start", span->start_ns);
+    json_text_u64(json, "duration_ns", span->duration_ns);
+    print_span_costs(request, span);
+}
+
+static void print_span_rest(struct api_request *request, const struct store_span *span)
+{
+    struct json_text *json = &request->json;
+    json_text_hex(json, "trace_id", span->trace_id, TRACE_ID_SIZE);
+    json_text_slice(json, "version", api_text(request, span->version));
+    json_text_slice(json, "status_message", api_text(request, span->status_message));
+    json_text_u64(json, "samples", span->samples);
+    json_text_members(json, "attributes", api_text(request, span->attributes));
+}
+
+struct span_row {
+    double key;
+    uint32_t number;
+};
+
+static int compare_spans(const void *a, const void *b)
+{
+    const struct span_row *one = a, *other = b;
+    if (one->key != other->key)
+        return one->key > other->key ? -1 : 1;
+    return one->number < other->number ? -1 : one->number > other->number;
+}
+
+enum span_sort { SORT_DURATION, SORT_START, SORT_COST };
+struct span_query {
+    enum span_sort sort;
+    uint8_t type;
+    bool ascending;
+    bool only_entries; /* a filter: spans that begin a request in their service */
+};
+
+static bool read_order(struct api_request *request, struct span_query *order)
+{
+    struct slice sort = api_parameter(request, "sort"), way = api_parameter(request, "order");
+    *order = (struct span_query){.sort = SORT_DURATION, .ascending = slice_is(way, "asc")};
+    if (way.size > 0 && !order->ascending && !slice_is(way, "desc"))
+        return api_refuse(request, 400, "invalid_parameter", "order: must be desc or asc");
+    if (sort.size == 0 || slice_is(sort, "duration"))
+        return true;
+    order->sort = slice_is(sort, "start") ? SORT_START : SORT_COST;
+    order->type = store_query_type(request->store, sort);
+    return order->sort == SORT_START || order->type < STORE_TYPES_MAX ||
+           api_refuse(request, 400, "invalid_parameter",
+                      "sort: must be duration, start or a profile type");
+}
+
+static double span_key(const struct api_request *request, const struct store_span *span,
+                       const struct span_query *order)
+{
+    double key = order->sort == SORT_DURATION ? (double)span->duration_ns
+                 : order->sort == SORT_START
+                     ? (double)span->start_ns
+                     : (double)store_query_cost(request->store, span, order->type);
+    return order->ascending ? -key : key;
+}
+
+static bool read_entry(struct api_request *request, bool *only_entries_out)
+{
+    struct slice entry = api_parameter(request, "entry");
+    *only_entries_out = slice_is(entry, "true");
+    return entry.size == 0 || *only_entries_out || slice_is(entry, "false") ||
+           api_refuse(request, 400, "invalid_parameter", "entry: must be true or false");
+}
+
+/* Returns the selected spans in their order. */
+static struct span_row *collect_spans(struct api_request *request,
+                                      const struct store_selection *selection,
+                                      const struct span_query *order, uint32_t *count_out)
+{
+    const struct store_spans *spans = &request->store->spans;
+    struct span_row *rows = arena_array(&request->arena, spans->spans.count + 1, sizeof *rows);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < spans->spans.count; i++) {
+        const struct store_span *span = store_span_at(spans, i);
+        if (store_query_has_span(request->store, selection, span) && store_span_has_arrived(span) &&
+            (span->is_entry || !order->only_entries))
+            rows[count++] = (struct span_row){span_key(request, span, order), i};
+    }
+    qsort(rows, count, sizeof *rows, compare_spans);
+    *count_out = count;
+    return rows;
+}
+
+void api_spans(struct api_request *request)
+{
+    struct store_selection selection;
+    struct span_query order;
+    uint8_t type;
+    uint64_t from, limit, i;
+    uint32_t count;
+    if (!api_selection(request, "", &selection, &type) || !read_order(request, &order) ||
+        !read_entry(request, &order.only_entries) ||
+        !api_page(request, API_LIST_DEFAULT, &from, &limit))
+        return;
+    const struct span_row *rows = collect_spans(request, &selection, &order, &count);
+    json_text_open(&request->json, NULL, '{');
+    json_text_u64(&request->json, "total", count);
+    json_text_open(&request->json, "spans", '[');
+    for (i = from; i < count && i < from + limit && !api_must_stop(request); i++) {
+        const struct store_span *span = store_span_at(&request->store->spans, rows[i].number);
+        json_text_open(&request->json, NULL, '{');
+        print_span_head(request, span);
+        print_span_rest(request, span);
+        json_text_close(&request->json, '}');
+    }
+    if (request->is_late)
+        return;
+    json_text_close(&request->json, ']');
+    api_next(request, i, i < count);
+    json_text_close(&request->json, '}');
+}
+
+/* ---- one span ---- */
+
+/* Costs of a span by what kind of time or memory its types measure. */
+struct span_times {
+    int64_t on_cpu, off_cpu, lock, wait, wall, allocated;
+    bool has_on_cpu, has_off_cpu, has_lock, has_wait, has_wall, has_allocated;
+};
+
+static bool is_among(struct slice name, const char *const *names)
+{
+    for (; *names; names++)
+        if (slice_is(name, *names))
+            return true;
+    return false;
+}
+
+static void add_time(struct span_times *times, struct slice name, int64_t value)
+{
+    static const char *const cpu[] = {"cpu", "itimer", NULL};
+    static const char *const off_cpu[] = {"off_cpu", "off-cpu", "offcpu", NULL};
+    static const char *const lock[] = {"delay", "lock_duration", "contentions_delay", "lock", NULL};
+    static const char *const wait[] = {"wait", "io", "sleep", NULL};
+    static const char *const allocated[] = {"alloc_space",
+                                            "alloc_in_new_tlab_bytes",
+                                            "alloc_outside_tlab_bytes",
+                                            "allocated_bytes",
+                                            "alloc_size",
+                                            "space",
+                                            NULL};
+    if (is_among(name, cpu))
+        times->on_cpu = saturate_add(times->on_cpu, value), times->has_on_cpu = true;
+    else if (is_among(name, off_cpu))
+        times->off_cpu = saturate_add(times->off_cpu, value), times->has_off_cpu = true;
+    else if (is_among(name, lock))
+        times->lock = saturate_add(times->lock, value), times->has_lock = true;
+    else if (is_among(name, wait))
+        times->wait = saturate_add(times->wait, value), times->has_wait = true;
+    else if (slice_is(name, "wall"))
+        times->wall = saturate_add(times->wall, value), times->has_wall = true;
+    else if (is_among(name, allocated))
+        times->allocated = saturate_add(times->allocated, value), times->has_allocated = true;
+}
+
+/* Types count if the service has profiles of them at all: without samples the span took none. */
+static struct span_times times_of(const struct api_request *request, const struct store_span *span)
+{
+    const struct store_cells *cells = &request->store->cells;
+    uint32_t number = store_operation_at(cells, span->operation)->service;
+    const struct store_service *service = store_service_at(cells, number);
+    struct span_times times = {0};
+    for (uint32_t i = 0; i < cells->type_count; i++)
+        if (service->totals[i] != 0)
+            add_time(&times, api_text(request, cells->types[i].name),
+                     store_query_cost(request->store, span, (uint8_t)i));
+    return times;
+}
+
+static void print_part(struct json_text *json, const char *key, bool is_known, int64_t value)
+{
+    if (is_known)
+        json_text_i64(json, key, value);
+    else
+        json_text_null(json, key);
+}
+
+static void print_times(struct api_request *request, const struct store_span *span)
+{
+    struct span_times times = times_of(request, span);
+    int64_t duration = span->duration_ns < INT64_MAX ? (int64_t)span->duration_ns : INT64_MAX;
+    struct json_text *json = &request->json;
+    int64_t known = saturate_add(saturate_add(times.on_cpu, times.off_cpu),
+                                 saturate_add(times.lock, times.wait));
+    int64_t rest = duration > known && known >= 0 ? duration - known : 0;
+    bool is_any = times.has_on_cpu || times.has_off_cpu || times.has_lock || times.has_wait;
+    json_text_open(json, "time", '{');
+    print_part(json, "on_cpu_ns", times.has_on_cpu, times.on_cpu);
+    print_part(json, "off_cpu_ns", times.has_off_cpu, times.off_cpu);
+    print_part(json, "lock_ns", times.has_lock, times.lock);
+    print_part(json, "wait_ns", times.has_wait, times.wait);
+    print_part(json, "other_ns", is_any, rest);
+    json_text_close(json, '}');
+    print_part(json, "allocated_bytes", times.has_allocated, times.allocated);
+}
+
+static void print_trace(struct api_request *request, const struct store_span *span)
+{
+    const struct store_spans *spans = &request->store->spans;
+    json_text_open(&request->json, "trace", '[');
+    uint32_t at = span->trace == STORE_NONE ? 0 : store_trace_at(spans, span->trace)->first;
+    for (int listed = 0; at && listed < API_LIST_MAX && !api_must_stop(request);) {
+        const struct store_span *other = store_span_at(spans, at - 1);
+        at = other->next;
+        if (!store_span_has_arrived(other))
+            continue;
+        json_text_open(&request->json, NULL, '{');
+        print_span_head(request, other);
+        json_text_close(&request->json, '}');
+        listed++;
+    }
+    if (!request->is_late)
+        json_text_close(&request->json, ']');
+}
+
+static void print_span_links(struct api_request *request, const struct store_span *span)
+{
+    const struct api_links *links = &request->context->links;
+    struct text url = {0};
+    struct json_text *json = &request->json;
+    json_text_open(json, "links", '{');
+    if (links->tempo[0]) {
+        text_append(&url, links->tempo);
+        text_append_hex(&url, slice_of(span->trace_id, TRACE_ID_SIZE));
+    }
+    json_text_string(json, "grafana", links->grafana);
+    json_text_slice(json, "tempo", slice_of(url.data, url.size));
+    json_text_string(json, "pyroscope", links->pyroscope);
+    json_text_close(json, '}');
+    text_deinit(&url);
+}
+
+void api_span(struct api_request *request)
+{
+    struct store_selection selection;
+    uint8_t type;
+    if (!api_selection(request, "", &selection, &type))
+        return;
+    if (!selection.has_span) {
+        api_refuse(request, 400, "invalid_parameter", "span: is missing");
+        return;
+    }
+    uint32_t number = store_spans_find(
+        &request->store->spans, selection.has_trace ? selection.trace_id : NULL, selection.span_id);
+    const struct store_span *span =
+        number == STORE_NONE ? NULL : store_span_at(&request->store->spans, number);
+    if (!span || !store_span_has_arrived(span)) {
+        api_refuse(request, 404, "not_found", "the span is not remembered; see /api/explain");
+        return;
+    }
+    json_text_open(&request->json, NULL, '{');
+    json_text_open(&request->json, "span", '{');
+    print_span_head(request, span);
+    print_span_rest(request, span);
+    json_text_members(&request->json, "resource", api_text(request, span->resource));
+    json_text_slice(&request->json, "scope", api_text(request, span->scope));
+    print_times(request, span);
+    json_text_close(&request->json, '}');
+    print_trace(request, span);
+    if (request->is_late)
+        return;
+    print_span_links(request, span);
+    json_text_close(&request->json, '}');
+}
