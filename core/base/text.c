@@ -110,6 +110,15 @@ size_t text_utf8_length(const uint8_t *p, size_t size)
     return overlong || beyond ? 0 : length;
 }
 
+uint32_t text_utf8_decode(const uint8_t *p, size_t length)
+{
+    assert(length >= 1 && length <= 4);
+    uint32_t c = length == 1 ? p[0] : p[0] & (0x7fu >> length);
+    for (size_t i = 1; i < length; i++)
+        c = c << 6 | (p[i] & 0x3f);
+    return c;
+}
+
 size_t text_utf8_cut(struct slice text, size_t max)
 {
     size_t size = max;

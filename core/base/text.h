@@ -41,6 +41,8 @@ void text_append_json(struct text *text, struct slice bytes);
 /* Returns the length in bytes of the well-formed UTF-8 sequence at p[0..size), size > 0; 0 if there
  * is none. */
 size_t text_utf8_length(const uint8_t *p, size_t size);
+/* Returns the character of such a sequence of `length` bytes. */
+uint32_t text_utf8_decode(const uint8_t *p, size_t length);
 /* Returns the size in bytes of the longest beginning of a valid UTF-8 text that has at most max
  * bytes and splits no character. */
 size_t text_utf8_cut(struct slice text, size_t max);

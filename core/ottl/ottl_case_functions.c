@@ -28,14 +28,6 @@ static uint32_t change_case(uint32_t c, bool to_upper)
     return (uint32_t)(to_upper ? towupper_l((wint_t)c, unicode) : towlower_l((wint_t)c, unicode));
 }
 
-static uint32_t decode(const uint8_t *p, size_t size)
-{
-    uint32_t c = size == 1 ? p[0] : p[0] & (0x7fu >> size);
-    for (size_t i = 1; i < size; i++)
-        c = c << 6 | (p[i] & 0x3f);
-    return c;
-}
-
 /* A byte that is no UTF-8 becomes U+FFFD, as in Go. */
 static void append_in_case(struct slice text, bool to_upper, struct text *out)
 {
@@ -43,7 +35,8 @@ static void append_in_case(struct slice text, bool to_upper, struct text *out)
     for (size_t i = 0; i < text.size;) {
         uint8_t bytes[4];
         size_t size = text_utf8_length(text.data + i, text.size - i);
-        uint32_t c = size > 0 ? change_case(decode(text.data + i, size), to_upper) : 0xfffd;
+        uint32_t c =
+            size > 0 ? change_case(text_utf8_decode(text.data + i, size), to_upper) : 0xfffd;
         text_append_slice(out, slice_of(bytes, ottl_write_utf8(c, bytes)));
         i += size > 0 ? size : 1;
     }
@@ -73,7 +66,7 @@ static struct slice trim_spaces(struct slice text)
 {
     for (size_t size; text.size > 0; text = slice_of(text.data + size, text.size - size)) {
         size = text_utf8_length(text.data, text.size);
-        if (size == 0 || !is_space(decode(text.data, size)))
+        if (size == 0 || !is_space(text_utf8_decode(text.data, size)))
             break;
     }
     while (text.size > 0) {
@@ -81,7 +74,7 @@ static struct slice trim_spaces(struct slice text)
         while (size < 4 && size < text.size && (text.data[text.size - size] & 0xc0) == 0x80)
             size++;
         const uint8_t *last = text.data + text.size - size;
-        if (text_utf8_length(last, size) != size || !is_space(decode(last, size)))
+        if (text_utf8_length(last, size) != size || !is_space(text_utf8_decode(last, size)))
             break;
         text.size -= size;
     }

@@ -57,10 +57,7 @@ static uint32_t take_character(struct reader *r)
     const uint8_t *p = r->pattern.data + r->at;
     assert(size > 0);
     r->at += size;
-    uint32_t c = size == 1 ? p[0] : p[0] & (0x7fu >> size);
-    for (size_t i = 1; i < size; i++)
-        c = c << 6 | (p[i] & 0x3f);
-    return c;
+    return text_utf8_decode(p, size);
 }
 
 /* ---- writing ---- */

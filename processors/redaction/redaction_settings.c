@@ -15,7 +15,8 @@ static const struct field secret_words_fields[] = {
     FIELD_STRINGS(secret_words_settings, words,
                   "Words to look for in names of functions, files and mappings, and in the keys of "
                   "attributes. A word counts if it is a whole word of a name: token is one of "
-                  "getToken, api_tokens and APIToken, but not of tokenize.",
+                  "getToken, api_tokens and APIToken, but not of tokenize. api_key is found in "
+                  "apiKey, API_KEY and apikey.",
                   .fallback = SECRET_WORDS_DEFAULT),
     FIELD_SECRET(secret_words_settings, hmac_key,
                  "With a key of at least 32 bytes, a name is replaced by a hash of it "

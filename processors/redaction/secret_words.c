@@ -1,8 +1,10 @@
 #include "processors/redaction/secret_words.h"
 
 #include "core/base/arena.h"
+#include "processors/redaction/disguise.h"
 
 #include <assert.h>
+#include <strings.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -75,9 +77,23 @@ static struct slice lower_part(struct slice text, size_t start, size_t end, stru
     return slice_of(copy, end - start);
 }
 
+/* Words that names split in two, and people write in one. */
+static const char *parted(const char *text)
+{
+    static const char *const compounds[][2] = {{"password", "pass_word"},
+                                               {"passphrase", "pass_phrase"},
+                                               {"passcode", "pass_code"},
+                                               {"apikey", "api_key"},
+                                               {"accesskey", "access_key"}};
+    for (size_t i = 0; i < sizeof compounds / sizeof *compounds; i++)
+        if (strcasecmp(text, compounds[i][0]) == 0)
+            return compounds[i][1];
+    return text;
+}
+
 static void read_word(struct secret_word *word, const char *text, struct arena *arena)
 {
-    struct slice name = slice_of_string(text);
+    struct slice name = slice_of_string(parted(text));
     *word = (struct secret_word){.text = text,
                                  .parts = arena_array(arena, name.size, sizeof *word->parts)};
     for (size_t at = 0; at < name.size;) {
@@ -112,13 +128,21 @@ static void add_first_pair(struct secret_words *words, struct slice part)
         words->tries_all = true;
 }
 
-/* How often names have a letter, compared with others: English text, per thousand. */
+/* How often names of functions and files have a letter, per thousand; k more often than they have
+ * it, because "ke" is frequent. */
 static unsigned frequency(uint8_t c)
 {
-    static const uint8_t letters[] = {82, 15, 28, 43, 127, 22, 20, 61, 70, 2,  8, 40, 24,
-                                      67, 75, 19, 1,  60,  63, 91, 28, 10, 24, 2, 20, 1};
+    static const uint8_t letters[] = {77, 17, 44, 48, 120, 16, 21, 13, 74, 10, 20, 54, 31,
+                                      82, 57, 37, 2,  62,  58, 86, 31, 17, 4,  12, 14, 2};
     static const unsigned digit = 20;
     return c >= 'a' && c <= 'z' ? letters[c - 'a'] : digit;
+}
+
+/* Whether the plural of a part ends in "ies": of entry, but not of key. */
+static bool has_plural_ies(struct slice part)
+{
+    return part.size >= 2 && part.data[part.size - 1] == 'y' &&
+           !strchr("aeiou", part.data[part.size - 2]);
 }
 
 /* Returns the rarest pair of neighbours in a word; NULL if each of its parts is one letter. */
@@ -127,7 +151,7 @@ static const uint8_t *rarest_pair(const struct secret_word *word)
     const uint8_t *rarest = NULL;
     for (size_t i = 0; i < word->part_count; i++) {
         struct slice part = word->parts[i];
-        if (part.data[part.size - 1] == 'y')
+        if (has_plural_ies(part))
             part.size--; /* a plural has other letters there */
         for (size_t at = 0; at + 1 < part.size; at++)
             if (!rarest || frequency(part.data[at]) * frequency(part.data[at + 1]) <
@@ -158,13 +182,13 @@ void secret_words_init(struct secret_words *words, const char *const *texts, siz
 
 /* ---- names ---- */
 
-/* Returns the end of the part if the name has it at `at`, as one word or a piece of one; else 0. */
+/* Returns the end of the part if the name has its letters at `at`, in any case; else 0. */
 static size_t match_letters(struct slice name, size_t at, struct slice part)
 {
     if (name.size - at < part.size)
         return 0;
     for (size_t i = 0; i < part.size; i++)
-        if (lower_case(name.data[at + i]) != part.data[i] || (i > 0 && begins_word(name, at + i)))
+        if (lower_case(name.data[at + i]) != part.data[i])
             return 0;
     return at + part.size;
 }
@@ -190,21 +214,31 @@ static size_t match_last(struct slice name, size_t at, struct slice part)
         return end + 1;
     if (end > 0 && has_plural_at(name, end, "es"))
         return end + 2;
-    if (part.size < 2 || part.data[part.size - 1] != 'y')
+    if (!has_plural_ies(part))
         return 0;
     part.size--;
     end = match_letters(name, at, part);
     return end > 0 && has_plural_at(name, end, "ies") ? end + 3 : 0;
 }
 
+/* Returns where the part after the one that ends at `at` may begin: there, or after what joins
+ * them: one character, or "__". */
+static size_t skip_joint(struct slice name, size_t at)
+{
+    if (class_at(name, at) != OTHER)
+        return at;
+    bool is_double = at + 1 < name.size && name.data[at] == '_' && name.data[at + 1] == '_';
+    return at + 1 + is_double;
+}
+
 static bool matches_at(struct slice name, size_t at, const struct secret_word *word)
 {
     for (size_t i = 0; i + 1 < word->part_count; i++) {
-        at = match_letters(name, at, word->parts[i]);
-        if (at == 0 || at == name.size || !ends_word(name, at))
+        size_t end = match_letters(name, at, word->parts[i]);
+        if (end == 0)
             return false;
-        at += class_of(name.data[at]) == OTHER; /* one character between them */
-        if (at == name.size)
+        at = skip_joint(name, end);
+        if (at >= name.size)
             return false;
     }
     return match_last(name, at, word->parts[word->part_count - 1]) > 0;
@@ -355,11 +389,9 @@ size_t secret_words_next_place(const struct secret_words *words, struct slice by
 
 /* ---- one name ---- */
 
-const struct secret_word *secret_words_find(const struct secret_words *words, struct slice name)
+static const struct secret_word *find_visible(const struct secret_words *words, struct slice name)
 {
     const struct secret_word *found = NULL;
-    if (words->count == 0)
-        return NULL;
 #ifdef __SSE2__
     if (!words->tries_all && name.size > BLOCK)
         return find_in_blocks(words, name);
@@ -368,4 +400,13 @@ const struct secret_word *secret_words_find(const struct secret_words *words, st
         if (may_begin(words, name, at))
             found = find_at(words, name, at);
     return found;
+}
+
+const struct secret_word *secret_words_find(const struct secret_words *words, struct slice name)
+{
+    static const struct secret_word hidden = {.text = "hidden characters"};
+    if (words->count == 0)
+        return NULL;
+    const struct secret_word *found = find_visible(words, name);
+    return !found && disguise_is_in(name) ? &hidden : found;
 }

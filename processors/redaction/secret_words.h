@@ -3,10 +3,14 @@
  *
  * A name is split at characters that are no letter or digit (get_token, api-token, auth.token),
  * between letters and digits (token2), before an upper-case letter after a lower-case one
- * (getToken), and before the last letter of an acronym (APIToken). So `token` is found in nextToken
- * and TOKENs, but not in tokenize, Tokenizer or mytoken. Letter case is ignored, and a plural
- * counts. A configured word of several words (api_key) is found where they follow one another,
- * however they are joined (apiKey, API_KEY, api-key). Bytes above 0x7f are lower-case letters.
+ * (getToken), and before the last letter of an acronym (APIToken). A word begins and ends at such a
+ * place; between, letter case is ignored. So `token` is found in nextToken, TOKENs and toKen, but
+ * not in tokenize, Tokenizer or mytoken. A plural counts. A word of several parts (api_key) is
+ * found however they are joined: apiKey, API_KEY, api-key, apikey. `password` has two parts, too.
+ * Bytes above 0x7f are lower-case letters.
+ *
+ * A name with characters that nobody sees, or that look like letters of ASCII, is taken for one
+ * with a word (disguise.h).
  *
  * Owner: the words live in the caller's arena.
  *
@@ -41,7 +45,7 @@ struct secret_words {
 };
 
 /* The words to find when the configuration names none, with commas. */
-#define SECRET_WORDS_DEFAULT "password,secret,credential,token"
+#define SECRET_WORDS_DEFAULT "password,secret,credential,token,api_key,access_key"
 
 /* Whether a word can be found at all: it has a letter or digit, and is ASCII. */
 bool secret_word_is_valid(const char *text);
@@ -53,8 +57,8 @@ void secret_words_init(struct secret_words *words, const char *const *texts, siz
  * such a place has no word, and is valid UTF-8. What lies between the names does not matter. Every
  * byte is such a place unless words->has_rare_pairs. */
 size_t secret_words_next_place(const struct secret_words *words, struct slice bytes, size_t from);
-/* Returns the word that the name has first; NULL if it has none. Takes time proportional to the
- * name. */
+/* Returns the word that the name has first, or one with the text "hidden characters"; NULL if it
+ * has none. Takes time proportional to the name. */
 const struct secret_word *secret_words_find(const struct secret_words *words, struct slice name);
 
 #endif

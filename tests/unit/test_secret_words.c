@@ -17,6 +17,8 @@ struct row {
     const char *found; /* NULL: none */
 };
 
+#define HIDDEN "hidden characters"
+
 static const struct row rows[] = {
     {{"token"}, "token", "token"},
     {{"token"}, "TOKEN", "token"},
@@ -35,7 +37,9 @@ static const struct row rows[] = {
     {{"token"}, "tokenize", NULL},
     {{"token"}, "Tokenizer", NULL},
     {{"token"}, "mytoken", NULL},
-    {{"token"}, "toKen", NULL},
+    {{"token"}, "toKen", "token"}, /* letter case does not count */
+    {{"token"}, "toKenya", NULL},
+    {{"token"}, "to_ken", NULL},
     {{"token"}, "token\xc3\xa9", NULL}, /* a letter goes on */
     {{"token"}, "tok", NULL},
     {{"token"}, "", NULL},
@@ -47,8 +51,51 @@ static const struct row rows[] = {
     {{"api_key"}, "API_KEYS", "api_key"},
     {{"api_key"}, "my.api-key.v1", "api_key"},
     {{"api_key"}, "APIKey", "api_key"},
-    {{"api_key"}, "api__key", NULL},
-    {{"api_key"}, "apikey", NULL},
+    {{"api_key"}, "api__key", "api_key"},
+    {{"api_key"}, "api key", "api_key"},
+    {{"api_key"}, "api--key", NULL},
+    {{"api_key"}, "apikey", "api_key"},
+    {{"api_key"}, "myApikeys", "api_key"},
+    {{"api_key"}, "apikeyring", NULL},
+    {{"api_key"}, "rapikey", NULL},
+    {{"apikey"}, "API_KEY", "apikey"},
+    {{"access_key"}, "accessKeyId", "access_key"},
+    {{"access_key"}, "AWS_ACCESS_KEY", "access_key"},
+    {{"password"}, "passWord", "password"},
+    {{"password"}, "getPassWord", "password"},
+    {{"password"}, "Pass_word", "password"},
+    {{"password"}, "PASS_WORD", "password"},
+    {{"password"}, "pass word", "password"},
+    {{"password"}, "PASSWord", "password"},
+    {{"password"}, "pAsSwOrD", "password"},
+    {{"password"}, "user-pass-words", "password"},
+    {{"password"}, "compassword", NULL},
+    {{"password"}, "compass_word", NULL},
+    {{"password"}, "bypassword", NULL},
+    {{"password"}, "passwordless", NULL},
+    {{"password"}, "pass_wordy", NULL},
+    {{"password"}, "pass", NULL},
+    {{"password"}, "word", NULL},
+    {{"pass_word"}, "password", "pass_word"},
+    /* Fails closed: nobody sees what these letters are. */
+    {{"password"}, "pass\xe2\x80\x8bword", HIDDEN},             /* U+200B */
+    {{"password"}, "pa\xc2\xadssword", HIDDEN},                 /* soft hyphen */
+    {{"password"}, "\xef\xbc\xb0\xef\xbd\x81ss", HIDDEN},       /* full width */
+    {{"password"}, "\xf0\x9d\x90\xa9\xf0\x9d\x90\x9a", HIDDEN}, /* bold */
+    {{"password"}, "pass\xc2\xa0word", HIDDEN},                 /* no-break space */
+    {{"password"}, "pa\xc5\xbf\xc5\xbfword", HIDDEN},           /* long s */
+    {{"token"},
+     "to\xe2\x84\xaa"
+     "en",
+     HIDDEN},                                        /* Kelvin */
+    {{"token"}, "password\xf3\xa0\x81\xa1", HIDDEN}, /* a tag */
+    {{"token"},
+     "token\xe2\x80\x8b"
+     ".x",
+     HIDDEN},
+    {{"token"}, "my_token.\xe2\x80\x8b", "token"}, /* a word comes first */
+    {{"token"}, "caf\xc3\xa9.\xe4\xb8\x96\xe7\x95\x8c", NULL},
+    {{"token"}, "\xe2\x86\x92 \xe2\x80\xa6", NULL}, /* an arrow, three dots */
     {{"api_key"}, "api", NULL},
     {{"api_key"}, "api_", NULL},
     {{"ApiKey"}, "api_key", "ApiKey"},
@@ -62,7 +109,9 @@ static const struct row rows[] = {
     {{"x"}, "x", "x"},
 };
 
-static const char *const default_words[] = {"password", "secret", "credential", "token"};
+static const char *const default_words[] = {"password", "secret",  "credential",
+                                            "token",    "api_key", "access_key"};
+enum { DEFAULT_WORDS = sizeof default_words / sizeof *default_words };
 
 static const struct secret_word *find(const char *const *words, size_t count, const char *name,
                                       struct arena *arena)
@@ -98,10 +147,10 @@ static void words_are_found_everywhere(void **state)
         memset(name, 'x', sizeof name);
         memcpy(name + at, "_aToken_", 8);
         name[sizeof name - 1] = '\0';
-        assert_non_null(find(default_words, 4, name, &arena));
+        assert_non_null(find(default_words, DEFAULT_WORDS, name, &arena));
         assert_null(find(default_words, 3, name, &arena));
         name[at + 8] = '\0'; /* and at the end */
-        assert_non_null(find(default_words, 4, name, &arena));
+        assert_non_null(find(default_words, DEFAULT_WORDS, name, &arena));
     }
     arena_deinit(&arena);
 }
@@ -142,12 +191,12 @@ static void places_are_where_words_are(void **state)
 /* Every place of long bytes is found, from each offset on. */
 static void places_are_found_everywhere(void **state)
 {
-    static const char *const marks[] = {"ok", "Ok", "SW", "cR", "\x80"};
+    static const char *const marks[] = {"WO", "Wo", "cR", "OK", "EY", "\x80"};
     struct arena arena = {0};
     struct secret_words words;
     char bytes[70];
     (void)state;
-    secret_words_init(&words, default_words, 4, &arena);
+    secret_words_init(&words, default_words, DEFAULT_WORDS, &arena);
     for (size_t at = 0; at < 68; at++)
         for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
             memset(bytes, 'x', sizeof bytes);
@@ -189,7 +238,7 @@ static void function_names_are_as_wanted(void **state)
         name[strcspn(name, "\n")] = '\0';
         bool wanted = strcmp(verdict, "redact") == 0;
         names++;
-        if ((find(default_words, 4, name, &arena) != NULL) != wanted) {
+        if ((find(default_words, DEFAULT_WORDS, name, &arena) != NULL) != wanted) {
             print_error("%s: %s is wanted\n", name, verdict);
             wrong++;
         }
