@@ -52,6 +52,9 @@ struct fold_rule {
     void (*begin_profile)(void *context, struct slice profile);
     /* The stack that a folded or moved sample gets. NULL: the one that it has. */
     uint32_t (*stack)(void *context, uint32_t stack);
+    /* Attributes that the sample of which `decide` was just asked gains before it is folded: packed
+     * indices, which exist until profiles_fold returns. NULL: none. */
+    struct slice (*gains)(void *context);
     void *context;
     double weight; /* of FOLD_WEIGH */
     /* Keys of attributes that folding takes away in addition to those that it knows. */

@@ -24,6 +24,8 @@ struct fold_member {
     struct fold_member *next;
 };
 
+enum { FEW_ATTRIBUTES = 16 };
+
 enum {
     KEY_STACK,
     KEY_LINK,
@@ -33,27 +35,17 @@ enum {
 
 /* ---- keys ---- */
 
-static inline void add_to_key(struct fold_groups *groups, uint32_t number)
-{
-    if (groups->key_count == groups->key_capacity)
-        groups->key = arena_grow(groups->arena, groups->key, groups->key_count,
-                                 &groups->key_capacity, sizeof *groups->key);
-    groups->key[groups->key_count++] = number;
-}
-
 void fold_groups_begin_key(struct fold_groups *groups, uint32_t stack, uint32_t link,
-                           enum fold_shape shape)
+                           enum fold_shape shape, size_t attributes)
 {
-    groups->key_count = 0;
-    add_to_key(groups, stack);
-    add_to_key(groups, link);
-    add_to_key(groups, shape);
-    assert(groups->key_count == KEY_ATTRIBUTES);
-}
-
-void fold_groups_add_attribute(struct fold_groups *groups, uint32_t attribute)
-{
-    add_to_key(groups, attribute);
+    if (groups->key_capacity - KEY_ATTRIBUTES < attributes || !groups->key) {
+        groups->key_capacity = KEY_ATTRIBUTES + FEW_ATTRIBUTES + 2 * attributes;
+        groups->key = arena_array(groups->arena, groups->key_capacity, sizeof *groups->key);
+    }
+    groups->key[KEY_STACK] = stack;
+    groups->key[KEY_LINK] = link;
+    groups->key[KEY_SHAPE] = shape;
+    groups->key_count = KEY_ATTRIBUTES;
 }
 
 static int compare_numbers(const void *a, const void *b)
@@ -63,10 +55,11 @@ static int compare_numbers(const void *a, const void *b)
 }
 
 /* Sorts the numbers from `first` on: for a few. */
-static void insert_sorted(uint32_t *numbers, uint32_t first, uint32_t count)
+static void insert_sorted(uint32_t *numbers, size_t first, size_t count)
 {
-    for (uint32_t i = first; i < count; i++) {
-        uint32_t number = numbers[i], at = i;
+    for (size_t i = first; i < count; i++) {
+        uint32_t number = numbers[i];
+        size_t at = i;
         for (; at > 0 && numbers[at - 1] > number; at--)
             numbers[at] = numbers[at - 1];
         numbers[at] = number;
@@ -75,12 +68,11 @@ static void insert_sorted(uint32_t *numbers, uint32_t first, uint32_t count)
 
 void fold_groups_sort_key(struct fold_groups *groups)
 {
-    enum { FEW = 16 };
     const uint32_t *key = groups->key;
-    uint32_t sorted = KEY_ATTRIBUTES + 1; /* most lists are, or are short */
+    size_t sorted = KEY_ATTRIBUTES + 1; /* most lists are, or are short */
     while (sorted < groups->key_count && key[sorted - 1] <= key[sorted])
         sorted++;
-    if (sorted < groups->key_count && groups->key_count <= KEY_ATTRIBUTES + FEW)
+    if (sorted < groups->key_count && groups->key_count <= KEY_ATTRIBUTES + FEW_ATTRIBUTES)
         insert_sorted(groups->key + KEY_ATTRIBUTES, sorted - KEY_ATTRIBUTES,
                       groups->key_count - KEY_ATTRIBUTES);
     else if (sorted < groups->key_count)
@@ -95,12 +87,18 @@ static struct slice key_bytes(const struct fold_groups *groups)
 
 /* ---- adding ---- */
 
-static uint32_t new_group(struct fold_groups *groups)
+static uint32_t part_of_key(const struct fold_group *group, unsigned part)
+{
+    return ((const uint32_t *)(const void *)group->key.data)[part];
+}
+
+/* Makes a group. The key must exist as long as the group. */
+static uint32_t new_group(struct fold_groups *groups, struct slice key)
 {
     uint32_t number = groups->count;
     struct fold_group *group = arena_alloc(groups->arena, sizeof *group);
-    *group =
-        (struct fold_group){.key = arena_copy(groups->arena, key_bytes(groups)), .latest = number};
+    *group = (struct fold_group){.key = key, .latest = number};
+    group->is_sum = part_of_key(group, KEY_SHAPE) == SHAPE_SUM;
     groups->items = arena_grow(groups->arena, groups->items, number, &groups->capacity,
                                sizeof(struct fold_group *));
     groups->items[number] = group;
@@ -108,8 +106,7 @@ static uint32_t new_group(struct fold_groups *groups)
     return number;
 }
 
-/* Finds the group of the key, or makes one. */
-static uint32_t find_group(struct fold_groups *groups, bool *is_new_out)
+uint32_t fold_groups_find(struct fold_groups *groups, bool *is_new_out)
 {
     struct slice key = key_bytes(groups);
     if (index_table_is_full(&groups->by_key))
@@ -120,33 +117,34 @@ static uint32_t find_group(struct fold_groups *groups, bool *is_new_out)
         if (slice_equal(groups->items[i]->key, key))
             return i;
     *is_new_out = true;
-    uint32_t number = new_group(groups);
+    uint32_t number = new_group(groups, arena_copy(groups->arena, key));
     index_table_add(&groups->by_key, &probe, number);
     return number;
 }
 
-/* A value that does not fit begins another group. Only the latest one is tried, so that the work
- * for a sample does not grow with their number. */
-bool fold_groups_sum(struct fold_groups *groups, int64_t value)
+/* Only the latest group of a key is tried, so that the work for a sample does not grow with their
+ * number. */
+bool fold_groups_sum(struct fold_groups *groups, uint32_t number, int64_t value)
 {
-    bool is_new;
-    uint32_t first = find_group(groups, &is_new);
-    struct fold_group *latest = groups->items[groups->items[first]->latest];
+    assert(number < groups->count);
+    struct fold_group *group = groups->items[number];
+    struct fold_group *latest = groups->items[group->latest];
     int64_t sum;
-    if (!is_new && !__builtin_add_overflow(latest->sum, value, &sum)) {
+    assert(latest->is_sum);
+    bool fits = !__builtin_add_overflow(latest->sum, value, &sum);
+    if (fits) {
         latest->sum = sum;
         return false;
     }
-    uint32_t number = is_new ? first : new_group(groups);
-    groups->items[first]->latest = number;
-    groups->items[number]->is_sum = true;
-    groups->items[number]->sum = value;
+    group->latest = new_group(groups, group->key);
+    groups->items[group->latest]->sum = value;
     return true;
 }
 
-static void add_member(struct fold_groups *groups, uint32_t number, struct slice values,
-                       struct slice timestamps)
+void fold_groups_append(struct fold_groups *groups, uint32_t number, struct slice values,
+                        struct slice timestamps)
 {
+    assert(number < groups->count);
     struct fold_group *group = groups->items[number];
     struct fold_member *member = arena_alloc(groups->arena, sizeof *member);
     *member = (struct fold_member){.values = values, .timestamps = timestamps};
@@ -159,28 +157,27 @@ static void add_member(struct fold_groups *groups, uint32_t number, struct slice
     group->timestamp_bytes += timestamps.size;
 }
 
-bool fold_groups_append(struct fold_groups *groups, struct slice values, struct slice timestamps)
+/* Makes a group that no other sample joins. */
+static struct fold_group *new_group_apart(struct fold_groups *groups, struct slice others)
 {
-    bool is_new;
-    add_member(groups, find_group(groups, &is_new), values, timestamps);
-    return is_new;
+    uint32_t number = new_group(groups, arena_copy(groups->arena, key_bytes(groups)));
+    assert(groups->key[KEY_SHAPE] == SHAPE_APART);
+    groups->items[number]->others = others;
+    return groups->items[number];
 }
 
 void fold_groups_keep_apart(struct fold_groups *groups, struct slice values,
                             struct slice timestamps, struct slice others)
 {
-    uint32_t number = new_group(groups);
-    add_member(groups, number, values, timestamps);
-    groups->items[number]->others = others;
+    new_group_apart(groups, others);
+    fold_groups_append(groups, groups->count - 1, values, timestamps);
 }
 
 void fold_groups_keep_value(struct fold_groups *groups, int64_t value, struct slice others)
 {
-    uint32_t number = new_group(groups); /* moves the items */
-    struct fold_group *group = groups->items[number];
+    struct fold_group *group = new_group_apart(groups, others);
     group->is_sum = true;
     group->sum = value;
-    group->others = others;
 }
 
 /* ---- writing ---- */
@@ -208,11 +205,6 @@ static size_t attributes_size(const struct fold_group *group)
     for (size_t i = 0; i < count; i++)
         size += wire_size_varint(attributes[i]);
     return size;
-}
-
-static uint32_t part_of_key(const struct fold_group *group, unsigned part)
-{
-    return ((const uint32_t *)(const void *)group->key.data)[part];
 }
 
 static void measure_group(struct fold_group *group)

@@ -15,6 +15,8 @@
 #include "core/base/index_table.h"
 #include "core/base/slice.h"
 
+#include <assert.h>
+
 enum fold_shape { SHAPE_SUM, SHAPE_TIMESTAMPS, SHAPE_PAIRS, SHAPE_APART };
 
 struct fold_groups {
@@ -23,22 +25,30 @@ struct fold_groups {
     uint32_t count, capacity;
     struct index_table by_key;
     uint32_t *key; /* of the sample that is being read */
-    uint32_t key_count, key_capacity;
+    size_t key_count, key_capacity;
 };
 
-/* Begins the key of a sample; its attributes follow. */
+/* Begins the key of a sample; at most so many attributes follow. */
 void fold_groups_begin_key(struct fold_groups *groups, uint32_t stack, uint32_t link,
-                           enum fold_shape shape);
-void fold_groups_add_attribute(struct fold_groups *groups, uint32_t attribute);
+                           enum fold_shape shape, size_t attributes);
+static inline void fold_groups_add_attribute(struct fold_groups *groups, uint32_t attribute)
+{
+    assert(groups->key_count < groups->key_capacity);
+    groups->key[groups->key_count++] = attribute;
+}
 /* Sorts the attributes, because their order says nothing. */
 void fold_groups_sort_key(struct fold_groups *groups);
 
-/* Add a sample with the current key to a group. Return whether it is a new one, whose number is
- * then groups->count - 1. */
-bool fold_groups_sum(struct fold_groups *groups, int64_t value);
-/* values: packed, may be empty. The lists must exist until the groups are written. */
-bool fold_groups_append(struct fold_groups *groups, struct slice values, struct slice timestamps);
-/* The same, but the sample stays apart, with other fields. */
+/* Returns the number of the group with this key. If there is none, makes one: the newest. */
+uint32_t fold_groups_find(struct fold_groups *groups, bool *is_new_out);
+/* Add a sample to the group that fold_groups_find has returned for its key. The first one is for
+ * SHAPE_SUM: a sum that does not fit begins another group; returns whether this one did. The second
+ * one is for lists, which must exist until the groups are written; values are packed and may be
+ * empty. */
+bool fold_groups_sum(struct fold_groups *groups, uint32_t number, int64_t value);
+void fold_groups_append(struct fold_groups *groups, uint32_t number, struct slice values,
+                        struct slice timestamps);
+/* Make a group of its own for a sample with SHAPE_APART, with other fields. */
 void fold_groups_keep_apart(struct fold_groups *groups, struct slice values,
                             struct slice timestamps, struct slice others);
 /* The same with one value and no timestamps. */

@@ -12,10 +12,13 @@
 static inline const uint8_t *take_varint(const uint8_t *at, const uint8_t *end, uint64_t *out)
 {
     uint64_t value = *at & 0x7f;
-    for (unsigned shift = 7; *at >= 0x80 && at + 1 < end && shift < 64; shift += 7)
-        value |= (uint64_t)(*++at & 0x7f) << shift;
+    if (*at++ >= 0x80 && at < end) {
+        value |= (uint64_t)(*at & 0x7f) << 7;
+        for (unsigned shift = 14; *at++ >= 0x80 && at < end && shift < 64; shift += 7)
+            value |= (uint64_t)(*at & 0x7f) << shift;
+    }
     *out = value;
-    return at + 1;
+    return at;
 }
 
 /* Takes a field with a number below 2^32 if it is there. */
@@ -77,6 +80,12 @@ uint64_t sample_sum(struct slice values, uint64_t *count)
         sum += number;
     }
     return sum;
+}
+
+bool sample_single_value(struct slice values, uint64_t *value_out)
+{
+    const uint8_t *end = values.data + values.size;
+    return values.size > 0 && take_varint(values.data, end, value_out) == end;
 }
 
 /* ---- any samples ---- */
@@ -190,7 +199,7 @@ static bool note_list(struct slice *list, const struct wire_field *field)
 
 /* Reads a sample whose repeated numbers are packed in one field each, in any order. Returns false
  * for others. */
-static bool read_packed(struct slice sample, struct sample_fields *out)
+static bool read_packed(struct slice sample, struct sample_layout *out)
 {
     struct wire_cursor cursor = wire_cursor(sample);
     struct wire_field field;
@@ -198,10 +207,10 @@ static bool read_packed(struct slice sample, struct sample_fields *out)
     while (is_usual && wire_next(&cursor, &field)) {
         switch (field.number) {
         case SAMPLE_STACK_INDEX:
-            is_usual = note_number(&out->head.stack, &field);
+            is_usual = note_number(&out->stack, &field);
             break;
         case SAMPLE_LINK_INDEX:
-            is_usual = note_number(&out->head.link, &field);
+            is_usual = note_number(&out->link, &field);
             break;
         case SAMPLE_ATTRIBUTE_INDICES:
             is_usual = note_list(&out->attributes, &field);
@@ -220,22 +229,21 @@ static bool read_packed(struct slice sample, struct sample_fields *out)
     return is_usual;
 }
 
-struct sample_fields sample_fields_read(struct slice sample, struct arena *arena)
+void sample_fields_read(struct slice sample, struct arena *arena, struct sample_fields *out)
 {
-    struct sample_fields fields = {.head = {0}};
-    struct sample_layout layout;
-    if (sample_layout_read(sample, &layout))
-        return (struct sample_fields){.head = {.stack = layout.stack, .link = layout.link},
-                                      .attributes = layout.attributes,
-                                      .values = layout.values,
-                                      .timestamps = layout.timestamps};
-    if (read_packed(sample, &fields))
-        return fields;
-    return (struct sample_fields){
-        .head = sample_head(sample),
+    out->others = (struct slice){0};
+    if (sample_layout_read(sample, &out->layout))
+        return;
+    out->layout = (struct sample_layout){.stack = 0};
+    if (read_packed(sample, &out->layout))
+        return;
+    struct sample_head head = sample_head(sample);
+    out->layout = (struct sample_layout){
+        .stack = head.stack,
+        .link = head.link,
         .attributes = sample_list(sample, SAMPLE_ATTRIBUTE_INDICES, arena),
         .values = sample_list(sample, SAMPLE_VALUES, arena),
         .timestamps = sample_list(sample, SAMPLE_TIMESTAMPS_UNIX_NANO, arena),
-        .others = sample_other_fields(sample, arena),
     };
+    out->others = sample_other_fields(sample, arena);
 }

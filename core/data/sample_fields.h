@@ -29,6 +29,8 @@ struct sample_layout {
 bool sample_layout_read(struct slice raw, struct sample_layout *out);
 /* Returns the sum of packed varints, and adds their number to *count. */
 uint64_t sample_sum(struct slice values, uint64_t *count);
+/* Whether the list has exactly one value, which it sets. */
+bool sample_single_value(struct slice values, uint64_t *value_out);
 
 struct sample_head {
     uint32_t stack, link;
@@ -43,10 +45,10 @@ struct slice sample_other_fields(struct slice sample, struct arena *arena);
 
 /* All of them, mostly with one look at each field. */
 struct sample_fields {
-    struct sample_head head;
-    struct slice attributes, values, timestamps; /* packed */
+    struct sample_layout layout; /* also of others than usual samples, but without the place of
+                                    their attributes */
     struct slice others;
 };
-struct sample_fields sample_fields_read(struct slice sample, struct arena *arena);
+void sample_fields_read(struct slice sample, struct arena *arena, struct sample_fields *out);
 
 #endif

@@ -3,6 +3,7 @@
 #include "core/data/any_value.h"
 #include "core/pipeline/items.h"
 #include "processors/spanjoin/attribute_classes.h"
+#include "processors/spanjoin/keep_samples.h"
 #include "processors/spanjoin/sample_view.h"
 
 #include <assert.h>
@@ -141,10 +142,25 @@ static struct sample_key *key_of(const struct sample_plan *plan, uint32_t sample
     return named ? &plan->keys[named - 1] : NULL;
 }
 
-static bool sample_changes(const struct sample_plan *plan, uint32_t sample)
+static bool sample_changes(const struct sample_plan *plan, uint32_t named)
 {
-    const struct sample_key *key = key_of(plan, sample);
-    return key && (key->match || (plan->samples[sample] & SAMPLE_PROMOTED));
+    if (!(named & SAMPLE_KEY) || keep_takes_sample(plan, named))
+        return false;
+    return plan->keys[(named & SAMPLE_KEY) - 1].match || (named & SAMPLE_PROMOTED);
+}
+
+/* Marks the samples of the profiles that change, and counts them. */
+static void mark_changes(struct sample_plan *plan)
+{
+    for (uint32_t p = 0; p < plan->profile_count; p++) {
+        struct profile_plan *profile = &plan->profiles[p];
+        uint32_t *samples = &plan->samples[profile->first_sample];
+        for (uint32_t i = 0; i < profile->sample_count; i++) {
+            bool changes = sample_changes(plan, samples[i]);
+            samples[i] |= changes ? SAMPLE_CHANGES : 0;
+            profile->changes += changes;
+        }
+    }
 }
 
 /* A sample that is rewritten: its attributes, its link, and all other fields. */
@@ -329,9 +345,9 @@ static uint8_t *write_profile_attributes(struct sample_plan *plan,
 }
 
 static struct slice rewrite_profile(struct sample_plan *plan, const struct profile_plan *profile,
-                                    struct slice raw, uint32_t changes)
+                                    struct slice raw)
 {
-    size_t capacity = raw.size + changes * sample_growth(plan);
+    size_t capacity = raw.size + profile->changes * sample_growth(plan);
     uint8_t *data = arena_alloc(&plan->batch->arena, capacity), *to = data;
     bool loses_ids = profile->span_taken || profile->trace_taken;
     uint32_t sample = profile->first_sample;
@@ -341,7 +357,7 @@ static struct slice rewrite_profile(struct sample_plan *plan, const struct profi
     while (wire_next(&cursor, &field)) {
         bool is_sample = field.number == PROFILE_SAMPLES && field.type == WIRE_BYTES;
         bool is_attributes = field.number == PROFILE_ATTRIBUTE_INDICES;
-        if (!(is_sample ? sample_changes(plan, sample++) : is_attributes && loses_ids))
+        if (!(is_sample ? plan->samples[sample++] & SAMPLE_CHANGES : is_attributes && loses_ids))
             continue;
         to = copy_bytes(to, slice_of(unchanged, (size_t)(field.start - unchanged)));
         to = is_sample ? write_sample(plan, sample - 1, field.bytes, to)
@@ -354,15 +370,6 @@ static struct slice rewrite_profile(struct sample_plan *plan, const struct profi
     return slice_of(data, (size_t)(to - data));
 }
 
-/* Returns the number of samples of the profile that change. */
-static uint32_t count_changes(const struct sample_plan *plan, const struct profile_plan *profile)
-{
-    uint32_t changes = 0;
-    for (uint32_t i = 0; i < profile->sample_count; i++)
-        changes += sample_changes(plan, profile->first_sample + i);
-    return changes;
-}
-
 static void apply_to_scope(struct sample_plan *plan, struct message *scope_profiles,
                            uint32_t *profile_position)
 {
@@ -372,9 +379,8 @@ static void apply_to_scope(struct sample_plan *plan, struct message *scope_profi
         if (!profile_has_samples(field.wire.bytes))
             continue;
         const struct profile_plan *profile = &plan->profiles[(*profile_position)++];
-        uint32_t changes = count_changes(plan, profile);
-        if (changes > 0)
-            message_replace(&it, &field, rewrite_profile(plan, profile, field.wire.bytes, changes));
+        if (profile->changes > 0)
+            message_replace(&it, &field, rewrite_profile(plan, profile, field.wire.bytes));
     }
 }
 
@@ -421,12 +427,9 @@ static void apply_to_resource(struct sample_plan *plan, struct message *resource
 
 static bool resource_changes(const struct sample_plan *plan, const struct resource_plan *resource)
 {
-    for (uint32_t i = 0; i < resource->profile_count; i++) {
-        const struct profile_plan *profile = &plan->profiles[resource->first_profile + i];
-        for (uint32_t k = 0; k < profile->sample_count; k++)
-            if (sample_changes(plan, profile->first_sample + k))
-                return true;
-    }
+    for (uint32_t i = 0; i < resource->profile_count; i++)
+        if (plan->profiles[resource->first_profile + i].changes > 0)
+            return true;
     return false;
 }
 
@@ -440,6 +443,7 @@ void sample_plan_apply(struct sample_plan *plan)
             plan->keys[k].gain = find_gain(plan, &gains, &spans);
         add_link(plan, k);
     }
+    mark_changes(plan);
     uint32_t position = 0;
     struct message_iter it = message_iter(&plan->batch->parts[0].root, &plan->batch->arena);
     struct message_field field;

@@ -2,6 +2,7 @@
 
 #include "core/base/hash.h"
 #include "core/pipeline/component.h"
+#include "processors/spanjoin/keep_samples.h"
 
 #include <assert.h>
 #include <string.h>
@@ -13,13 +14,6 @@ static enum join_outcome outcome_of(const struct sample_plan *plan, uint32_t k, 
     if (plan->finds[k].presence == SPAN_EXPIRED)
         return JOIN_EXPIRED;
     return overflow ? JOIN_OVERFLOW : JOIN_NOT_FOUND;
-}
-
-static bool is_kept_out(const struct sample_plan *plan, uint32_t k)
-{
-    const struct keep_settings *keep = &plan->settings->keep;
-    return keep->enabled && !keep->dry_run && plan->keys[k].match && keep->otherwise != KEEP_PASS &&
-           !plan->finds[k].is_kept;
 }
 
 struct join_report *join_report_of(const struct spanjoin *join, const struct sample_plan *plan,
@@ -42,7 +36,7 @@ struct join_report *join_report_of(const struct spanjoin *join, const struct sam
         out->samples = key->samples;
         out->is_promoted = key->promoted;
         out->is_ambiguous = key->ambiguous;
-        out->is_kept_out = is_kept_out(plan, k);
+        out->is_kept_out = keep_takes_detail(plan, k);
         if (key->match)
             out->lag_ns = (int64_t)(plan->batch->arrived_ns - key->match->arrived_ns);
     }

@@ -48,7 +48,8 @@ void keep_samples_decide(struct sample_plan *plan)
 
 struct keeping {
     const struct sample_plan *plan;
-    uint32_t next; /* sample, in wire order */
+    uint32_t next;  /* sample, in wire order */
+    uint32_t named; /* what the plan says of the one before */
 };
 
 static enum fold_decision decision_of(int fate)
@@ -62,10 +63,20 @@ static enum fold_decision decide(void *context, const struct fold_sample *sample
     const struct sample_plan *plan = keeping->plan;
     (void)sample;
     assert(keeping->next < plan->sample_count);
-    uint32_t named = plan->samples[keeping->next++] & SAMPLE_KEY;
+    keeping->named = plan->samples[keeping->next++];
+    uint32_t named = keeping->named & SAMPLE_KEY;
     if (named == 0 || !plan->keys[named - 1].match)
         return decision_of(plan->settings->keep.unjoined);
     return plan->finds[named - 1].is_kept ? FOLD_KEEP : decision_of(plan->settings->keep.otherwise);
+}
+
+/* Samples that sample_plan_apply left as they came gain what the others have gained. */
+static struct slice gains_of(void *context)
+{
+    const struct keeping *keeping = context;
+    if (!keep_takes_sample(keeping->plan, keeping->named))
+        return (struct slice){0};
+    return keeping->plan->keys[(keeping->named & SAMPLE_KEY) - 1].gain->packed;
 }
 
 /* Removes the threads that readers added, where no rule of `keep` did. */
@@ -83,6 +94,7 @@ void keep_samples_apply(struct sample_plan *plan, struct keep_counts *counts)
     struct keeping keeping = {.plan = plan};
     const struct fold_rule rule = {.decide = decide,
                                    .ignores_ids = true,
+                                   .gains = gains_of,
                                    .context = &keeping,
                                    .stripped_keys = sample_thread_keys,
                                    .stripped_count =

@@ -18,6 +18,20 @@
 
 /* Call it once the spans of the keys are chosen: decides about each key. */
 void keep_samples_decide(struct sample_plan *plan);
+/* Whether the samples of a key lose the detail of their span. */
+static inline bool keep_takes_detail(const struct sample_plan *plan, uint32_t k)
+{
+    const struct keep_settings *keep = &plan->settings->keep;
+    return keep->enabled && !keep->dry_run && keep->otherwise != KEEP_PASS && plan->keys[k].match &&
+           !plan->finds[k].is_kept;
+}
+/* Whether a sample with these bits of the plan is folded or dropped as it came: what it gains is
+ * only part of what it is folded to. */
+static inline bool keep_takes_sample(const struct sample_plan *plan, uint32_t named)
+{
+    return (named & (SAMPLE_IS_PLAIN | SAMPLE_PROMOTED)) == SAMPLE_IS_PLAIN &&
+           keep_takes_detail(plan, (named & SAMPLE_KEY) - 1);
+}
 /* Whether nothing is left of a request. */
 static inline bool keep_left_nothing(const struct batch *batch, const struct keep_counts *counts)
 {

@@ -57,6 +57,7 @@ enum {
 };
 #define SAMPLE_KEY ((1u << SAMPLE_START_SHIFT) - 1)
 #define SAMPLE_IS_USUAL (1u << 27)   /* the places of its attributes are known */
+#define SAMPLE_CHANGES (1u << 28)    /* it is rewritten; set by sample_plan_apply */
 #define SAMPLE_HAS_THREAD (1u << 29) /* it names no span, but a thread of a process, and times */
 #define SAMPLE_IS_PLAIN (1u << 30)   /* all of its attributes are plain */
 #define SAMPLE_PROMOTED (1u << 31)
@@ -69,6 +70,7 @@ _Static_assert(SAMPLE_KEYS_MAX <= SAMPLE_KEY, "the bits suffice");
 struct profile_plan {
     uint32_t first_sample;
     uint32_t sample_count;
+    uint32_t changes;          /* samples with SAMPLE_CHANGES */
     const uint8_t *profile_id; /* NULL: none */
     struct span_source source; /* of its sender */
     uint16_t process; /* number of the instance whose spans' threads are known; 0: of none */

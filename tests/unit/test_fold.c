@@ -368,6 +368,37 @@ static void ids_go_and_the_name_stays(void **unused)
     assert_becomes(REQUEST(TWO), &rule, "profile 0 0\nsample 1 link 0 a2 7\n");
 }
 
+/* The first sample gains attributes 1, which folding takes away, and 2; the others 3 or nothing. */
+static struct slice gain_some(void *context)
+{
+    static const uint8_t gains[] = {1, 2, 3};
+    const uint32_t *asked = context;
+    return *asked == 1   ? slice_of(gains, 2)
+           : *asked == 4 ? slice_of(gains + 2, 1)
+                         : (struct slice){0};
+}
+
+static enum fold_decision fold_and_count(void *context, const struct fold_sample *sample)
+{
+    (void)sample;
+    ++*(uint32_t *)context;
+    return FOLD_FOLD;
+}
+
+static void a_folded_sample_gains_attributes_first(void **unused)
+{
+    (void)unused;
+    uint32_t asked = 0;
+    struct fold_rule rule = {.decide = fold_and_count, .gains = gain_some, .context = &asked};
+    assert_becomes(REQUEST("{\"attributeIndices\":[3],\"values\":[1]},"
+                           "{\"attributeIndices\":[3,2],\"values\":[10]},"
+                           "{\"attributeIndices\":[3],\"values\":[100]},"
+                           "{\"attributeIndices\":[2],\"values\":[1000]},"
+                           "{\"attributeIndices\":[3],\"values\":[10000]}"),
+                   &rule, "profile 0 0\nsample 0 link 0 a2 a3 1011\nsample 0 link 0 a3 10100\n");
+    assert_int_equal(asked, 5);
+}
+
 static void a_sum_that_does_not_fit_stays_apart(void **unused)
 {
     (void)unused;
@@ -514,6 +545,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(says_what_the_model_says, begin, end),
         cmocka_unit_test_setup_teardown(ids_go_and_the_name_stays, begin, end),
+        cmocka_unit_test_setup_teardown(a_folded_sample_gains_attributes_first, begin, end),
         cmocka_unit_test_setup_teardown(a_sum_that_does_not_fit_stays_apart, begin, end),
         cmocka_unit_test_setup_teardown(shapes_stay_apart, begin, end),
         cmocka_unit_test_setup_teardown(weighed_values_add_up, begin, end),
