@@ -1,6 +1,8 @@
 /* The answer to /api/histogram. */
 #include "extensions/explore/api.h"
 
+#include <stdlib.h>
+
 struct row {
     uint64_t time_ns, width_ns;
     uint32_t key; /* minute, with a bit for hours */

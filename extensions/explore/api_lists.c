@@ -3,6 +3,8 @@
 #include "core/pipeline/join_feed.h"
 #include "extensions/explore/api.h"
 
+#include <stdlib.h>
+
 /* ---- status ---- */
 
 static void print_type(struct api_request *request, uint32_t number)

@@ -2,6 +2,8 @@
 #include "core/base/saturate.h"
 #include "extensions/explore/api.h"
 
+#include <stdlib.h>
+
 /* ---- spans ---- */
 
 static void print_span_costs(struct api_request *request, const struct store_span *span)

@@ -2,6 +2,8 @@
 #include "core/base/saturate.h"
 #include "extensions/explore/api.h"
 
+#include <stdlib.h>
+
 static uint64_t size_of(int64_t value)
 {
     return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;

@@ -1,26 +1,34 @@
 #include "extensions/explore/store.h"
 
+#include "core/base/memory.h"
 #include "core/base/text.h"
 #include "core/data/any_value.h"
 #include "core/data/message.h"
 
-/* Percent of the budget. A tenth is for the mailbox, and another for what a query or a reduction
+/* Percent of the budget. A tenth is for the mailbox, and the rest for what a query or a reduction
  * needs for a moment. */
-enum { NAMES_PART = 38, CELLS_PART = 28, SPANS_PART = 14, TRAILS_PART = 2 };
+enum { STORE_PART = 82, TRAILS_PART = 2 };
+
+/* The tables share what is left of the store's part. */
+static size_t pool_of(const struct store *store)
+{
+    return store->budget_bytes / 100 * STORE_PART - sizeof *store -
+           store->trail_limit * sizeof *store->trails - STORE_UNREAD_MAX * sizeof *store->unread;
+}
 
 struct store *store_new(size_t budget_bytes, uint64_t now_ns)
 {
     assert(budget_bytes >= STORE_BUDGET_MIN);
     struct store *store = memory_zalloc(sizeof *store);
-    size_t share = budget_bytes / 100;
     store->budget_bytes = budget_bytes;
     store->started_ns = store->now_ns = now_ns;
-    store_names_init(&store->names, share * NAMES_PART);
-    store_cells_init(&store->cells, &store->names, share * CELLS_PART);
-    store_spans_init(&store->spans, &store->cells, share * SPANS_PART);
-    store->trail_limit = (uint32_t)(share * TRAILS_PART / sizeof *store->trails) + 1;
+    store->trail_limit = (uint32_t)(budget_bytes / 100 * TRAILS_PART / sizeof *store->trails) + 1;
     store->trails = memory_zalloc(store->trail_limit * sizeof *store->trails);
     store->unread = memory_zalloc(STORE_UNREAD_MAX * sizeof *store->unread);
+    store->pool.limit = pool_of(store);
+    store_names_init(&store->names, &store->pool);
+    store_cells_init(&store->cells, &store->names, &store->pool);
+    store_spans_init(&store->spans, &store->cells, &store->pool);
     return store;
 }
 
@@ -38,8 +46,10 @@ void store_free(struct store *store)
 
 size_t store_bytes(const struct store *store)
 {
-    return sizeof *store + store_names_bytes(&store->names) + store_cells_bytes(&store->cells) +
-           store_spans_bytes(&store->spans) + store->trail_limit * sizeof *store->trails +
+    size_t tables = store_names_bytes(&store->names) + store_cells_bytes(&store->cells) +
+                    store_spans_bytes(&store->spans);
+    assert(tables == store->pool.used);
+    return sizeof *store + tables + store->trail_limit * sizeof *store->trails +
            STORE_UNREAD_MAX * sizeof *store->unread;
 }
 

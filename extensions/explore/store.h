@@ -1,9 +1,10 @@
 /*
  * store: what explore remembers of the requests that left the join (docs/explore.md).
  *
- * It has one budget, which is divided among its tables. After each request, store_reduce makes room
- * for the next one. Everything that senders choose is bounded: names are cut, stacks have at most
- * STORE_DEPTH_MAX frames, and what has no room is counted without its details.
+ * It has one budget, of which its tables take what they need. After each request, store_reduce
+ * makes room for the next one, once nearly all of it is used. Everything that senders choose is
+ * bounded: names are cut, stacks have at most STORE_DEPTH_MAX frames, and what has no room is
+ * counted without its details.
  *
  * Times are nanoseconds since 1970. A request belongs to the minute in which it arrived here, so a
  * wrong clock of a sender changes nothing.
@@ -50,6 +51,7 @@ struct store_unread {
 };
 
 struct store {
+    struct store_pool pool;
     struct store_names names;
     struct store_cells cells;
     struct store_spans spans;

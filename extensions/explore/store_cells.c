@@ -43,15 +43,15 @@ uint8_t store_cells_type(struct store_cells *cells, uint32_t name, uint32_t unit
 uint32_t store_cells_service(struct store_cells *cells, uint32_t name)
 {
     struct store_table *table = &cells->services;
-    struct index_probe probe = store_table_probe(table, hash_u64(name));
-    for (uint32_t number; index_table_next(&table->index, &probe, &number);)
+    struct store_probe probe = store_table_probe(table, hash_u64(name));
+    for (uint32_t number; store_table_next(table, &probe, &number);)
         if (store_service_at(cells, number)->name == name)
             return number;
-    uint32_t number = store_table_append(table);
+    uint32_t number = store_table_append(table, 0);
     if (number == STORE_NONE)
         return 0;
     store_service_at(cells, number)->name = name;
-    index_table_add(&table->index, &probe, number);
+    store_table_index(table, hash_u64(name), number);
     return number;
 }
 
@@ -74,21 +74,23 @@ static uint64_t hash_operation(uint32_t service, uint32_t name, uint8_t kind)
     return hash_u64(hash_u64((uint64_t)service << 32 | name) ^ kind);
 }
 
-/* Whether a table has room for a record with details: there is always room for those without, of
- * each service. */
-static bool has_room(const struct store_table *table, bool has_details)
+/* Returns how many records must stay free when one is added: there is always room for those without
+ * details, of each service. */
+static uint32_t kept_free(const struct store_table *table, bool has_details)
 {
-    return table->count + (has_details ? table->reserve : 0) < table->limit;
+    return has_details ? table->reserve : 0;
 }
 
-static uint32_t add_operation(struct store_cells *cells, struct index_probe *probe,
+static uint32_t add_operation(struct store_cells *cells, uint64_t hash,
                               const struct store_operation *operation)
 {
-    if (!has_room(&cells->operations, operation->name != STORE_TEXT_MERGED))
+    struct store_table *table = &cells->operations;
+    uint32_t number =
+        store_table_append(table, kept_free(table, operation->name != STORE_TEXT_MERGED));
+    if (number == STORE_NONE)
         return STORE_NONE;
-    uint32_t number = store_table_append(&cells->operations);
     *store_operation_at(cells, number) = *operation;
-    index_table_add(&cells->operations.index, probe, number);
+    store_table_index(table, hash, number);
     store_service_at(cells, operation->service)->operations++;
     return number;
 }
@@ -97,15 +99,16 @@ static uint32_t find_operation(struct store_cells *cells, uint32_t service, uint
                                uint8_t kind)
 {
     struct store_table *table = &cells->operations;
-    struct index_probe probe = store_table_probe(table, hash_operation(service, name, kind));
-    for (uint32_t number; index_table_next(&table->index, &probe, &number);) {
+    uint64_t hash = hash_operation(service, name, kind);
+    struct store_probe probe = store_table_probe(table, hash);
+    for (uint32_t number; store_table_next(table, &probe, &number);) {
         const struct store_operation *found = store_operation_at(cells, number);
         if (found->service == service && found->name == name && found->kind == kind)
             return number;
     }
     const struct store_operation operation = {
         .service = service, .name = name, .kind = kind, .keeps_buckets = true};
-    return add_operation(cells, &probe, &operation);
+    return add_operation(cells, hash, &operation);
 }
 
 uint32_t store_cells_operation(struct store_cells *cells, uint32_t service, uint32_t name,
@@ -134,16 +137,16 @@ static bool is_same_cell(const struct store_cell *a, const struct store_cell *b)
 static uint32_t find_cell(struct store_cells *cells, const struct store_cell *key)
 {
     struct store_table *table = &cells->cells;
-    struct index_probe probe = store_table_probe(table, hash_cell(key));
-    for (uint32_t number; index_table_next(&table->index, &probe, &number);)
+    struct store_probe probe = store_table_probe(table, hash_cell(key));
+    for (uint32_t number; store_table_next(table, &probe, &number);)
         if (is_same_cell(store_cell_at(cells, number), key))
             return number;
-    if (!has_room(table, key->minute != 0))
+    uint32_t number = store_table_append(table, kept_free(table, key->minute != 0));
+    if (number == STORE_NONE)
         return STORE_NONE;
-    uint32_t number = store_table_append(table);
     *store_cell_at(cells, number) = *key;
     store_cell_at(cells, number)->spans = 0;
-    index_table_add(&table->index, &probe, number);
+    store_table_index(table, hash_cell(key), number);
     return number;
 }
 
@@ -173,23 +176,23 @@ static bool is_same_entry(const struct store_entry *a, const struct store_entry 
     return a->cell == b->cell && a->node == b->node && a->type == b->type && a->bucket == b->bucket;
 }
 
-/* Returns false if there is no room. `reserve`: entries that must stay free. */
-static bool add_entry(struct store_cells *cells, const struct store_entry *entry, uint32_t reserve)
+/* Returns false if there is no room. kept: entries that must stay free. */
+static bool add_entry(struct store_cells *cells, const struct store_entry *entry, uint32_t kept)
 {
     struct store_table *table = &cells->entries;
-    struct index_probe probe = store_table_probe(table, hash_entry(entry));
-    for (uint32_t number; index_table_next(&table->index, &probe, &number);) {
+    struct store_probe probe = store_table_probe(table, hash_entry(entry));
+    for (uint32_t number; store_table_next(table, &probe, &number);) {
         struct store_entry *found = store_entry_at(cells, number);
         if (!is_same_entry(found, entry))
             continue;
         found->value = saturate_add(found->value, entry->value);
         return true;
     }
-    if (table->limit - table->count <= reserve)
+    uint32_t number = store_table_append(table, kept);
+    if (number == STORE_NONE)
         return false;
-    uint32_t number = store_table_append(table);
     *store_entry_at(cells, number) = *entry;
-    index_table_add(&table->index, &probe, number);
+    store_table_index(table, hash_entry(entry), number);
     return true;
 }
 
@@ -229,8 +232,8 @@ void store_cells_add(struct store_cells *cells, const struct store_entry *entry)
 bool store_cells_take(struct store_cells *cells, const struct store_entry *entry)
 {
     struct store_table *table = &cells->entries;
-    struct index_probe probe = store_table_probe(table, hash_entry(entry));
-    for (uint32_t number; index_table_next(&table->index, &probe, &number);) {
+    struct store_probe probe = store_table_probe(table, hash_entry(entry));
+    for (uint32_t number; store_table_next(table, &probe, &number);) {
         struct store_entry *found = store_entry_at(cells, number);
         if (!is_same_entry(found, entry))
             continue;
@@ -288,25 +291,21 @@ void store_cells_index_entries(struct store_cells *cells)
 
 /* ---- life ---- */
 
-void store_cells_init(struct store_cells *cells, struct store_names *names, size_t budget_bytes)
+void store_cells_init(struct store_cells *cells, struct store_names *names, struct store_pool *pool)
 {
-    enum { SLOT_BYTES = 32 };
-    size_t share = budget_bytes / 8;
+    enum { SERVICES_PART = 25, ENTRIES_PART = 80 /* of the pool: one of so many */, LINK = 16 };
     *cells = (struct store_cells){.names = names};
-    uint32_t services = (uint32_t)(share / (sizeof(struct store_service) + SLOT_BYTES));
-    store_table_init(&cells->services, sizeof(struct store_service),
-                     services > 2048 ? 2048 : services);
-    store_table_init(&cells->operations, sizeof(struct store_operation),
-                     (uint32_t)(share / (sizeof(struct store_operation) + SLOT_BYTES)));
-    store_table_init(&cells->cells, sizeof(struct store_cell),
-                     (uint32_t)(share / (sizeof(struct store_cell) + SLOT_BYTES)));
-    uint32_t entries = (uint32_t)(share * 5 / (sizeof(struct store_entry) + SLOT_BYTES));
-    store_table_init(&cells->entries, sizeof(struct store_entry), entries);
-    cells->operations.reserve = cells->services.limit;
-    cells->cells.reserve = STATUSES * cells->services.limit;
-    cells->entries.reserve = entries / 16 + ENTRY_RESERVE_MIN;
-    assert(entries > 2 * cells->entries.reserve);
-    assert(cells->cells.limit > 2 * cells->cells.reserve);
+    size_t services = pool->limit / SERVICES_PART / (sizeof(struct store_service) + LINK);
+    uint32_t most = services > 2048 ? 2048 : (uint32_t)services;
+    size_t entries = pool->limit / ENTRIES_PART / (sizeof(struct store_entry) + LINK);
+    uint32_t reserve = entries > 65536 ? 65536 : (uint32_t)entries;
+    store_table_init(&cells->services, pool, sizeof(struct store_service), 0, most, true);
+    store_table_init(&cells->operations, pool, sizeof(struct store_operation), most,
+                     STORE_RECORDS_MAX, true);
+    store_table_init(&cells->cells, pool, sizeof(struct store_cell), STATUSES * most,
+                     STORE_RECORDS_MAX, true);
+    store_table_init(&cells->entries, pool, sizeof(struct store_entry), reserve + ENTRY_RESERVE_MIN,
+                     STORE_RECORDS_MAX, true);
     /* Those that stand for what has no room: number 0 of each. */
     store_cells_service(cells, STORE_TEXT_MERGED);
     store_cells_operation(cells, 0, STORE_TEXT_MERGED, 0);
@@ -321,11 +320,10 @@ void store_cells_deinit(struct store_cells *cells)
     store_table_deinit(&cells->entries);
 }
 
-bool store_cells_are_above(const struct store_cells *cells, uint32_t eighths)
+bool store_cells_have_excess(const struct store_cells *cells)
 {
-    return store_table_is_above(&cells->operations, eighths) ||
-           store_table_is_above(&cells->cells, eighths) ||
-           store_table_is_above(&cells->entries, eighths);
+    return store_table_excess(&cells->operations) > 0 || store_table_excess(&cells->cells) > 0 ||
+           store_table_excess(&cells->entries) > 0;
 }
 
 size_t store_cells_bytes(const struct store_cells *cells)

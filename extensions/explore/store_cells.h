@@ -106,7 +106,8 @@ struct store_cells {
     struct store_merged merged;
 };
 
-void store_cells_init(struct store_cells *cells, struct store_names *names, size_t budget_bytes);
+void store_cells_init(struct store_cells *cells, struct store_names *names,
+                      struct store_pool *pool);
 void store_cells_deinit(struct store_cells *cells);
 
 static inline struct store_service *store_service_at(const struct store_cells *cells, uint32_t n)
@@ -147,7 +148,8 @@ void store_cells_index_operations(struct store_cells *cells);
 void store_cells_index_cells(struct store_cells *cells);
 void store_cells_index_entries(struct store_cells *cells);
 
-bool store_cells_are_above(const struct store_cells *cells, uint32_t eighths);
+/* Whether a table has more records than store_reduce leaves. */
+bool store_cells_have_excess(const struct store_cells *cells);
 size_t store_cells_bytes(const struct store_cells *cells);
 
 #endif

@@ -1,46 +1,54 @@
 #include "extensions/explore/store_names.h"
 
 #include "core/base/hash.h"
+#include "core/base/memory.h"
 #include "core/base/text.h"
 
 /* ---- texts ---- */
 
+/* Makes room for so many bytes more. */
 static bool has_bytes(struct store_names *names, size_t size)
 {
-    if (size > names->byte_limit - names->byte_count)
+    enum { STEP_MIN = 4096 };
+    if (names->byte_capacity - names->byte_count >= size)
+        return true;
+    uint64_t capacity = (uint64_t)names->byte_capacity + names->byte_capacity / 8 + STEP_MIN;
+    uint64_t most = names->byte_capacity + (uint64_t)store_pool_left(names->pool);
+    most = most > UINT32_MAX ? UINT32_MAX : most;
+    capacity = capacity > most ? most : capacity;
+    if (capacity < names->byte_count + size ||
+        !store_pool_take(names->pool, capacity - names->byte_capacity))
         return false;
-    while (names->byte_capacity - names->byte_count < size) {
-        uint64_t capacity = names->byte_capacity ? names->byte_capacity * 3 / 2 : 4096;
-        capacity = capacity > names->byte_limit ? names->byte_limit : capacity;
-        names->bytes = memory_grow(names->bytes, capacity, 1);
-        names->byte_capacity = (uint32_t)capacity;
-    }
+    names->bytes = memory_grow(names->bytes, capacity, 1);
+    names->byte_capacity = (uint32_t)capacity;
     return true;
 }
 
-static uint32_t add_text(struct store_names *names, struct index_probe *probe, struct slice text)
+static uint32_t add_text(struct store_names *names, uint64_t hash, struct slice text)
 {
-    if (!has_bytes(names, text.size) || names->texts.count == names->texts.limit) {
+    uint32_t number =
+        has_bytes(names, text.size) ? store_table_append(&names->texts, 0) : STORE_NONE;
+    if (number == STORE_NONE) {
         names->missed++;
         return STORE_TEXT_MERGED;
     }
-    uint32_t number = store_table_append(&names->texts);
     *(struct store_text *)store_table_at(&names->texts, number) =
         (struct store_text){names->byte_count, (uint32_t)text.size};
     if (text.size > 0)
         memcpy(names->bytes + names->byte_count, text.data, text.size);
     names->byte_count += (uint32_t)text.size;
-    index_table_add(&names->texts.index, probe, number);
+    store_table_index(&names->texts, hash, number);
     return number;
 }
 
 static uint32_t find_text(struct store_names *names, struct slice text)
 {
-    struct index_probe probe = store_table_probe(&names->texts, hash_bytes(text));
-    for (uint32_t number; index_table_next(&names->texts.index, &probe, &number);)
+    uint64_t hash = hash_bytes(text);
+    struct store_probe probe = store_table_probe(&names->texts, hash);
+    for (uint32_t number; store_table_next(&names->texts, &probe, &number);)
         if (slice_equal(store_names_read(names, number), text))
             return number;
-    return add_text(names, &probe, text);
+    return add_text(names, hash, text);
 }
 
 /* Returns the beginning of a text that may be invalid UTF-8, without a part of a character. */
@@ -88,17 +96,17 @@ static uint64_t hash_pair(struct pair pair)
 /* Returns the number of a pair; STORE_NONE: there is no room. */
 static uint32_t find_pair(struct store_table *table, struct pair pair)
 {
-    struct index_probe probe = store_table_probe(table, hash_pair(pair));
-    for (uint32_t number; index_table_next(&table->index, &probe, &number);) {
+    struct store_probe probe = store_table_probe(table, hash_pair(pair));
+    for (uint32_t number; store_table_next(table, &probe, &number);) {
         const struct pair *found = store_table_at(table, number);
         if (found->first == pair.first && found->second == pair.second)
             return number;
     }
-    uint32_t number = store_table_append(table);
+    uint32_t number = store_table_append(table, 0);
     if (number == STORE_NONE)
         return STORE_NONE;
     *(struct pair *)store_table_at(table, number) = pair;
-    index_table_add(&table->index, &probe, number);
+    store_table_index(table, hash_pair(pair), number);
     return number;
 }
 
@@ -118,18 +126,12 @@ uint32_t store_names_node(struct store_names *names, uint32_t parent, uint32_t f
 
 /* ---- life ---- */
 
-void store_names_init(struct store_names *names, size_t budget_bytes)
+void store_names_init(struct store_names *names, struct store_pool *pool)
 {
-    enum { TEXT_BYTES = 40, PAIR_BYTES = 40 /* with their indexes, at most */ };
-    enum { BYTES_PART = 40, TEXTS_PART = 12, FRAMES_PART = 5, NODES_PART = 43 }; /* percent */
-    size_t share = budget_bytes / 100;
-    *names = (struct store_names){.byte_limit = (uint32_t)(share * BYTES_PART)};
-    store_table_init(&names->texts, sizeof(struct store_text),
-                     (uint32_t)(share * TEXTS_PART / TEXT_BYTES));
-    store_table_init(&names->frames, sizeof(struct store_frame),
-                     (uint32_t)(share * FRAMES_PART / PAIR_BYTES));
-    store_table_init(&names->nodes, sizeof(struct store_node),
-                     (uint32_t)(share * NODES_PART / PAIR_BYTES));
+    *names = (struct store_names){.pool = pool};
+    store_table_init(&names->texts, pool, sizeof(struct store_text), 0, STORE_RECORDS_MAX, true);
+    store_table_init(&names->frames, pool, sizeof(struct store_frame), 0, STORE_RECORDS_MAX, true);
+    store_table_init(&names->nodes, pool, sizeof(struct store_node), 0, STORE_RECORDS_MAX, true);
     find_text(names, SLICE(""));
     find_text(names, SLICE("(other)"));
     store_names_frame(names, STORE_TEXT_EMPTY, STORE_TEXT_EMPTY);
@@ -146,14 +148,6 @@ void store_names_deinit(struct store_names *names)
     store_table_deinit(&names->nodes);
     free(names->bytes);
     names->bytes = NULL;
-}
-
-bool store_names_are_above(const struct store_names *names, uint32_t eighths)
-{
-    return store_table_is_above(&names->texts, eighths) ||
-           store_table_is_above(&names->frames, eighths) ||
-           store_table_is_above(&names->nodes, eighths) ||
-           names->byte_count > (uint64_t)names->byte_limit * eighths / 8;
 }
 
 size_t store_names_bytes(const struct store_names *names)
@@ -238,6 +232,13 @@ static void sweep_frames(struct store_sweep *sweep, uint32_t *frames)
     index_pairs(&names->nodes);
 }
 
+static void trim_bytes(struct store_names *names)
+{
+    store_pool_give(names->pool, names->byte_capacity - names->byte_count);
+    names->bytes = memory_grow(names->bytes, names->byte_count, 1);
+    names->byte_capacity = names->byte_count;
+}
+
 static void sweep_texts(struct store_sweep *sweep)
 {
     struct store_names *names = sweep->names;
@@ -252,6 +253,7 @@ static void sweep_texts(struct store_sweep *sweep)
         store_table_index(&names->texts, hash_bytes(store_names_read(names, i)), i);
     }
     names->byte_count = at;
+    trim_bytes(names);
     for (uint32_t i = 0; i < names->frames.count; i++) {
         struct store_frame *frame = store_table_at(&names->frames, i);
         *frame = (struct store_frame){sweep->texts[frame->name], sweep->texts[frame->file]};

@@ -39,15 +39,16 @@ struct store_text {
 };
 
 struct store_names {
+    struct store_pool *pool;
     struct store_table texts;
     struct store_table frames;
     struct store_table nodes;
     uint8_t *bytes;
-    uint32_t byte_count, byte_capacity, byte_limit;
+    uint32_t byte_count, byte_capacity;
     uint64_t missed; /* texts, frames and nodes for which there was no room */
 };
 
-void store_names_init(struct store_names *names, size_t budget_bytes);
+void store_names_init(struct store_names *names, struct store_pool *pool);
 void store_names_deinit(struct store_names *names);
 
 /* Returns the number of a text. text_max: bytes, for texts that are not names. */
@@ -69,8 +70,6 @@ static inline const struct store_node *store_node_at(const struct store_names *n
     return store_table_at(&names->nodes, number);
 }
 
-/* Whether a table is fuller than this part, in eighths. */
-bool store_names_are_above(const struct store_names *names, uint32_t eighths);
 size_t store_names_bytes(const struct store_names *names);
 
 /* Removes what is not used, which changes numbers. The caller marks what it uses, calls

@@ -3,6 +3,7 @@
 #include "core/base/arena.h"
 #include "core/base/buffer.h"
 #include "core/base/hash.h"
+#include "core/base/index_table.h"
 #include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/data/dictionary.h"

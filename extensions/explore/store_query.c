@@ -1,5 +1,6 @@
 #include "extensions/explore/store_query.h"
 
+#include "core/base/memory.h"
 #include "core/base/saturate.h"
 
 #include <math.h>

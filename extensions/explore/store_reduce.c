@@ -1,11 +1,13 @@
 /* How the store makes room: minutes become hours, buckets are folded, rare operations and small
  * stacks are merged, and the oldest hours lose their details. Values are moved, never lost. */
+#include "core/base/hash.h"
+#include "core/base/memory.h"
 #include "extensions/explore/store.h"
 
 enum {
-    FULL_EIGHTHS = 7,   /* of a table: time to make room */
-    TARGET_EIGHTHS = 6, /* and how much is left then, at most */
-    FRESH_MINUTES = 60, /* that stay minutes as long as possible */
+    FULL_PERCENT = 96,   /* of the pool: time to make room */
+    TARGET_PERCENT = 88, /* and how much is used then, at most */
+    FRESH_MINUTES = 60,  /* that stay minutes as long as possible */
     DETAILED_OPERATIONS = 32,
     MANY_OPERATIONS = 256,
     HOUR = 60,
@@ -14,11 +16,11 @@ enum {
 
 /* ---- cells get other keys ---- */
 
+/* The caller changes the keys of cells, which are not found meanwhile. */
 struct rekeying {
     struct store *store;
-    uint32_t *cells;         /* new number of each cell */
-    struct store_cell *keys; /* wanted key of each cell */
-    bool *loses_stacks;      /* entries of the cell */
+    uint32_t *cells;    /* new number of each cell */
+    bool *loses_stacks; /* entries of the cell */
 };
 
 static struct rekeying begin_rekeying(struct store *store)
@@ -27,14 +29,12 @@ static struct rekeying begin_rekeying(struct store *store)
     struct rekeying rekeying = {
         .store = store,
         .cells = memory_array(cells->cells.count, sizeof(uint32_t)),
-        .keys = memory_array(cells->cells.count, sizeof(struct store_cell)),
         .loses_stacks = memory_zalloc(cells->cells.count),
     };
-    memcpy(rekeying.keys, cells->cells.records, cells->cells.count * sizeof *rekeying.keys);
     return rekeying;
 }
 
-/* Gives the cells their keys; equal ones become one. */
+/* Cells with equal keys become one. */
 static void rekey_cells(struct rekeying *rekeying)
 {
     struct store_cells *cells = &rekeying->store->cells;
@@ -42,9 +42,10 @@ static void rekey_cells(struct rekeying *rekeying)
     store_table_clear_index(&cells->cells);
     cells->cells.count = 0;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t number = store_cells_cell(cells, &rekeying->keys[i]);
+        const struct store_cell cell = ((const struct store_cell *)(void *)cells->cells.records)[i];
+        uint32_t number = store_cells_cell(cells, &cell); /* not beyond where it is read */
         assert(number <= i);
-        store_cell_at(cells, number)->spans += rekeying->keys[i].spans;
+        store_cell_at(cells, number)->spans += cell.spans;
         rekeying->cells[i] = number;
     }
     store_table_trim(&cells->cells);
@@ -86,7 +87,6 @@ static void end_rekeying(struct rekeying *rekeying)
     rekey_entries(rekeying);
     rekey_spans(rekeying);
     free(rekeying->cells);
-    free(rekeying->keys);
     free(rekeying->loses_stacks);
 }
 
@@ -98,7 +98,7 @@ static void merge_minutes(struct store *store, uint32_t fresh)
     struct rekeying rekeying = begin_rekeying(store);
     uint32_t now = (uint32_t)(store->now_ns / STORE_MINUTE_NS);
     for (uint32_t i = 0; i < store->cells.cells.count; i++) {
-        struct store_cell *key = &rekeying.keys[i];
+        struct store_cell *key = store_cell_at(&store->cells, i);
         if (key->is_hour || key->minute == 0 || key->minute + fresh > now)
             continue;
         key->is_hour = true;
@@ -237,7 +237,7 @@ static void merge_operations(struct store *store, enum sized sized, uint32_t exc
     bool *marks = rare_operations(store, sized, excess, keep);
     struct rekeying rekeying = begin_rekeying(store);
     for (uint32_t i = 0; i < cells->cells.count; i++) {
-        struct store_cell *key = &rekeying.keys[i];
+        struct store_cell *key = store_cell_at(&store->cells, i);
         if (!marks[key->operation])
             continue;
         uint32_t service = store_operation_at(cells, key->operation)->service;
@@ -268,7 +268,7 @@ static void merge_oldest(struct store *store, uint32_t left, bool keeps_fresh)
     free(minutes);
     struct rekeying rekeying = begin_rekeying(store);
     for (uint32_t i = 0; i < count; i++) {
-        struct store_cell *key = &rekeying.keys[i];
+        struct store_cell *key = store_cell_at(&store->cells, i);
         if (key->minute > oldest || (keeps_fresh && is_fresh(store, key)))
             continue;
         uint32_t service = store_operation_at(cells, key->operation)->service;
@@ -282,20 +282,6 @@ static void merge_oldest(struct store *store, uint32_t left, bool keeps_fresh)
 }
 
 /* ---- small stacks ---- */
-
-struct ranked {
-    uint64_t size; /* of the value */
-    uint32_t cell;
-    uint32_t entry;
-};
-
-static int compare_ranked(const void *a, const void *b)
-{
-    const struct ranked *one = a, *other = b;
-    if (one->cell != other->cell)
-        return one->cell < other->cell ? -1 : 1;
-    return one->size < other->size ? 1 : one->size > other->size ? -1 : 0;
-}
 
 static uint64_t size_of(int64_t value)
 {
@@ -342,16 +328,52 @@ static uint32_t stacks_for_cell(const struct store *store, uint32_t left)
     return low;
 }
 
-static struct ranked *rank_entries(const struct store *store)
+/* Whether one entry is before another: by cell, then stacks, the largest first. */
+static bool is_before(const struct store_entry *a, const struct store_entry *b)
 {
-    const struct store_cells *cells = &store->cells;
-    struct ranked *ranked = memory_array(cells->entries.count + 1, sizeof *ranked);
-    for (uint32_t i = 0; i < cells->entries.count; i++) {
-        const struct store_entry *entry = store_entry_at(cells, i);
-        ranked[i] = (struct ranked){is_stack(entry) ? size_of(entry->value) : 0, entry->cell, i};
+    if (a->cell != b->cell)
+        return a->cell < b->cell;
+    if (is_stack(a) != is_stack(b))
+        return is_stack(a);
+    return size_of(a->value) > size_of(b->value);
+}
+
+static void swap_entries(struct store_entry *a, struct store_entry *b)
+{
+    struct store_entry entry = *a;
+    *a = *b;
+    *b = entry;
+}
+
+/* Puts what is before one of the entries to the front. Returns how many those are, less than all.
+ */
+static uint32_t partition_entries(struct store_entry *entries, uint32_t count)
+{
+    uint32_t low = 0, high = count - 1;
+    swap_entries(&entries[0], &entries[hash_u64(count) % count]); /* cannot be foreseen */
+    const struct store_entry pivot = entries[0];
+    for (;;) {
+        while (is_before(&entries[low], &pivot))
+            low++;
+        while (is_before(&pivot, &entries[high]))
+            high--;
+        if (low >= high)
+            return high + 1;
+        swap_entries(&entries[low++], &entries[high--]);
     }
-    qsort(ranked, cells->entries.count, sizeof *ranked, compare_ranked);
-    return ranked;
+}
+
+/* Sorts in place: qsort takes as much memory again. */
+static void sort_entries(struct store_entry *entries, uint32_t count)
+{
+    while (count > 1) {
+        uint32_t first = partition_entries(entries, count), rest = count - first;
+        assert(first > 0 && rest > 0);
+        bool is_first_smaller = first < rest;
+        sort_entries(is_first_smaller ? entries : entries + first, is_first_smaller ? first : rest);
+        entries = is_first_smaller ? entries + first : entries;
+        count = is_first_smaller ? rest : first;
+    }
 }
 
 /* Large cells keep their largest stacks, small cells all of them. left: of stacks. */
@@ -359,17 +381,16 @@ static void merge_stacks(struct store *store, uint32_t left)
 {
     struct store_cells *cells = &store->cells;
     uint32_t most = stacks_for_cell(store, left), in_cell = 0;
-    struct ranked *ranked = rank_entries(store);
+    struct store_entry *entries = (void *)cells->entries.records;
+    sort_entries(entries, cells->entries.count);
     for (uint32_t i = 0; i < cells->entries.count; i++) {
-        in_cell = i > 0 && ranked[i].cell == ranked[i - 1].cell ? in_cell + 1 : 0;
-        struct store_entry *entry = store_entry_at(cells, ranked[i].entry);
-        if (in_cell < most || !is_stack(entry))
+        in_cell = i > 0 && entries[i].cell == entries[i - 1].cell ? in_cell + 1 : 0;
+        if (in_cell < most || !is_stack(&entries[i]))
             continue;
         cells->merged.stacks++;
-        entry->node = STORE_NODE_MERGED;
-        entry->bucket = STORE_BUCKET_ANY;
+        entries[i].node = STORE_NODE_MERGED;
+        entries[i].bucket = STORE_BUCKET_ANY;
     }
-    free(ranked);
     store_cells_index_entries(cells);
 }
 
@@ -406,7 +427,8 @@ static void leave_operations(struct store *store, const uint32_t *used)
 static uint32_t *used_operations(struct store *store)
 {
     struct store_cells *cells = &store->cells;
-    uint32_t *used = memory_zalloc(cells->operations.limit * sizeof *used);
+    uint32_t most = cells->operations.count + cells->services.count;
+    uint32_t *used = memory_zalloc(most * sizeof *used);
     for (uint32_t i = 0; i < cells->cells.count; i++)
         used[store_cell_at(cells, i)->operation] = 1;
     leave_operations(store, used);
@@ -552,27 +574,18 @@ static void sweep_names(struct store *store)
     store_sweep_end(&sweep);
     index_services(&store->cells);
     store_cells_index_entries(&store->cells);
+    store_table_trim(&store->cells.cells);
+    store_table_trim(&store->cells.operations);
 }
 
 /* ---- all of it ---- */
-
-static uint32_t target_of(const struct store_table *table)
-{
-    return store_table_part(table, TARGET_EIGHTHS);
-}
-
-static uint32_t excess_of(const struct store_table *table)
-{
-    uint32_t target = target_of(table);
-    return table->count > target ? table->count - target : 0;
-}
 
 /* Merges the stacks that are too many, but leaves some. */
 static void reduce_stacks(struct store *store)
 {
     const struct store_table *entries = &store->cells.entries;
-    uint32_t excess = excess_of(entries), stacks = count_stacks(store);
-    uint32_t least = target_of(entries) / 4;
+    uint32_t excess = store_table_excess(entries), stacks = count_stacks(store);
+    uint32_t least = entries->target / 4;
     if (excess > 0 && stacks > least)
         merge_stacks(store, stacks - least > excess ? stacks - excess : least);
 }
@@ -581,50 +594,108 @@ static void reduce_stacks(struct store *store)
 static void reduce_operations(struct store *store, uint32_t keep)
 {
     const struct store_cells *cells = &store->cells;
-    if (excess_of(&cells->operations) > 0)
-        merge_operations(store, SIZED_OPERATIONS, excess_of(&cells->operations), 0);
-    for (int i = 0; i < ROUNDS_MAX && excess_of(&cells->cells) > 0; i++)
-        merge_operations(store, SIZED_CELLS, excess_of(&cells->cells), keep);
-    for (int i = 0; i < ROUNDS_MAX && excess_of(&cells->entries) > 0; i++) {
+    uint32_t excess = store_table_excess(&cells->operations);
+    if (excess > 0)
+        merge_operations(store, SIZED_OPERATIONS, excess, 0);
+    for (int i = 0; i < ROUNDS_MAX && (excess = store_table_excess(&cells->cells)) > 0; i++)
+        merge_operations(store, SIZED_CELLS, excess, keep);
+    for (int i = 0; i < ROUNDS_MAX && store_table_excess(&cells->entries) > 0; i++) {
         reduce_stacks(store);
-        merge_operations(store, SIZED_ENTRIES, excess_of(&cells->entries), keep);
+        merge_operations(store, SIZED_ENTRIES, store_table_excess(&cells->entries), keep);
     }
 }
 
 static void reduce_cells(struct store *store)
 {
     struct store_cells *cells = &store->cells;
+    if (!store_cells_have_excess(cells))
+        return;
     merge_minutes(store, FRESH_MINUTES);
-    if (store_cells_are_above(cells, TARGET_EIGHTHS))
+    if (store_cells_have_excess(cells))
         merge_minutes(store, 1);
-    if (excess_of(&cells->entries) > 0)
+    if (store_table_excess(&cells->entries) > 0)
         fold_buckets(store);
     reduce_operations(store, MANY_OPERATIONS);
-    if (excess_of(&cells->cells) > 0 || excess_of(&cells->entries) > 0)
-        merge_oldest(store, target_of(&cells->cells), true);
+    if (store_table_excess(&cells->cells) > 0 || store_table_excess(&cells->entries) > 0)
+        merge_oldest(store, cells->cells.target, true);
     reduce_operations(store, 0);
-    if (store_cells_are_above(cells, TARGET_EIGHTHS))
+    if (store_cells_have_excess(cells))
         merge_oldest(store, 0, false);
     reduce_stacks(store);
 }
 
-/* Names are used by spans and entries: a part of both goes, until there is room. */
-static void reduce_names(struct store *store)
+static bool is_above_target(const struct store *store)
 {
-    const struct store_names *names = &store->names;
+    return store_pool_is_above(&store->pool, TARGET_PERCENT);
+}
+
+/* Names are used by spans and entries: a part of both goes, until they need no more than this. */
+static void reduce_names(struct store *store, size_t bytes)
+{
     sweep_names(store);
-    for (int i = 0; i < ROUNDS_MAX && store_names_are_above(names, TARGET_EIGHTHS); i++) {
+    for (int i = 0; i < ROUNDS_MAX && is_above_target(store); i++) {
+        if (store_names_bytes(&store->names) <= bytes)
+            return;
         forget_spans(store, 4);
         merge_stacks(store, count_stacks(store) / 8 * 7);
         sweep_names(store);
     }
-    if (!store_names_are_above(names, TARGET_EIGHTHS))
-        return;
+}
+
+/* What uses more than its share of the pool is reduced by a quarter. */
+struct share {
+    size_t bytes;
+    unsigned percent;
+};
+
+/* Returns how many percent of its share a part must use in order to be reduced. */
+static unsigned level_of(const struct store *store, const struct share *shares, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (shares[i].bytes > store->pool.limit / 100 * shares[i].percent)
+            return 100;
+    return 80;
+}
+
+static bool is_large(const struct store *store, const struct share *share, unsigned level)
+{
+    return share->bytes > store->pool.limit / 10000 * share->percent * level;
+}
+
+static void set_target(struct store *store, struct store_table *table, const struct share *share,
+                       unsigned level)
+{
+    bool is_reduced = is_large(store, share, level) && table->count > table->reserve;
+    table->target = is_reduced ? table->count - (table->count - table->reserve) / 4 : UINT32_MAX;
+}
+
+static void reduce_largest(struct store *store)
+{
+    enum { NAMES, OPERATIONS, CELLS, ENTRIES, PARTS };
+    struct store_cells *cells = &store->cells;
+    size_t names = store_names_bytes(&store->names);
+    const struct share shares[PARTS] = {
+        [NAMES] = {names, 46},
+        [OPERATIONS] = {store_table_bytes(&cells->operations), 6},
+        [CELLS] = {store_table_bytes(&cells->cells), 6},
+        [ENTRIES] = {store_table_bytes(&cells->entries), 24},
+    };
+    unsigned level = level_of(store, shares, PARTS);
+    set_target(store, &cells->operations, &shares[OPERATIONS], level);
+    set_target(store, &cells->cells, &shares[CELLS], level);
+    set_target(store, &cells->entries, &shares[ENTRIES], level);
+    reduce_cells(store);
+    reduce_names(store, is_large(store, &shares[NAMES], level) ? names / 4 * 3 : SIZE_MAX);
+}
+
+/* Leaves little besides totals. */
+static void reduce_all(struct store *store)
+{
     forget_spans(store, 1);
     merge_operations(store, SIZED_OPERATIONS, UINT32_MAX, MANY_OPERATIONS);
     merge_stacks(store, count_stacks(store) / 4);
     sweep_names(store);
-    if (!store_names_are_above(names, TARGET_EIGHTHS))
+    if (!is_above_target(store))
         return;
     merge_oldest(store, 0, false);
     remove_operations(store);
@@ -633,9 +704,11 @@ static void reduce_names(struct store *store)
 
 void store_reduce(struct store *store)
 {
-    bool names = store_names_are_above(&store->names, FULL_EIGHTHS);
-    if (store_cells_are_above(&store->cells, FULL_EIGHTHS))
-        reduce_cells(store);
-    if (names)
-        reduce_names(store);
+    if (!store_pool_is_above(&store->pool, FULL_PERCENT))
+        return;
+    sweep_names(store); /* perhaps that is enough */
+    for (int i = 0; i < ROUNDS_MAX && is_above_target(store); i++)
+        reduce_largest(store);
+    if (is_above_target(store))
+        reduce_all(store);
 }

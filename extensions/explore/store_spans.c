@@ -36,8 +36,8 @@ static struct store_trace *trace_at(const struct store_spans *spans, uint32_t nu
 
 uint32_t store_spans_find_trace(struct store_spans *spans, const uint8_t *trace_id)
 {
-    struct index_probe probe = store_table_probe(&spans->traces, hash_trace(trace_id));
-    for (uint32_t number; index_table_next(&spans->traces.index, &probe, &number);)
+    struct store_probe probe = store_table_probe(&spans->traces, hash_trace(trace_id));
+    for (uint32_t number; store_table_next(&spans->traces, &probe, &number);)
         if (memcmp(trace_at(spans, number)->trace_id, trace_id, TRACE_ID_SIZE) == 0)
             return number;
     return STORE_NONE;
@@ -49,7 +49,7 @@ static uint32_t add_trace(struct store_spans *spans, const uint8_t *trace_id)
     if (spans->free_trace)
         spans->free_trace = trace_at(spans, number)->first;
     else
-        number = store_table_append(&spans->traces);
+        number = store_table_append(&spans->traces, 0);
     assert(number != STORE_NONE); /* as many as spans */
     struct store_trace *trace = trace_at(spans, number);
     *trace = (struct store_trace){.first = 0};
@@ -81,7 +81,7 @@ static void free_trace(struct store_spans *spans, uint32_t number)
 {
     struct store_trace *trace = trace_at(spans, number);
     assert(trace->count == 0 && trace->notable == 0);
-    index_table_remove(&spans->traces.index, (uint32_t)hash_trace(trace->trace_id), number);
+    store_table_unindex(&spans->traces, number);
     trace->first = spans->free_trace;
     spans->free_trace = number + 1;
 }
@@ -185,8 +185,8 @@ uint32_t store_spans_find(struct store_spans *spans, const uint8_t *trace_id,
                           const uint8_t *span_id)
 {
     bool is_any = !trace_id || is_zero(trace_id);
-    struct index_probe probe = store_table_probe(&spans->spans, hash_span(span_id));
-    for (uint32_t number; index_table_next(&spans->spans.index, &probe, &number);) {
+    struct store_probe probe = store_table_probe(&spans->spans, hash_span(span_id));
+    for (uint32_t number; store_table_next(&spans->spans, &probe, &number);) {
         const struct store_span *span = store_span_at(spans, number);
         if (memcmp(span->span_id, span_id, SPAN_ID_SIZE) == 0 &&
             (is_any || is_zero(span->trace_id) ||
@@ -216,7 +216,7 @@ void store_spans_evict(struct store_spans *spans, uint32_t number)
     assert(span->notable == 0);
     leave_trace(spans, span);
     free_costs(spans, span);
-    index_table_remove(&spans->spans.index, (uint32_t)hash_span(span->span_id), number);
+    store_table_unindex(&spans->spans, number);
     span->is_used = false;
 }
 
@@ -247,8 +247,8 @@ static uint32_t make_room(struct store_spans *spans)
 static void limit_same_id(struct store_spans *spans, const uint8_t *span_id)
 {
     uint32_t count = 0, found = STORE_NONE;
-    struct index_probe probe = store_table_probe(&spans->spans, hash_span(span_id));
-    for (uint32_t number; index_table_next(&spans->spans.index, &probe, &number);)
+    struct store_probe probe = store_table_probe(&spans->spans, hash_span(span_id));
+    for (uint32_t number; store_table_next(&spans->spans, &probe, &number);)
         if (memcmp(store_span_at(spans, number)->span_id, span_id, SPAN_ID_SIZE) == 0) {
             found = number;
             count++;
@@ -257,12 +257,19 @@ static void limit_same_id(struct store_spans *spans, const uint8_t *span_id)
         store_spans_evict(spans, found);
 }
 
+/* Returns the number of a span that is not used. Each may have a trace of its own. */
+static uint32_t new_span(struct store_spans *spans)
+{
+    uint32_t number = STORE_NONE;
+    if (store_table_ensure(&spans->traces, spans->spans.count + 1))
+        number = store_table_append(&spans->spans, 0);
+    return number == STORE_NONE ? make_room(spans) : number;
+}
+
 uint32_t store_spans_add(struct store_spans *spans, const uint8_t *trace_id, const uint8_t *span_id)
 {
     limit_same_id(spans, span_id);
-    uint32_t number = store_table_append(&spans->spans);
-    if (number == STORE_NONE)
-        number = make_room(spans);
+    uint32_t number = new_span(spans);
     struct store_span *span = store_span_at(spans, number);
     *span = (struct store_span){.is_used = true, .trace = STORE_NONE, .cell = STORE_NONE};
     memcpy(span->span_id, span_id, SPAN_ID_SIZE);
@@ -283,7 +290,7 @@ static uint32_t new_cost(struct store_spans *spans)
 {
     uint32_t number = spans->free_cost - 1;
     if (!spans->free_cost)
-        return store_table_append(&spans->costs);
+        return store_table_append(&spans->costs, 0);
     spans->free_cost = ((struct store_cost *)store_table_at(&spans->costs, number))->next;
     return number;
 }
@@ -324,9 +331,11 @@ void store_spans_cost(struct store_spans *spans, uint32_t number, const struct s
     struct store_span *span = store_span_at(spans, number);
     if (cost->value == 0 || add_to_known(spans, span, cost) || span->samples > COSTS_MAX)
         return;
-    if (!spans->free_cost && spans->costs.count == spans->costs.limit)
-        make_room_for_cost(spans, number);
     uint32_t added = new_cost(spans);
+    if (added == STORE_NONE) {
+        make_room_for_cost(spans, number);
+        added = new_cost(spans);
+    }
     if (added == STORE_NONE)
         return;
     struct store_cost *record = store_table_at(&spans->costs, added);
@@ -384,17 +393,24 @@ void store_spans_settle(struct store_spans *spans, uint32_t number)
 
 /* ---- life ---- */
 
-void store_spans_init(struct store_spans *spans, struct store_cells *cells, size_t budget_bytes)
+static uint32_t records_in(size_t bytes, size_t size)
 {
-    enum { SLOTS_BYTES = 64, COSTS_PART = 3 /* of the budget for costs: a third */ };
+    size_t count = bytes / size;
+    return count > STORE_RECORDS_MAX ? STORE_RECORDS_MAX : (uint32_t)count;
+}
+
+void store_spans_init(struct store_spans *spans, struct store_cells *cells, struct store_pool *pool)
+{
+    enum { SPANS_PART = 6, COSTS_PART = 3 /* of that: one of so many */ };
     *spans = (struct store_spans){.cells = cells, .cpu_type = STORE_TYPES_MAX};
-    size_t costs = budget_bytes / COSTS_PART;
-    size_t size = sizeof(struct store_span) + sizeof(struct store_trace) + SLOTS_BYTES;
-    uint32_t count = (uint32_t)((budget_bytes - costs) / size);
-    store_table_init(&spans->spans, sizeof(struct store_span), count);
-    store_table_init(&spans->traces, sizeof(struct store_trace), count + 1);
-    store_table_init(&spans->costs, sizeof(struct store_cost),
-                     (uint32_t)(costs / sizeof(struct store_cost)));
+    size_t bytes = pool->limit / SPANS_PART, costs = bytes / COSTS_PART;
+    size_t links = 2 * (sizeof(struct store_link) + sizeof(uint32_t));
+    size_t size = sizeof(struct store_span) + sizeof(struct store_trace) + links;
+    uint32_t count = records_in(bytes - costs, size);
+    store_table_init(&spans->spans, pool, sizeof(struct store_span), 0, count, true);
+    store_table_init(&spans->traces, pool, sizeof(struct store_trace), 0, count, true);
+    store_table_init(&spans->costs, pool, sizeof(struct store_cost), 0,
+                     records_in(costs, sizeof(struct store_cost)), false);
 }
 
 void store_spans_deinit(struct store_spans *spans)

@@ -67,7 +67,8 @@ struct store_spans {
     uint8_t cpu_type;    /* STORE_TYPES_MAX: none yet */
 };
 
-void store_spans_init(struct store_spans *spans, struct store_cells *cells, size_t budget_bytes);
+void store_spans_init(struct store_spans *spans, struct store_cells *cells,
+                      struct store_pool *pool);
 void store_spans_deinit(struct store_spans *spans);
 
 static inline struct store_span *store_span_at(const struct store_spans *spans, uint32_t number)

@@ -448,13 +448,21 @@ static void test_random_in_little_memory(void **state)
 
 /* ---- more operations than there is room for, all within a minute ---- */
 
+/* Adds up a member of a list, on all its pages. */
 static int64_t sum_of(struct scene *scene, const char *path, const char *member)
 {
-    json_t *answer = scene_ask(scene, path, "limit=1000"), *item;
+    char query[64] = "";
     int64_t sum = 0;
-    size_t i;
-    json_array_foreach(json_object_get(answer, path), i, item) sum += json_number_at(item, member);
-    json_decref(answer);
+    for (bool has_more = true; has_more;) {
+        json_t *answer = scene_ask(scene, path, query), *item;
+        size_t i;
+        json_array_foreach(json_object_get(answer, path), i, item) sum +=
+            json_number_at(item, member);
+        const char *next = json_string_value(json_object_get(answer, "next"));
+        snprintf(query, sizeof query, "cursor=%s", next ? next : "");
+        has_more = next;
+        json_decref(answer);
+    }
     return sum;
 }
 
@@ -489,6 +497,102 @@ static void test_last_minute_stays(void **state)
     assert_int_equal(sum_of(&scene, "services", "errors"), RARE);
     assert_int_equal(sum_of(&scene, "operations", "errors"), RARE);
     scene_end(&scene);
+}
+
+/* ---- nothing is merged while there is memory ---- */
+
+enum {
+    LOAD_BUDGET = 2 << 20,
+    LOAD_LATE = LOAD_BUDGET / 4 * 3,
+    LOAD_ITEMS = 50 /* of a request */,
+    LOAD_OPERATIONS = 64
+};
+
+static void load_operations(struct scene *scene, uint64_t turn)
+{
+    struct request request;
+    char name[64];
+    snprintf(name, sizeof name, "service %llu", (unsigned long long)turn % 20);
+    traces_begin(&request, name);
+    for (uint64_t i = 1; i <= LOAD_ITEMS; i++) {
+        uint64_t id = turn * LOAD_ITEMS + i;
+        snprintf(name, sizeof name, "GET /orders/%llu/items", (unsigned long long)id);
+        traces_span(&request, id, id, WALL, WALL + SECOND, name);
+    }
+    scene_send(scene, &request);
+}
+
+static void load_spans(struct scene *scene, uint64_t turn)
+{
+    struct request request;
+    char text[64];
+    traces_begin(&request, "shop");
+    for (uint64_t i = 1; i <= LOAD_ITEMS; i++) {
+        uint64_t id = turn * LOAD_ITEMS + i;
+        snprintf(text, sizeof text, "GET /%llu", (unsigned long long)i % LOAD_OPERATIONS);
+        SpanMessage *span =
+            traces_span(&request, id / 4 + 1, id, WALL, WALL + SECOND / (1 + i % 7), text);
+        snprintf(text, sizeof text, "https://shop.example/orders/%llu", (unsigned long long)id);
+        span_string(&request, span, "url.full", text);
+    }
+    scene_send(scene, &request);
+}
+
+static void load_stacks(struct scene *scene, uint64_t turn)
+{
+    static const uint64_t ways[] = {9973, 997, 499, 251, 127, 61, 31, 13, 7, 3, 2, 1};
+    enum { DEPTH = sizeof ways / sizeof *ways };
+    struct request request;
+    const char *functions[DEPTH];
+    char names[DEPTH][32];
+    profiles_begin(&request);
+    profiles_resource_string(&request, "service.name", "shop");
+    profiles_profile(&request, "cpu", "nanoseconds");
+    for (uint64_t i = 1; i <= LOAD_ITEMS; i++) {
+        for (size_t f = 0; f < DEPTH; f++) {
+            uint64_t way = (turn * LOAD_ITEMS + i) * 7919 % ways[f];
+            snprintf(names[f], sizeof names[f], "function %llu", (unsigned long long)way);
+            functions[f] = names[f];
+        }
+        int32_t stack = profiles_add_stack(&request, functions, DEPTH);
+        sample_value(&request, profiles_sample(&request, stack), 1);
+    }
+    scene_send(scene, &request);
+}
+
+static uint64_t count_merged(const struct store *store)
+{
+    const struct store_merged *merged = &store->cells.merged;
+    return merged->minutes + merged->operations + merged->stacks + store->names.missed;
+}
+
+static void run_load(void (*send)(struct scene *scene, uint64_t turn), const char *path,
+                     const char *member, bool merges)
+{
+    struct scene scene;
+    uint64_t turn = 0, late = 0;
+    scene_begin(&scene, LOAD_BUDGET, "samples: {wait: 0s}");
+    for (; turn < 500 && late < 40; turn++) {
+        size_t used = store_bytes(scene.store);
+        uint64_t merged = count_merged(scene.store);
+        send(&scene, turn);
+        late += late > 0 || used >= LOAD_LATE;
+        if (merged == 0 && count_merged(scene.store) > 0)
+            assert_true(used >= LOAD_LATE);
+        assert_true(store_bytes(scene.store) <= LOAD_BUDGET);
+    }
+    assert_true(late > 0);
+    assert_true((count_merged(scene.store) > 0) == merges);
+    assert_int_equal(sum_of(&scene, path, member), turn * LOAD_ITEMS);
+    scene_end(&scene);
+}
+
+static void test_merging_begins_late(void **state)
+{
+    (void)state;
+    run_load(load_operations, "operations", "spans", true);
+    run_load(load_spans, "services", "spans", false); /* the oldest spans go */
+    run_load(load_stacks, "services", "costs.cpu", true);
 }
 
 /* ---- any request that the scan accepts ---- */
@@ -569,6 +673,7 @@ int main(void)
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_random_in_little_memory),
         cmocka_unit_test(test_last_minute_stays),
+        cmocka_unit_test(test_merging_begins_late),
         cmocka_unit_test(test_random_dictionaries),
         cmocka_unit_test(test_long_names),
     };
