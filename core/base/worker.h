@@ -47,8 +47,8 @@ struct worker {
     unsigned index;
     uv_loop_t loop;  /* not running in a worker made for tests */
     bool manual;     /* no thread; worker_advance drives it */
-    uint64_t now_ns; /* monotonic; fresh in timers, messages and after worker_now, which batch_new
-                        calls */
+    uint64_t now_ns; /* monotonic; fresh in timers, messages, and after worker_now, which the
+                        callbacks of connections and batch_new call */
     uint64_t turn;   /* of the loop: counts how often it has polled, or been advanced by hand */
     struct timer_queue timers;
     uv_timer_t wake;  /* at timer_queue_next */

@@ -559,6 +559,7 @@ static void on_poll(uv_poll_t *handle, int status, int events)
 {
     struct connection *connection = handle->data;
     assert(connection->phase != CONNECTION_CLOSED); /* closing removes the handle */
+    worker_now(connection->part->worker);           /* time limits begin with what is read now */
     if (status < 0) {
         server_connection_close(connection, CLOSE_RESET);
         return;

@@ -621,6 +621,7 @@ static void on_listen(uv_poll_t *handle, int status, int events)
     (void)events;
     struct server *server = handle->data;
     assert(server->listening && server->listen_fd >= 0);
+    worker_now(server->parts[0].worker);
     for (int i = 0; i < ACCEPTS_PER_EVENT && !pause_when_full(server); i++) {
         struct sockaddr_storage peer = {0};
         socklen_t size = sizeof peer;
@@ -759,6 +760,7 @@ static void on_linger_readable(uv_poll_t *handle, int status, int events)
     (void)status;
     (void)events;
     struct server *server = handle->data;
+    worker_now(server->parts[0].worker);
     if (server_for_waiting(server))
         accept_waiting(server);
     else

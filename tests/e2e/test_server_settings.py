@@ -5,6 +5,7 @@ import signal
 import socket
 import stat
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
@@ -166,6 +167,19 @@ class ServerSettings(unittest.TestCase):
         for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGPIPE):
             self.profcol.signal(number)
         self.assertEqual(client.post(self.http, client.TRACES, TRACES).status, 200)
+
+
+class IdleListeners(unittest.TestCase):
+    """Time limits begin with the request, however long the process slept before it."""
+
+    def test_a_request_in_two_parts_after_a_pause(self):
+        with server.Profcol(CONFIG) as profcol:
+            connection = connections.Http2(profcol.address("grpc"))
+            headers = client.grpc_fields("a", ("grpc-timeout", "10S"))
+            time.sleep(5.5)    # longer than profcol waits for the first bytes of a body
+            stream = connection.start(headers, connections.grpc_frame(TRACES), pause=0.05)
+            self.assertEqual(connection.finish(stream).grpc_status, 0)
+            connection.close()
 
 
 class UnixFiles(unittest.TestCase):

@@ -6,6 +6,7 @@ the socket itself, and uses `h2` for HTTP/2, which leaves headers and frames to 
 
 import dataclasses
 import socket
+import time
 import urllib.parse
 
 import h2.config
@@ -160,11 +161,14 @@ class Http2:
         stream = self.start(headers, body)
         return self.finish(stream)
 
-    def start(self, headers, body=b""):
-        """Send a request without waiting for its answer; return its stream id."""
+    def start(self, headers, body=b"", pause=0):
+        """Send a request without waiting for its answer, the body `pause` seconds after the headers; return its stream id."""
         stream = self.h2.get_next_available_stream_id()
         self.answers[stream] = Response()
         self.h2.send_headers(stream, headers, end_stream=not body)
+        if pause:
+            self._flush()
+            time.sleep(pause)
         at = 0
         while at < len(body) and self.answers[stream].reset is None:
             room = min(self.h2.local_flow_control_window(stream), self.h2.max_outbound_frame_size)
