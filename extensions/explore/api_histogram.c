@@ -1,5 +1,6 @@
 /* The answer to /api/histogram. */
 #include "extensions/explore/api.h"
+#include "extensions/explore/percentiles.h"
 
 #include <stdlib.h>
 
@@ -74,8 +75,9 @@ static void add_entries(struct histogram *histogram, const struct store_selectio
         const struct store_entry *entry = store_entry_at(cells, i);
         if (!marks[entry->cell])
             continue;
+        unsigned parts = entry->type == STORE_ENTRY_DURATION ? FINE_PARTS : 1;
         if (entry->type == measure && entry->value > 0)
-            add(histogram, rows[entry->cell], entry->node, (uint64_t)entry->value);
+            add(histogram, rows[entry->cell], entry->node / parts, (uint64_t)entry->value);
         else if (entry->type < STORE_TYPES_MAX && entry->bucket < STORE_BUCKETS &&
                  entry->value != 0)
             histogram->has_stacks[entry->bucket] = true;

@@ -2,6 +2,7 @@
 #include "core/base/saturate.h"
 #include "core/pipeline/join_feed.h"
 #include "extensions/explore/api.h"
+#include "extensions/explore/percentiles.h"
 
 #include <stdlib.h>
 
@@ -151,15 +152,24 @@ struct operation_row {
     uint32_t operation;
     bool is_selected;
     uint64_t spans, errors;
-    struct store_histogram *durations; /* NULL: no spans */
-    int64_t *costs;                    /* by type; NULL: none */
-    uint64_t quantiles[3];             /* 0.5, 0.95, 0.99 */
-    double key;                        /* to sort by */
+    int64_t *costs;          /* by type; NULL: none */
+    uint64_t percentiles[3]; /* 50, 95, 99 */
+    double key;              /* to sort by */
 };
 
-static void add_entry(struct api_request *request, struct operation_row *row,
+struct operation_rows {
+    struct operation_row *rows; /* by number of the operation */
+    uint32_t count;
+    struct fine_count *durations;
+    uint32_t duration_count, duration_capacity;
+};
+
+static void add_entry(struct api_request *request, struct operation_rows *rows,
                       const struct store_cell *cell, const struct store_entry *entry)
 {
+    struct operation_row *row = &rows->rows[cell->operation];
+    row->operation = cell->operation;
+    row->is_selected = true;
     if (!row->costs)
         row->costs =
             arena_array(&request->arena, request->store->cells.type_count + 1, sizeof *row->costs);
@@ -167,30 +177,26 @@ static void add_entry(struct api_request *request, struct operation_row *row,
         row->costs[entry->type] = saturate_add(row->costs[entry->type], entry->value);
     if (entry->type != STORE_ENTRY_DURATION)
         return;
-    if (!row->durations)
-        row->durations = arena_zalloc(&request->arena, sizeof *row->durations);
-    row->durations->counts[entry->node] += (uint64_t)entry->value;
-    row->durations->sum += (uint64_t)entry->value;
+    rows->durations = arena_grow(&request->arena, rows->durations, rows->duration_count,
+                                 &rows->duration_capacity, sizeof *rows->durations);
+    rows->durations[rows->duration_count++] =
+        (struct fine_count){cell->operation, entry->node, (uint64_t)entry->value};
     row->spans += (uint64_t)entry->value;
     row->errors += cell->status == 2 ? (uint64_t)entry->value : 0;
 }
 
-static struct operation_row *collect_operations(struct api_request *request,
+static struct operation_rows collect_operations(struct api_request *request,
                                                 const struct store_selection *selection)
 {
     const struct store_cells *cells = &request->store->cells;
-    struct operation_row *rows =
-        arena_array(&request->arena, cells->operations.count + 1, sizeof *rows);
+    struct operation_rows rows = {.count = cells->operations.count};
+    rows.rows = arena_array(&request->arena, rows.count + 1, sizeof *rows.rows);
     bool *marks = store_query_cells(request->store, selection);
     for (uint32_t i = 0; i < cells->entries.count; i++) {
         const struct store_entry *entry = store_entry_at(cells, i);
         if (!marks[entry->cell] || entry->value == 0)
             continue;
-        const struct store_cell *cell = store_cell_at(cells, entry->cell);
-        struct operation_row *row = &rows[cell->operation];
-        row->operation = cell->operation;
-        row->is_selected = true;
-        add_entry(request, row, cell, entry);
+        add_entry(request, &rows, store_cell_at(cells, entry->cell), entry);
     }
     free(marks);
     return rows;
@@ -205,11 +211,11 @@ static double key_of(const struct api_request *request, const struct operation_r
     if (slice_is(sort, "errors"))
         return (double)row->errors;
     if (slice_is(sort, "p50"))
-        return (double)row->quantiles[0];
+        return (double)row->percentiles[0];
     if (slice_is(sort, "p95"))
-        return (double)row->quantiles[1];
+        return (double)row->percentiles[1];
     if (slice_is(sort, "p99"))
-        return (double)row->quantiles[2];
+        return (double)row->percentiles[2];
     return type < STORE_TYPES_MAX && row->costs ? (double)row->costs[type] : (double)row->spans;
 }
 
@@ -247,28 +253,28 @@ static void print_operation(struct api_request *request, const struct operation_
     print_versions(request, &operation->versions);
     json_text_u64(json, "spans", row->spans);
     json_text_u64(json, "errors", row->errors);
-    json_text_u64(json, "p50_ns", row->quantiles[0]);
-    json_text_u64(json, "p95_ns", row->quantiles[1]);
-    json_text_u64(json, "p99_ns", row->quantiles[2]);
+    json_text_u64(json, "p50_ns", row->percentiles[0]);
+    json_text_u64(json, "p95_ns", row->percentiles[1]);
+    json_text_u64(json, "p99_ns", row->percentiles[2]);
     json_text_u64(json, "max_ns", operation->max_ns);
     api_costs(request, "costs", row->costs);
     print_cost_per_span(request, row);
     json_text_close(json, '}');
 }
 
-static void finish_rows(struct api_request *request, struct operation_row *rows, uint32_t count,
-                        struct slice sort)
+static void finish_rows(struct api_request *request, struct operation_rows *rows, struct slice sort)
 {
     static const double parts[3] = {0.5, 0.95, 0.99};
-    for (uint32_t i = 0; i < count; i++) {
-        for (int q = 0; q < 3 && rows[i].durations; q++) {
-            uint64_t bound = store_histogram_quantile(rows[i].durations, parts[q]);
-            uint64_t max = store_operation_at(&request->store->cells, rows[i].operation)->max_ns;
-            rows[i].quantiles[q] = max > 0 && bound > max ? max : bound;
-        }
-        rows[i].key = key_of(request, &rows[i], sort);
+    const struct fine_counts *durations =
+        fine_counts_group(&request->arena, rows->durations, rows->duration_count, rows->count);
+    for (uint32_t i = 0; i < rows->count; i++) {
+        struct operation_row *row = &rows->rows[i];
+        uint64_t max_ns = store_operation_at(&request->store->cells, i)->max_ns;
+        for (int p = 0; p < 3; p++)
+            row->percentiles[p] = fine_counts_percentile(&durations[i], parts[p], max_ns);
+        row->key = key_of(request, row, sort);
     }
-    qsort(rows, count, sizeof *rows, compare_rows);
+    qsort(rows->rows, rows->count, sizeof *rows->rows, compare_rows);
 }
 
 void api_operations(struct api_request *request)
@@ -279,9 +285,10 @@ void api_operations(struct api_request *request)
     if (!api_selection(request, "", &selection, &type) ||
         !api_page(request, API_LIST_MAX, &from, &limit))
         return;
-    uint32_t count = request->store->cells.operations.count;
-    struct operation_row *rows = collect_operations(request, &selection);
-    finish_rows(request, rows, count, api_parameter(request, "sort"));
+    struct operation_rows found = collect_operations(request, &selection);
+    finish_rows(request, &found, api_parameter(request, "sort"));
+    const struct operation_row *rows = found.rows;
+    uint32_t count = found.count;
     json_text_open(&request->json, NULL, '{');
     json_text_open(&request->json, "operations", '[');
     for (i = from; i < count && i < from + limit && rows[i].is_selected && !api_must_stop(request);

@@ -23,7 +23,8 @@ enum {
     STORE_VERSIONS_MAX = 8, /* of a service or operation that are listed */
     STORE_BUCKETS = 128,    /* of a histogram */
     STORE_BUCKET_ANY = 255, /* of an entry: the duration of its span is not known, or not kept */
-    STORE_ENTRY_DURATION = 254, /* types of entries: the histograms; `node` is the bucket */
+    STORE_ENTRY_DURATION = 254, /* types of entries: the histograms; `node` is the bucket, of
+                                   durations the fine one (percentiles.h) */
     STORE_ENTRY_CPU = 253,
     STORE_NOTABLE_MAX = 8, /* the slowest and the most expensive spans of an operation, each */
 };

@@ -2,8 +2,7 @@
 
 #include "core/base/memory.h"
 #include "core/base/saturate.h"
-
-#include <math.h>
+#include "extensions/explore/percentiles.h"
 
 /* ---- cells ---- */
 
@@ -166,7 +165,7 @@ static void add_entries(const struct store *store, const struct store_selection 
         if (entry->type == type && store_query_has_bucket(selection, entry->bucket))
             values->self[entry->node] = saturate_add(values->self[entry->node], entry->value);
         else if (entry->type == STORE_ENTRY_DURATION &&
-                 store_query_has_bucket(selection, entry->node))
+                 store_query_has_bucket(selection, entry->node / FINE_PARTS))
             values->spans += (uint64_t)entry->value;
     }
     free(cells);
@@ -202,17 +201,6 @@ void store_values_deinit(struct store_values *values)
     free(values->self);
     free(values->total);
     *values = (struct store_values){.count = 0};
-}
-
-uint64_t store_histogram_quantile(const struct store_histogram *histogram, double part)
-{
-    uint64_t seen = 0, wanted = (uint64_t)ceil(part * (double)histogram->sum);
-    for (unsigned i = 0; i < STORE_BUCKETS && histogram->sum > 0; i++) {
-        seen += histogram->counts[i];
-        if (seen >= wanted && seen > 0)
-            return store_bucket_lower(i + 1);
-    }
-    return 0;
 }
 
 /* ---- types ---- */

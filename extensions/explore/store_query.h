@@ -58,14 +58,6 @@ struct store_values store_query_values(const struct store *store,
                                        const struct store_selection *selection, uint8_t type);
 void store_values_deinit(struct store_values *values);
 
-/* The selection's histogram: spans by bucket. type: STORE_ENTRY_DURATION or _CPU. */
-struct store_histogram {
-    uint64_t counts[STORE_BUCKETS];
-    uint64_t sum;
-};
-/* Returns the upper bound of the bucket in which this part (0 to 1) of the spans is. */
-uint64_t store_histogram_quantile(const struct store_histogram *histogram, double part);
-
 /* Returns what a span's samples of one type cost. */
 int64_t store_query_cost(const struct store *store, const struct store_span *span, uint8_t type);
 /* Returns the number of a type by name; the default for an empty name; STORE_TYPES_MAX: there is

@@ -5,6 +5,7 @@
 #include "core/data/any_value.h"
 #include "core/data/message.h"
 #include "core/data/span_trees.h"
+#include "extensions/explore/percentiles.h"
 #include "extensions/explore/store.h"
 
 #include <math.h>
@@ -163,7 +164,7 @@ static void count_span(struct reading *reading, const struct store_span *span)
     store_versions_note(&service->versions, reading->version);
     store_versions_note(&store_operation_at(cells, span->operation)->versions, reading->version);
     store_cell_at(cells, span->cell)->spans++;
-    struct store_entry entry = {1, span->cell, store_bucket_of(span->duration_ns),
+    struct store_entry entry = {1, span->cell, fine_bucket_of(span->duration_ns),
                                 STORE_ENTRY_DURATION, STORE_BUCKET_ANY};
     store_cells_add(cells, &entry);
     entry.type = STORE_ENTRY_CPU;

@@ -1,0 +1,99 @@
+/* Percentiles of durations beside those of the sorted list. */
+#include "extensions/explore/percentiles.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static const double parts[] = {0.01, 0.5, 0.95, 0.99, 1};
+
+static void test_buckets_are_parts_of_larger_ones(void **state)
+{
+    (void)state;
+    for (unsigned fine = 0; fine < STORE_BUCKETS * FINE_PARTS; fine++) {
+        uint64_t lower = fine_bucket_lower(fine), end = fine_bucket_lower(fine + 1);
+        assert_true(lower < end);
+        assert_int_equal(fine_bucket_of(lower), fine);
+        assert_int_equal(fine_bucket_of(end - 1), fine);
+        assert_int_equal(store_bucket_of(lower), fine / FINE_PARTS);
+        if (lower >= 4096)
+            assert_true((double)(end - lower) / (double)lower < 0.0626);
+    }
+    assert_int_equal(fine_bucket_of(UINT64_MAX), STORE_BUCKETS * FINE_PARTS - 1);
+}
+
+/* ---- beside the definition ---- */
+
+enum { DURATIONS = 2000, OPERATIONS = 3 };
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
+    return one < other ? -1 : one > other;
+}
+
+static void expect_near(const struct fine_counts *counts, const uint64_t *sorted, size_t size)
+{
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        size_t rank = (size_t)ceil(parts[i] * (double)size);
+        double wanted = (double)sorted[rank - 1];
+        double got = (double)fine_counts_percentile(counts, parts[i], sorted[size - 1]);
+        if (fabs(got - wanted) > 0.07 * wanted)
+            fail_msg("%g of %zu: %g, not %g", parts[i], size, got, wanted);
+        assert_true(got <= (double)sorted[size - 1]);
+    }
+}
+
+/* The counts of one operation stand between those of others, unsorted. */
+static void check(uint64_t *durations, size_t size)
+{
+    static struct fine_count counts[3 * DURATIONS];
+    struct arena arena;
+    uint32_t count = 0;
+    arena_init(&arena, NULL);
+    for (size_t i = 0; i < size; i++) {
+        counts[count++] = (struct fine_count){1, fine_bucket_of(durations[i]), 1};
+        counts[count++] = (struct fine_count){(uint32_t)(2 * (i % 2)), (uint32_t)i % 99, 1 + i};
+    }
+    qsort(durations, size, sizeof *durations, compare);
+    const struct fine_counts *groups = fine_counts_group(&arena, counts, count, OPERATIONS);
+    assert_int_equal(groups[1].spans, size);
+    expect_near(&groups[1], durations, size);
+    arena_deinit(&arena);
+}
+
+static void test_random_durations(void **state)
+{
+    (void)state;
+    static uint64_t durations[DURATIONS];
+    srand(17);
+    for (int round = 0; round < 60; round++) {
+        size_t size = 1 + (size_t)rand() % (round % 3 ? 20 : DURATIONS);
+        double middle = pow(10, 4 + rand() % 7), spread = 0.1 * (rand() % 20);
+        for (size_t i = 0; i < size; i++)
+            durations[i] = (uint64_t)(middle * exp(spread * ((double)rand() / RAND_MAX - 0.5)));
+        check(durations, size);
+    }
+}
+
+static void test_a_single_duration_is_exact(void **state)
+{
+    (void)state;
+    struct fine_count count = {0, fine_bucket_of(671000000), 1};
+    const struct fine_counts one = {&count, 1, 1}, none = {NULL, 0, 0};
+    assert_int_equal(fine_counts_percentile(&one, 0.5, 671000000), 671000000);
+    assert_int_equal(fine_counts_percentile(&one, 0.99, 671000000), 671000000);
+    assert_int_equal(fine_counts_percentile(&none, 0.5, 0), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_buckets_are_parts_of_larger_ones),
+        cmocka_unit_test(test_random_durations),
+        cmocka_unit_test(test_a_single_duration_is_exact),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
