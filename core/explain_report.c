@@ -81,7 +81,7 @@ static bool read_answer(const char *url, const struct http_answer *answer, struc
     if (answer->status[0] != '2')
         return refuse(url, answer, err);
     struct slice body = answer->body ? buffer_slice(answer->body) : SLICE("");
-    json_t *json = json_loadb((const char *)body.data, body.size, 0, &why);
+    json_t *json = json_loadb((const char *)body.data, body.size, JSON_ALLOW_NUL, &why);
     if (!json)
         return error_set(err, "%s: the answer is no JSON: %s", url, why.text);
     print(json, report);

@@ -61,6 +61,20 @@ static void set_reason(struct explanation *e, const char *code, const char *form
     va_end(args);
 }
 
+/* Returns a text of the store for printf, which would stop at a NUL: that becomes U+FFFD. */
+static const char *text_of(const struct explanation *e, uint32_t number)
+{
+    struct slice text = api_text(e->request, number);
+    char *out = arena_alloc(&e->request->arena, 3 * text.size + 1), *end = out;
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i])
+            *end++ = (char)text.data[i];
+        else
+            end = stpcpy(end, "\xef\xbf\xbd");
+    *end = '\0';
+    return out;
+}
+
 /* ---- what is known ---- */
 
 static bool names_it(const struct explanation *e, const struct store_trail *trail)
@@ -168,7 +182,7 @@ static const char *types_of(const struct explanation *e, uint64_t types)
     for (uint32_t i = 0; i < cells->type_count; i++)
         if (types >> i & 1) {
             text_append(&out, out.size > 0 ? ", " : "");
-            text_append_slice(&out, api_text(e->request, cells->types[i].name));
+            text_append(&out, text_of(e, cells->types[i].name));
         }
     const char *text = arena_strdup(&e->request->arena, text_string(&out));
     text_deinit(&out);
@@ -265,27 +279,27 @@ static bool names_no_spans(const struct store_service *service)
 static void explain_silence(struct explanation *e)
 {
     const struct store_service *service = service_of(e, e->span);
-    struct slice name = api_text(e->request, service->name);
+    const char *name = text_of(e, service->name);
     if (!has_profiles(service))
         set_reason(e, "no_profiles",
-                   "No profiles of the service \"%.*s\" have arrived: it is not profiled, or its "
+                   "No profiles of the service \"%s\" have arrived: it is not profiled, or its "
                    "profiler sends another service.name.",
-                   SLICE_ARG(name));
+                   name);
     else if (names_no_spans(service) && !e->span->has_thread)
         set_reason(e, "no_thread",
-                   "Samples of the service \"%.*s\" name no spans, and the span does not name its "
+                   "Samples of the service \"%s\" name no spans, and the span does not name its "
                    "thread (thread.id, thread.name), so they cannot be joined by thread either.",
-                   SLICE_ARG(name));
+                   name);
     else if (names_no_spans(service))
         set_reason(e, "thread_unknown",
-                   "Samples of the service \"%.*s\" name no spans, and none was taken on the "
+                   "Samples of the service \"%s\" name no spans, and none was taken on the "
                    "span's thread while it ran, or they have no thread and times.",
-                   SLICE_ARG(name));
+                   name);
     else if (e->root)
         set_reason(e, "local_root",
-                   "No sample names this span, but %u samples name \"%.*s\" of the same trace: "
+                   "No sample names this span, but %u samples name \"%s\" of the same trace: "
                    "SDKs label samples with the local root span.",
-                   e->root->samples, SLICE_ARG(api_text(e->request, e->root->name)));
+                   e->root->samples, text_of(e, e->root->name));
     else if (e->span->duration_ns < SHORT_NS)
         set_reason(e, "too_short",
                    "It took %.1f ms. A profiler takes a sample every 10 ms or so, so most spans "
@@ -308,9 +322,9 @@ static void explain_span(struct explanation *e)
                    e->span->samples);
     else if (e->unread)
         set_reason(e, "unread_id",
-                   "The attribute \"%.*s\" of samples has this id, but spanjoin does not read it: "
+                   "The attribute \"%s\" of samples has this id, but spanjoin does not read it: "
                    "the attribute is not in `sources`, or the id is not 16 hex digits.",
-                   SLICE_ARG(api_text(e->request, e->unread->key)));
+                   text_of(e, e->unread->key));
     else if (e->span)
         explain_silence(e);
     else
@@ -341,8 +355,8 @@ static void add_span_facts(struct explanation *e)
     const struct store_span *span = e->span;
     if (!span)
         return;
-    add_fact(e, "service", "%.*s", SLICE_ARG(api_text(e->request, service_of(e, span)->name)));
-    add_fact(e, "operation", "%.*s", SLICE_ARG(api_text(e->request, span->name)));
+    add_fact(e, "service", "%s", text_of(e, service_of(e, span)->name));
+    add_fact(e, "operation", "%s", text_of(e, span->name));
     add_fact(e, "status", "%s", api_states[span->status]);
     add_fact(e, "duration_ns", "%" PRIu64, span->duration_ns);
     add_fact(e, "start", "%" PRIu64, span->start_ns);
@@ -361,7 +375,7 @@ static void add_facts(struct explanation *e)
     if (e->missed)
         add_fact(e, "wait_ns", "%" PRIu64, e->missed->wait_ns);
     if (e->unread)
-        add_fact(e, "attribute", "%.*s", SLICE_ARG(api_text(e->request, e->unread->key)));
+        add_fact(e, "attribute", "%s", text_of(e, e->unread->key));
 }
 
 static const char *describe(struct explanation *e, const struct store_trail *trail)

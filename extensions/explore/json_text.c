@@ -4,6 +4,35 @@
 #include <inttypes.h>
 #include <math.h>
 
+/* Some readers refuse a NUL: it becomes U+FFFD. */
+static void append_escaped(struct text *out, struct slice value)
+{
+    for (const uint8_t *nul; value.size > 0 && (nul = memchr(value.data, '\0', value.size));) {
+        size_t before = (size_t)(nul - value.data);
+        text_append_json(out, slice_of(value.data, before));
+        text_append(out, "\xef\xbf\xbd");
+        value = slice_of(nul + 1, value.size - before - 1);
+    }
+    text_append_json(out, value);
+}
+
+/* The same for what is escaped already. */
+static void append_members(struct text *out, struct slice members)
+{
+    size_t done = 0;
+    for (size_t at = 0; at + 1 < members.size; at++) {
+        if (members.data[at] != '\\')
+            continue;
+        if (members.size - at >= 6 && memcmp(members.data + at, "\\u0000", 6) == 0) {
+            text_append_slice(out, slice_of(members.data + done, at - done));
+            text_append(out, "\\ufffd");
+            done = at + 6;
+        }
+        at++;
+    }
+    text_append_slice(out, slice_of(members.data + done, members.size - done));
+}
+
 static void begin(struct json_text *json, const char *key)
 {
     if (json->has_members)
@@ -12,7 +41,7 @@ static void begin(struct json_text *json, const char *key)
     if (!key)
         return;
     text_append_char(json->out, '"');
-    text_append_json(json->out, slice_of_string(key));
+    text_append_json(json->out, slice_of_string(key)); /* of this project */
     text_append(json->out, "\":");
 }
 
@@ -34,7 +63,7 @@ void json_text_close(struct json_text *json, char bracket)
 static void append_text(struct text *out, struct slice value)
 {
     text_append_char(out, '"');
-    text_append_json(out, value);
+    append_escaped(out, value);
     text_append_char(out, '"');
 }
 
@@ -121,6 +150,6 @@ void json_text_members(struct json_text *json, const char *key, struct slice mem
 {
     begin(json, key);
     text_append_char(json->out, '{');
-    text_append_slice(json->out, members);
+    append_members(json->out, members);
     text_append_char(json->out, '}');
 }

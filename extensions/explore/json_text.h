@@ -20,7 +20,8 @@ struct json_text {
 void json_text_open(struct json_text *json, const char *key, char bracket);
 void json_text_close(struct json_text *json, char bracket);
 
-/* Write a member (or with a NULL key an element). Bytes that are not valid UTF-8 become U+FFFD. */
+/* Write a member (or with a NULL key an element). Bytes that are not valid UTF-8, and NUL, become
+ * U+FFFD. */
 void json_text_slice(struct json_text *json, const char *key, struct slice value);
 void json_text_string(struct json_text *json, const char *key, const char *value);
 void json_text_number(struct json_text *json, const char *key, double value);
@@ -32,7 +33,7 @@ void json_text_null(struct json_text *json, const char *key);
 void json_text_hex(struct json_text *json, const char *key, const uint8_t *bytes, size_t size);
 /* A number whose key is a text of others. */
 void json_text_member(struct json_text *json, struct slice key, int64_t value);
-/* An object whose members are JSON already. */
+/* An object whose members are JSON already. An escaped NUL becomes U+FFFD. */
 void json_text_members(struct json_text *json, const char *key, struct slice members);
 /* A time, as decimal digits in a string. */
 void json_text_time(struct json_text *json, const char *key, uint64_t ns);

@@ -134,6 +134,19 @@ class Explore(unittest.TestCase):
             self.assertEqual(ask(profcol, "flamegraph")["total"], 600)
             self.assertLess(ask(profcol, "status")["budget"]["used_bytes"], 1 << 20)
 
+    def test_every_reader_takes_names_with_a_nul(self):
+        with server.Profcol(CONFIG, listen=LISTEN) as profcol:
+            send_span(profcol, name="GET /\0slow", attributes={"user": "a\0\0b", "file": "C:\\u0000\\", "k\0": "\0"})
+            send_sample(profcol, functions=("le\0af", "\0"))
+            wait_for_total(profcol, 30)
+            (span,) = ask(profcol, "spans")["spans"]
+            self.assertEqual(span["operation"], "GET /\ufffdslow")
+            self.assertEqual(span["attributes"], {"user": "a\ufffd\ufffdb", "file": "C:\\u0000\\", "k\ufffd": "\ufffd"})
+            self.assertEqual(ask(profcol, "flamegraph")["names"], ["", "\ufffd", "le\ufffdaf"])
+            said = explain(profcol)   # jansson refuses a NUL
+            self.assertEqual((said.returncode, said.stderr), (0, ""))
+            self.assertIn("GET /\ufffdslow", said.stdout)
+
     def test_explain_another_tenant(self):
         with server.Profcol(CONFIG, listen=LISTEN) as profcol:
             send_span(profcol, headers=[("x-scope-orgid", "one")])
