@@ -95,12 +95,40 @@ static double span_key(const struct api_request *request, const struct store_spa
     return order->ascending ? -key : key;
 }
 
+static bool span_is_call(const struct store_span *span)
+{
+    enum { KIND_CLIENT = 3, KIND_PRODUCER = 4 };
+    return span->kind == KIND_CLIENT || span->kind == KIND_PRODUCER;
+}
+
 static bool read_entry(struct api_request *request, bool *only_entries_out)
 {
     struct slice entry = api_parameter(request, "entry");
     *only_entries_out = slice_is(entry, "true");
     return entry.size == 0 || *only_entries_out || slice_is(entry, "false") ||
            api_refuse(request, 400, "invalid_parameter", "entry: must be true or false");
+}
+
+/* Drops the calls whose called span is in the list too: a request counts once, where it is served.
+ */
+static uint32_t drop_answered_calls(struct api_request *request, struct span_row *rows,
+                                    uint32_t count)
+{
+    struct store_spans *spans = &request->store->spans;
+    bool *is_answered = arena_array(&request->arena, spans->spans.count + 1, sizeof *is_answered);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct store_span *span = store_span_at(spans, rows[i].number);
+        uint32_t caller = store_span_has_parent(span)
+                              ? store_spans_find(spans, span->trace_id, span->parent_id)
+                              : STORE_NONE;
+        if (caller != STORE_NONE)
+            is_answered[caller] = true;
+    }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_answered[rows[i].number] || !span_is_call(store_span_at(spans, rows[i].number)))
+            rows[kept++] = rows[i];
+    return kept;
 }
 
 /* Returns the selected spans in their order. */
@@ -117,6 +145,8 @@ static struct span_row *collect_spans(struct api_request *request,
             (span->is_entry || !order->only_entries))
             rows[count++] = (struct span_row){span_key(request, span, order), i};
     }
+    if (order->only_entries)
+        count = drop_answered_calls(request, rows, count);
     qsort(rows, count, sizeof *rows, compare_spans);
     *count_out = count;
     return rows;

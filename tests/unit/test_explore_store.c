@@ -141,6 +141,28 @@ static void test_entries(void **state)
     }
 }
 
+/* A call and what it called are one request. */
+static void test_answered_calls(void **state)
+{
+    (void)state;
+    enum { SERVER = 2, CLIENT = 3, PRODUCER = 4, REMOTE = 0x300 };
+    struct scene scene;
+    scene_begin(&scene, 8 << 20, "samples: {wait: 0s}");
+    send_child(&scene, 7, 0, CLIENT, 0);
+    expect_number(&scene, "spans", "entry=true", "total", 1);
+    send_child(&scene, 8, 7, SERVER, REMOTE);
+    expect_number(&scene, "spans", "entry=true", "total", 1);
+    expect_number(&scene, "spans", "entry=true&span=0000000000000008", "total", 1);
+    expect_number(&scene, "spans", "entry=true&kind=server", "total", 1);
+    expect_number(&scene, "spans", "entry=true&kind=client", "total", 1);
+    expect_number(&scene, "spans", "", "total", 2);
+    send_child(&scene, 9, 0, SERVER,
+               0); /* not a call, so it stays although it has an entry inside */
+    send_child(&scene, 10, 9, SERVER, REMOTE);
+    expect_number(&scene, "spans", "entry=true", "total", 3);
+    scene_end(&scene);
+}
+
 static void test_span_twice(void **state)
 {
     (void)state;
@@ -667,6 +689,7 @@ int main(void)
         cmocka_unit_test(test_span_first),
         cmocka_unit_test(test_sample_first),
         cmocka_unit_test(test_entries),
+        cmocka_unit_test(test_answered_calls),
         cmocka_unit_test(test_span_twice),
         cmocka_unit_test(test_counts_of_a_period),
         cmocka_unit_test(test_diff_and_functions),
