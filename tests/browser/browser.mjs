@@ -71,7 +71,7 @@ export function folder(path) {
 
 // The pages, for what this process knows now: [name, hash].
 export async function pages() {
-  const { spans } = await json("api/spans?limit=200");
+  const { spans } = await json("api/spans?entry=true&limit=200");
   const span = spans.find((s) => Object.keys(s.costs || {}).length) || spans[0];
   const { operations } = await json("api/operations");
   const o = operations.find((x) => x.operation && x.spans > 1) || operations[0];

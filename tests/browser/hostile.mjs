@@ -2,7 +2,7 @@
 
 import { launch, open, visit, pages, check, finish } from "./browser.mjs";
 
-const TEXTS = ["<script>alert(1)</script>", "<img src=x onerror=alert(2)>", "javascript:alert(3)", "\u202egnp.exe\u2066\u0000\u001b[31m", "a".repeat(1000000), "", "__proto__", "constructor", "\"><svg onload=alert(4)>", "${alert(5)}{{7*7}}", "a;b/c::d.e.f(g)", "😀\ud800"];
+const TEXTS = ["<script>alert(1)</script>", "<img src=x onerror=alert(2)>", "javascript:alert(3)", "\u202egnp.exe\u2066\u0000\u001b[31m", "a".repeat(1000000), "", "__proto__", "constructor", "\"><svg onload=alert(4)>", "${alert(5)}{{7*7}}", "a;b/c::d.e.f(g)", "😀\ud800", "x" + "😀".repeat(400)];
 const KEEP = new Set(["trace_id", "span_id", "parent_id", "start", "time", "now", "started", "arrived", "next", "unit", "id", "from", "to"]);
 
 let turn = 0;
@@ -45,8 +45,10 @@ for (const width of [1280, 360]) {
       overflow: document.documentElement.scrollWidth - innerWidth,
       text: document.body.innerText.length,
       bidi: /[\u202a-\u202e\u2066-\u2069]/.test(document.body.innerText),
+      lone: /\p{Cs}/u.test(document.body.innerText),
     }));
     check(found.elements === 0 && found.links === 0 && !found.bidi, `${width} ${name}: texts stay texts`);
+    check(!found.lone, `${width} ${name}: no half of a surrogate pair`);
     check(found.overflow <= 0, `${width} ${name}: nothing is wider than the window (${found.overflow})`);
     check(found.text < 400000, `${width} ${name}: long names are cut (${found.text} characters)`);
   }

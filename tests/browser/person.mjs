@@ -20,12 +20,24 @@ const click = async (selector, words) => {
 
 // ---- the slowest request ----
 
-const slowest = (await json("api/spans?sort=duration&limit=1")).spans[0];
+const slowest = (await json("api/spans?entry=true&sort=duration&limit=1")).spans[0];
 await visit(page, "");
 check(await text(".list-rows .list-row a") === slowest.operation, `the first row is the slowest request: ${slowest.operation}, ${slowest.duration_ns / 1e6} ms`);
 
+// With the calls and steps inside of requests, by keyboard; the address says so.
+const all = await json("api/spans?sort=duration&limit=1");
+const toggle = await page.evaluateHandle(() => [...document.querySelectorAll(".toolbar button")].find((b) => b.textContent === "All spans"));
+await toggle.focus();
+await page.keyboard.press("Space");
+await page.waitForFunction((total) => document.querySelector('.toolbar [role="status"]').textContent.startsWith(`${total} spans`), {}, all.total);
+check(/spans=all/.test(page.url()) && (await text(".list-rows .list-row a")) === all.spans[0].operation, `"All spans" lists ${all.total}, the first is ${all.spans[0].operation}`);
+check(await toggle.evaluate((b) => b.ariaPressed) === "true", "a screen reader hears that it is pressed");
+await visit(page, page.url().slice(base.length));
+check((await text(".list-rows .list-row a")) === all.spans[0].operation, "the address lists them again");
+await visit(page, "");
+
 // The slowest one that samples name, so that there is something to see.
-const withSamples = (await json("api/spans?sort=duration&limit=1000")).spans.find((s) => s.samples > 0);
+const withSamples = (await json("api/spans?entry=true&sort=duration&limit=1000")).spans.find((s) => s.samples > 0);
 await page.focus(".list");
 for (let i = 0; i < 1000; i++) {
   await page.keyboard.press("ArrowDown");

@@ -100,6 +100,9 @@ function cached(ms, ask) {
 export const status = cached(4000, () => get("status"));
 export const operations = cached(10000, async () => (await get("operations")).operations);
 
+// What most pages begin with: [status, operations].
+export const basics = () => Promise.all([status(), operations()]);
+
 export const operationOf = (list, span) => list.find((o) => o.service === span.service && o.operation === span.operation && o.kind === span.kind);
 
 // The type that stands for time on the processor; else the first.
@@ -109,5 +112,5 @@ export function mainType(types) {
 
 export const typeOf = (state) => mainType(state.types) || { name: "cpu", unit: "nanoseconds" };
 
-const NAMES = { cpu: "CPU time", wall: "Wall time", off_cpu: "Off-CPU time", alloc_space: "Allocated bytes", alloc_objects: "Allocations", inuse_space: "Live bytes", inuse_objects: "Live objects", samples: "Samples", contentions: "Lock contentions", delay: "Lock delay", lock: "Lock time", goroutine: "Goroutines" };
+const NAMES = { cpu: "CPU time", wall: "Wall time", off_cpu: "Off-CPU time", alloc_space: "Allocated bytes", alloc_objects: "Allocations", inuse_space: "Live bytes", inuse_objects: "Live objects", samples: "Samples taken", contentions: "Lock contentions", delay: "Lock delay", lock: "Lock time", goroutine: "Goroutines" };
 export const typeName = (name) => (Object.hasOwn(NAMES, name) ? NAMES[name] : clean(name, 60).replace(/_/g, " "));

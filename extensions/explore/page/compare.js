@@ -2,7 +2,7 @@
 
 import { h, select, button, replace, loader, emptyBox, choice, soft, small, strong, lead } from "./dom.js";
 import { duration, value, percent, plural, clean, durationParameter, toMs } from "./format.js";
-import { get, status, operations, mainType, typeName } from "./api.js";
+import { get, basics, mainType, typeName } from "./api.js";
 import { link, go, selectionOf, prefixed, setParams } from "./route.js";
 import { KEYS, describe, form, ofOperation } from "./selection.js";
 import { Stacks } from "./stacks.js";
@@ -11,27 +11,27 @@ import { mergedNote } from "./requests.js";
 
 // ---- one click from a request or an operation ----
 
-// Where the bucket of a duration begins, as in store_cells.c: four to each power of two.
-function bucketStart(ns) {
+// Where the bucket of a duration begins and ends, as in store_cells.c: four to each power of two.
+function bucketOf(ns) {
   const step = 2 ** Math.max(10, Math.floor(Math.log2(ns)) - 2);
-  return Math.floor(ns / step) * step;
+  const start = Math.floor(ns / step) * step;
+  return [start, start + step];
 }
 
-// Returns [text, help, a, b] for each comparison that makes sense. p50 and p95 are where their buckets end;
-// both sides are whole buckets, and none is in both.
+// Returns [text, help, a, b] for each comparison that makes sense. Both sides are whole buckets, and none is in both.
 function comparisons(operation, state, span) {
   const all = ofOperation(operation);
   const list = [];
   if (!Object.values(operation.costs || {}).some(Boolean)) return list; // no samples
   const { p50_ns: p50, p95_ns: p95, versions = [] } = operation;
-  const normal = { ...all, max_duration: durationParameter(p50) };
-  const slow = bucketStart(p95 - 1);
+  const half = bucketOf(p50)[1], slow = bucketOf(p95)[0];
+  const normal = { ...all, max_duration: durationParameter(half) };
   if (span?.samples) {
     const one = { trace: span.trace_id, span: span.span_id };
-    if (p50 && span.duration_ns > p50) list.push(["Compare with the normal ones", `This request against those up to ${duration(p50)}, about the faster half`, one, normal]);
+    if (p50 && span.duration_ns > half) list.push(["Compare with the normal ones", `This request against those up to ${duration(half)}, about the faster half`, one, normal]);
     else if (operation.spans !== 1) list.push(["Compare with all", "This request against all of its operation", one, all]);
   }
-  if (p50 && slow >= p50) list.push(["Slow against normal", `Requests from ${duration(slow)} (the slowest 5 % or more) against those up to ${duration(p50)} (about the faster half)`, { ...all, min_duration: durationParameter(slow) }, normal]);
+  if (p50 && slow >= half) list.push(["Slow against normal", `Requests from ${duration(slow)} (the slowest 5 % or more) against those up to ${duration(half)} (about the faster half)`, { ...all, min_duration: durationParameter(slow) }, normal]);
   if (versions.length > 1) list.push(["This version against the last", `${clean(versions[0], 30)} against ${clean(versions[1], 30)}`, { ...all, version: versions[0] }, { ...all, version: versions[1] }]);
   if (toMs(state.now) - toMs(state.started) > 3600000) list.push(["Now against an hour ago", "The last 15 minutes against the same time an hour before", { ...all, from: "-15m" }, { ...all, from: "-75m", to: "-60m" }]);
   return list;
@@ -63,14 +63,14 @@ function summary(answer, stacks, format, per) {
   }
   const grew = changes.filter((c) => c.delta > 0).slice(0, 1);
   const shrank = changes.filter((c) => c.delta < 0).slice(0, 1);
-  const name = (c) => h("strong", { className: "mono" }, clean(stacks.nameOf(c.node), 120));
+  const name = (c) => h("strong.mono", clean(stacks.nameOf(c.node), 120));
   if (grew.length) text.push("The function that grew most: ", name(grew[0]), ` (+${format(grew[0].delta)} itself). `);
   if (shrank.length && -shrank[0].delta > Math.max(a, b) * 0.02) text.push("The one that shrank most: ", name(shrank[0]), ` (${format(shrank[0].delta)}).`);
   return lead(text);
 }
 
 function side(letter, selection, onchange, known) {
-  const box = h("details", { className: "side" });
+  const box = h("details.side");
   replace(box, h("summary", h("b", { className: `letter letter-${letter}` }, letter.toUpperCase()), ` ${describe(selection)}`),
     selection.span || selection.bucket ? h("p", button("Choose other requests instead", () => onchange({ service: selection.service, operation: selection.operation })))
       : form(selection, onchange, KEYS, known));
@@ -78,12 +78,12 @@ function side(letter, selection, onchange, known) {
 }
 
 export async function comparePage(params) {
-  const [state, known] = await Promise.all([status(), operations()]);
+  const [state, known] = await basics();
   const a = selectionOf(params, "a."), b = selectionOf(params, "b.");
   const type = params.get("type") || mainType(state.types)?.name;
   let view;
   const reopen = (left, right) => go("compare", { ...prefixed(left, "a."), ...prefixed(right, "b."), type: params.get("type"), per: params.get("per") });
-  const suggestions = known.filter((o) => o.spans > 1 && o.operation).slice(0, 6);
+  const suggestions = known.filter((o) => o.operation).map((o) => [o, compareButtons(o, state)]).filter(([, buttons]) => buttons.length).slice(0, 6);
   const isEmpty = !Object.keys(a).length && !Object.keys(b).length;
   const load = async () => {
     if (isEmpty) return null;
@@ -103,7 +103,7 @@ export async function comparePage(params) {
     };
     const per = canCount && params.get("per") !== "share" ? "request" : "share";
     show(per);
-    return [h("div", { className: "toolbar" },
+    return [h("div.toolbar",
       canCount ? choice("Compare", [["request", "For each request"], ["share", "Shares of the total"]], per, (p) => { setParams({ per: p === "share" ? p : null }); show(p); }) : null,
       soft(`A: ${requests(answer.spans_a)}${value(answer.total_a, answer.unit)} · B: ${requests(answer.spans_b)}${value(answer.total_b, answer.unit)}`)), result];
   };
@@ -114,9 +114,9 @@ export async function comparePage(params) {
     content: [
       h("h1", "Compare"),
       isEmpty ? [lead("What is different about slow requests? Choose an operation; or open a request or an operation and compare from there."),
-        h("ul", { className: "cards" }, suggestions.map((o) => h("li", strong(clean(o.operation, 80)), small(clean(o.service, 60)), h("div", { className: "actions" }, compareButtons(o, state))))), h("h2", "Or any two")] : null,
-      h("div", { className: "sides" }, side("a", a, (s) => reopen(s, b), { operations: known }), side("b", b, (s) => reopen(a, s), { operations: known })),
-      !isEmpty && h("div", { className: "toolbar" }, button("Swap A and B", () => reopen(b, a)), types.length > 1 && select(types, type, (t) => go("compare", { ...Object.fromEntries(params), type: t }), { "aria-label": "Profile type" })),
+        h("ul.cards", suggestions.map(([o, buttons]) => h("li", strong(clean(o.operation, 80)), small(clean(o.service, 60)), h("div.actions", buttons)))), h("h2", "Or any two")] : null,
+      h("div.sides", side("a", a, (s) => reopen(s, b), { operations: known }), side("b", b, (s) => reopen(a, s), { operations: known })),
+      !isEmpty && h("div.toolbar", button("Swap A and B", () => reopen(b, a)), types.length > 1 && select(types, type, (t) => go("compare", { ...Object.fromEntries(params), type: t }), { "aria-label": "Profile type" })),
       loader(load).box,
     ],
   };

@@ -25,12 +25,17 @@ function append(element, children) {
   }
 }
 
-// h("p", {className: "soft", vars: {"--w": "10%"}}, "text", node, [more]); "on..." are listeners.
-export const h = (tag, properties, ...children) => build(document.createElement(tag), properties, children);
-export const soft = (...children) => h("span", { className: "soft" }, children);
-export const small = (...children) => h("small", { className: "soft" }, children);
-export const note = (...children) => h("p", { className: "soft" }, children);
-export const lead = (...children) => h("p", { className: "lead" }, children);
+// h("p.soft", {vars: {"--w": "10%"}}, "text", node, [more]): a <p class="soft">; "on..." are listeners.
+export function h(tag, properties, ...children) {
+  const [name, ...classes] = tag.split(".");
+  const element = document.createElement(name);
+  if (classes.length) element.className = classes.join(" ");
+  return build(element, properties, children);
+}
+export const soft = (...children) => h("span.soft", children);
+export const small = (...children) => h("small.soft", children);
+export const note = (...children) => h("p.soft", children);
+export const lead = (...children) => h("p.lead", children);
 export const strong = (...children) => h("strong", children);
 
 export const to = (href, ...children) => h("a", { href }, children);
@@ -49,7 +54,7 @@ export const newId = (prefix) => `${prefix}${++lastId}`;
 // A labelled control: the label is visible.
 export function field(label, control) {
   control.id ||= newId("f");
-  return h("div", { className: "field" }, h("label", { htmlFor: control.id }, label), control);
+  return h("div.field", h("label", { htmlFor: control.id }, label), control);
 }
 
 // options: [value, text] or values
@@ -63,28 +68,33 @@ export function button(text, onclick, properties) {
   return h("button", { type: "button", onclick, ...properties }, text);
 }
 
+// A button that is on or off. onchange(isOn)
+export function toggle(text, isOn, onchange, properties) {
+  const b = button(text, () => {
+    isOn = !isOn;
+    b.setAttribute("aria-pressed", isOn);
+    onchange(isOn);
+  }, { ...properties, "aria-pressed": String(isOn) });
+  return b;
+}
+
 export function press(group, chosen) {
-  for (const b of group.children) b.setAttribute("aria-pressed", b.dataset.value === chosen);
+  for (const b of group.children) b.setAttribute("aria-pressed", b.value === chosen);
 }
 
 // Buttons of which one is pressed.
 export function choice(label, options, value, onchange) {
-  const group = h("div", { className: "choice", role: "group", "aria-label": label });
-  for (const [v, text] of options) {
-    const b = button(text, () => { press(group, v); onchange(v); });
-    b.dataset.value = v;
-    group.append(b);
-  }
+  const group = h("div.choice", { role: "group", "aria-label": label }, options.map(([v, text]) => button(text, () => { press(group, v); onchange(v); }, { value: v })));
   press(group, value);
   return group;
 }
 
-const live = h("div", { className: "hidden", role: "status", "aria-live": "polite" });
+const live = h("div.hidden", { role: "status", "aria-live": "polite" });
 document.body.append(live);
 // Says it to a screen reader.
 export function announce(text) { live.textContent = text; }
 
-const toast = h("div", { className: "toast", hidden: true });
+const toast = h("div.toast", { hidden: true });
 document.body.append(toast);
 let toastTimer;
 export function notify(text) {
@@ -99,7 +109,7 @@ export async function copy(text, what) {
   try {
     await navigator.clipboard.writeText(text);
   } catch { // without a secure context there is no clipboard
-    const area = h("textarea", { value: text, className: "hidden" });
+    const area = h("textarea.hidden", { value: text });
     document.body.append(area);
     area.select();
     document.execCommand("copy");
@@ -108,22 +118,29 @@ export async function copy(text, what) {
   notify(`${what} copied`);
 }
 
-export const reducedMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+// A key for the browser or the system, not for the page.
+export const isShortcut = (event) => event.ctrlKey || event.metaKey || event.altKey;
+
+// Returns the context of a canvas of this size, in CSS pixels.
+export function resize(canvas, width, height, options) {
+  const scale = Math.min(3, devicePixelRatio || 1);
+  Object.assign(canvas, { width: width * scale, height: height * scale });
+  Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
+  const context = canvas.getContext("2d", options);
+  context.scale(scale, scale);
+  return context;
+}
 
 export function errorBox(error, retry) {
-  return h("div", { className: "message error", role: "alert" },
-    h("strong", error.title || "This could not be loaded."), h("p", error.message || String(error)),
-    retry && button("Try again", retry));
+  return h("div.message.error", { role: "alert" }, strong(error.title || "This could not be loaded."), h("p", error.message || String(error)), retry && button("Try again", retry));
 }
 
-export function emptyBox(title, ...children) {
-  return h("div", { className: "message" }, h("strong", title), children);
-}
+export const emptyBox = (title, ...children) => h("div.message", strong(title), children);
 
 // Fills a box with what `load` resolves to; shows that it loads, and errors with a way to try again.
 // load may throw; a later call replaces an earlier one that has not ended.
-export function loader(load, className = "") {
-  const box = h("div", { className });
+export function loader(load) {
+  const box = h("div");
   let turn = 0;
   async function run() {
     const mine = ++turn;

@@ -1,7 +1,7 @@
 // The flame graph: a canvas that draws what is visible of a tree of stacks, and moves by keyboard.
 
-import { h, reducedMotion, announce } from "./dom.js";
-import { clean } from "./format.js";
+import { h, isShortcut, resize, announce } from "./dom.js";
+import { clean, cut } from "./format.js";
 
 const ROW = 20;
 const FONT = "12px ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
@@ -40,12 +40,11 @@ export class Flame {
   constructor(stacks, options) {
     Object.assign(this, { stacks, options, focus: 0, selected: 0, hover: -1, isIcicle: options.isIcicle, coloring: options.coloring, hits: null });
     this.view = { x: 0, width: stacks.total[0] || 1 };
-    this.canvas = h("canvas", { className: "flame-canvas", "aria-hidden": "true" });
-    this.context = this.canvas.getContext("2d", { alpha: false });
-    this.spacer = h("div", { className: "flame-space" }, this.canvas);
-    this.tip = h("div", { className: "tip", hidden: true, "aria-hidden": "true" });
-    this.element = h("div", {
-      className: "flame", tabIndex: 0, role: "application", "aria-roledescription": "flame graph",
+    this.canvas = h("canvas.flame-canvas", { "aria-hidden": "true" });
+    this.spacer = h("div.flame-space", this.canvas);
+    this.tip = h("div.tip", { hidden: true, "aria-hidden": "true" });
+    this.element = h("div.flame", {
+      tabIndex: 0, role: "application", "aria-roledescription": "flame graph",
       "aria-label": `${options.label}. Arrow keys move between functions, Enter zooms, Escape zooms out. The tabs Functions and Tree show the same as tables.`,
       onkeydown: (e) => this.onKey(e), onscroll: () => this.schedule(),
     }, this.spacer);
@@ -66,12 +65,7 @@ export class Flame {
   resize() {
     this.width = this.element.clientWidth;
     this.height = this.element.clientHeight;
-    const scale = Math.min(3, devicePixelRatio || 1);
-    this.scale = scale;
-    this.canvas.width = Math.round(this.width * scale);
-    this.canvas.height = Math.round(this.height * scale);
-    this.canvas.style.width = `${this.width}px`;
-    this.canvas.style.height = `${this.height}px`;
+    this.context = resize(this.canvas, this.width, this.height, { alpha: false });
     if (!this.isScrolled && !this.isIcicle) this.element.scrollTop = this.element.scrollHeight;
     this.isScrolled = true;
     this.draw();
@@ -127,10 +121,9 @@ export class Flame {
 
   draw() {
     if (!this.width || !this.height) return;
-    const { context: c, stacks, scale } = this;
+    const { context: c, stacks } = this;
     const theme = isDark() ? "dark" : "light";
     const t = themes[theme];
-    c.setTransform(scale, 0, 0, scale, 0, 0);
     c.fillStyle = t.back;
     c.fillRect(0, 0, this.width, this.height);
     c.font = FONT;
@@ -215,7 +208,7 @@ export class Flame {
     this.labels ||= [];
     const name = (this.labels[this.stacks.func[i]] ??= clean(this.stacks.nameOf(i), 200));
     if (name.length <= room) return name;
-    return room > 3 ? `${name.slice(0, room - 1)}…` : name.slice(0, Math.max(0, room));
+    return room > 3 ? `${cut(name, room - 1)}…` : cut(name, Math.max(0, room));
   }
 
   outline(i, color, thickness) {
@@ -252,7 +245,7 @@ export class Flame {
   animate(target) {
     const start = { ...this.view };
     const begun = performance.now();
-    const isStill = reducedMotion();
+    const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.isMoving = true;
     cancelAnimationFrame(this.frame);
     this.frame = 0;
@@ -326,7 +319,7 @@ export class Flame {
   }
 
   onKey(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (isShortcut(event)) return;
     const { key } = event;
     if (key.startsWith("Arrow")) {
       const i = this.neighbour(key);

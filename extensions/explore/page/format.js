@@ -47,8 +47,7 @@ export function percent(part, whole) {
 export const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
 
 export const times = (ratio) => (ratio >= 9.95 ? `${Math.round(ratio)}×` : `${ratio.toFixed(1)}×`);
-// The usual duration is known to a bucket, which is up to a quarter wide.
-export const isUsual = (ratio) => ratio > 0.75 && ratio < 1.3;
+export const isUsual = (ratio) => ratio > 0.8 && ratio < 1.25;
 
 // Times are nanoseconds since 1970 in decimal texts.
 export const toMs = (ns) => Number(BigInt(ns) / 1000000n);
@@ -67,12 +66,15 @@ const fullFormat = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeS
 export const clock = (ns) => clockFormat.format(toMs(ns));
 export const fullTime = (ns) => fullFormat.format(toMs(ns));
 
+// The first units of a text, but no half of a surrogate pair.
+export const cut = (text, length) => text.slice(0, length).replace(/[\ud800-\udbff]$/, "");
+
 // A text from outside, for one line: what would hide or reorder other text (controls, overrides of
 // direction) becomes visible, and a long one is cut in the middle, where names differ least.
-const DANGEROUS = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+const DANGEROUS = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]/gu;
 export function clean(text, max = 300) {
   text = String(text ?? "");
-  if (text.length > max) text = `${text.slice(0, Math.floor(max * 0.6))}…${text.slice(-Math.floor(max * 0.3))}`;
+  if (text.length > max) text = `${cut(text, Math.floor(max * 0.6))}…${text.slice(-Math.floor(max * 0.3)).replace(/^[\udc00-\udfff]/, "")}`;
   return text.replace(DANGEROUS, "\ufffd");
 }
 

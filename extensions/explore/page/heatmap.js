@@ -1,7 +1,7 @@
 // Latency or CPU time over time: a column for each minute, a row for each bucket.
 
-import { h, choice, loader, emptyBox, announce } from "./dom.js";
-import { duration, count, plural, clock } from "./format.js";
+import { h, isShortcut, resize, choice, loader, emptyBox, announce } from "./dom.js";
+import { duration, count, percent, plural, clock } from "./format.js";
 import { get } from "./api.js";
 import { current, setParams } from "./route.js";
 import { isDark } from "./flame.js";
@@ -22,7 +22,7 @@ export class HeatMap {
     this.observer = new ResizeObserver(() => this.draw());
     this.onTheme = () => this.draw();
     addEventListener("themechange", this.onTheme);
-    this.element = h("section", { "aria-label": "Over time" }, h("div", { className: "heading" }, h("h2", "Over time"),
+    this.element = h("section", { "aria-label": "Over time" }, h("div.heading", h("h2", "Over time"),
       choice("Measure", [["duration", "Latency"], ["cpu", "CPU time"]], this.measure, (measure) => {
         this.measure = measure;
         setParams({ measure: measure === "duration" ? null : measure });
@@ -45,15 +45,15 @@ export class HeatMap {
     this.high = Math.min(answer.counts.length - 1, used[used.length - 1] + 1);
     this.arrange();
     this.canvas = h("canvas", { "aria-hidden": "true" });
-    this.box = h("div", {
-      className: "heat", tabIndex: 0, role: "application", "aria-roledescription": "heat map",
+    this.box = h("div.heat", {
+      tabIndex: 0, role: "application", "aria-roledescription": "heat map",
       "aria-label": "Requests over time, by duration. Arrow keys move, Enter shows the flame graph of a cell, Escape that of all.",
       onkeydown: (e) => this.onKey(e),
     }, this.canvas);
     this.box.addEventListener("pointermove", (e) => this.point(this.cellAt(e)));
     this.box.addEventListener("pointerleave", () => this.point(this.marked || null));
     this.box.addEventListener("click", (e) => { const cell = this.cellAt(e); if (cell) this.pick(cell); });
-    this.says = h("p", { className: "soft heat-says" });
+    this.says = h("p.soft.heat-says");
     this.observer.disconnect();
     this.observer.observe(this.box);
     this.restore();
@@ -94,15 +94,9 @@ export class HeatMap {
   draw() {
     const { box, canvas } = this;
     if (!box || !box.clientWidth) return;
-    const width = box.clientWidth, scale = Math.min(3, devicePixelRatio || 1);
-    canvas.width = width * scale;
-    canvas.height = (HEIGHT + FOOT) * scale;
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${HEIGHT + FOOT}px`;
-    const c = canvas.getContext("2d");
-    c.setTransform(scale, 0, 0, scale, 0, 0);
-    c.clearRect(0, 0, width, HEIGHT + FOOT);
-    this.cellWidth = Math.min(28, (width - AXIS) / this.columns.length);
+    const width = box.clientWidth;
+    const c = resize(canvas, width, HEIGHT + FOOT);
+    this.cellWidth = Math.min(48, (width - AXIS) / this.columns.length);
     this.cellHeight = HEIGHT / (this.high - this.low + 1);
     const dark = isDark();
     this.columns.forEach((column, i) => {
@@ -177,7 +171,7 @@ export class HeatMap {
   }
 
   onKey(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (isShortcut(event)) return;
     const at = this.pointed || this.marked || { column: this.columns.length - 1, bucket: this.low + 1 };
     const steps = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
     if (event.key in steps) {
@@ -192,7 +186,7 @@ export class HeatMap {
   asTable() {
     const { counts } = this.answer;
     const total = counts.reduce((a, b) => a + b, 0);
-    const rows = counts.map((n, b) => [b, n]).filter(([, n]) => n > 0).map(([b, n]) => [this.range(b), count(n), `${((100 * n) / total).toFixed(1)} %`]);
-    return h("details", { className: "more" }, h("summary", "As a table, over all the time"), table("Buckets", [["Duration"], ["Requests", "number"], ["Share", "number"]], rows));
+    const rows = counts.map((n, b) => [b, n]).filter(([, n]) => n > 0).map(([b, n]) => [this.range(b), count(n), percent(n, total)]);
+    return h("details.more", h("summary", "As a table, over all the time"), table("Buckets", [["Duration"], ["Requests", "number"], ["Share", "number"]], rows));
   }
 }

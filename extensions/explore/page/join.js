@@ -23,13 +23,13 @@ function reasons(join) {
   const all = samples.joined + sum(samples.unjoined);
   const list = Object.entries(samples.unjoined || {}).filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
   if (!list.length) return note("No sample stayed without its span.");
-  return table("Reasons", [["Why samples stay without a span"], ["Samples", "number"], ["Share", "number"]], list.map(([reason, n]) => [h("span", reasonText(reason), " ", h("small", { className: "soft mono" }, clean(reason, 40))), count(n), bar(percent(n, all), n / all)]));
+  return table("Reasons", [["Why Sample records stay without a span"], ["Records", "number"], ["Share", "number"]], list.map(([reason, n]) => [h("span", reasonText(reason), " ", h("small.soft.mono", clean(reason, 40))), count(n), bar(percent(n, all), n / all)]));
 }
 
 function byService(all) {
   const list = all.filter((s) => s.samples).map((s) => ({ service: s.service, ...s.samples })).sort((a, b) => sum(b.unjoined) - sum(a.unjoined));
   if (!list.length) return null;
-  return [h("h2", "By service"), table("Services", [["Service"], ["Joined", "number"], ["Share", "number"], ["Mostly because", ""]], list.slice(0, 100).map((s) => {
+  return [h("h2", "By service"), table("Services", [["Service"], ["Joined records", "number"], ["Share", "number"], ["Mostly because", ""]], list.slice(0, 100).map((s) => {
     const all = s.joined + sum(s.unjoined);
     const worst = Object.entries(s.unjoined || {}).sort((a, b) => b[1] - a[1])[0];
     return [clean(s.service, 80) || "(no name)", count(s.joined), bar(percent(s.joined, all), all ? s.joined / all : 0), worst && worst[1] > 0 ? soft(reasonText(worst[0])) : ""];
@@ -55,7 +55,7 @@ function lags(join) {
 function advice(join) {
   const list = join.advice || [];
   if (!list.length) return null;
-  return h("ul", { className: "advice" }, list.map((a) => h("li", h("p", clean(a.text, 600)),
+  return h("ul.advice", list.map((a) => h("li", h("p", clean(a.text, 600)),
     a.setting && h("p", h("code", `${clean(a.setting, 200)}: ${clean(a.value, 80)}`), " ", button("Copy", () => copy(`${a.setting}: ${a.value}`, "Setting"))))));
 }
 
@@ -70,7 +70,7 @@ export async function joinPage() {
       const all = join.samples.joined + sum(join.samples.unjoined);
       if (!all) return [h("h2", clean(join.id, 60)), advice(join), nothingYet(state)];
       return h("section", { "aria-label": clean(join.id, 60) }, joins.length > 1 && h("h2", clean(join.id, 60)),
-        lead(strong(percent(join.samples.joined, all)), ` of ${count(all)} samples found their span`, join.samples.by_thread ? `, ${count(join.samples.by_thread)} of them by thread and time` : "", ". One request in particular: ", to(link("explain"), "Explain"), "."),
+        lead(strong(percent(join.samples.joined, all)), ` of ${count(all)} Sample records found their span`, join.samples.by_thread ? `, ${count(join.samples.by_thread)} of them by thread and time` : "", ". One request in particular: ", to(link("explain"), "Explain"), "."),
         advice(join), h("h2", "Why not"), reasons(join), h("h2", "When they arrive"), lags(join));
     }), byService(services || [])],
   };

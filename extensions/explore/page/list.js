@@ -1,6 +1,6 @@
 // A table of any number of rows, of which only the visible ones are in the document.
 
-import { h, newId } from "./dom.js";
+import { h, button, isShortcut, newId } from "./dom.js";
 
 const ROW = 34; // px, as in app.css
 const SPARE = 8; // rows above and below the visible ones
@@ -19,12 +19,12 @@ export class List {
     this.selected = -1;
     this.drawn = new Map();
     this.id = newId("list");
-    this.body = h("div", { className: "list-rows", role: "rowgroup" });
-    this.header = h("div", { className: "list-row list-head", role: "row" });
+    this.body = h("div.list-rows", { role: "rowgroup" });
+    this.header = h("div.list-row.list-head", { role: "row" });
     this.element = h("div", {
       className: `list ${options.className || ""}`, role: "grid", tabIndex: 0, "aria-label": options.label,
       vars: { "--columns": options.template }, onkeydown: (event) => this.onKey(event), onscroll: () => this.schedule(),
-    }, h("div", { role: "rowgroup", className: "list-top" }, this.header), this.body);
+    }, h("div.list-top", { role: "rowgroup" }, this.header), this.body);
     this.body.addEventListener("click", (event) => this.onClick(event));
     this.drawHeader();
     this.observer = new ResizeObserver(() => this.schedule());
@@ -34,18 +34,9 @@ export class List {
   drawHeader() {
     const { columns, sort, order } = this.options;
     this.header.replaceChildren(...columns.map((column) => {
-      const cell = h("div", { className: cellClass(column), role: "columnheader", title: column.help || "" });
-      if (!column.sort) {
-        cell.append(column.title);
-        return cell;
-      }
-      const active = column.sort === sort;
-      cell.setAttribute("aria-sort", active ? (order === "asc" ? "ascending" : "descending") : "none");
-      cell.append(h("button", {
-        type: "button", className: active ? "sort active" : "sort",
-        onclick: () => this.sortBy(column.sort, active && order !== "asc" ? "asc" : "desc"),
-      }, column.title, active ? (order === "asc" ? " ↑" : " ↓") : ""));
-      return cell;
+      const isActive = column.sort === sort, isUp = order === "asc";
+      return h("div", { className: cellClass(column), role: "columnheader", title: column.help || "", "aria-sort": column.sort && (!isActive ? "none" : isUp ? "ascending" : "descending") },
+        column.sort ? button(column.title + (!isActive ? "" : isUp ? " ↑" : " ↓"), () => this.sortBy(column.sort, isActive && !isUp ? "asc" : "desc"), { className: isActive ? "sort active" : "sort" }) : column.title);
     }));
   }
 
@@ -94,8 +85,8 @@ export class List {
 
   drawRow(index) {
     const data = this.rows[index];
-    const row = h("div", {
-      className: "list-row", role: "row", id: `${this.id}-${index}`, "aria-rowindex": index + 2,
+    const row = h("div.list-row", {
+      role: "row", id: `${this.id}-${index}`, "aria-rowindex": index + 2,
       "aria-selected": String(index === this.selected), vars: { "--y": `${index * ROW}px` },
     }, this.options.columns.map((column) => h("div", { className: cellClass(column), role: "gridcell" }, column.cell(data))));
     row.dataset.index = index;
@@ -128,7 +119,7 @@ export class List {
   }
 
   onKey(event) {
-    if (event.target !== this.element || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target !== this.element || isShortcut(event)) return;
     const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 2);
     const steps = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1, PageDown: page, PageUp: -page, Home: -1e9, End: 1e9 };
     if (event.key in steps) this.select(this.selected < 0 ? 0 : this.selected + steps[event.key]);

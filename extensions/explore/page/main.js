@@ -1,8 +1,9 @@
 // The frame around the pages: navigation, theme, help, keys.
 
-import { h, button, replace, errorBox } from "./dom.js";
+import { h, button, isShortcut, replace, errorBox } from "./dom.js";
 import { bytes, plural, percent, clean } from "./format.js";
 import { status } from "./api.js";
+import { isDark } from "./flame.js";
 import { current, link } from "./route.js";
 import { requestsPage } from "./requests.js";
 import { spanPage } from "./span.js";
@@ -25,24 +26,17 @@ const parents = { span: "requests", operation: "operations" };
 
 const THEME = "profcol-theme";
 
-function setTheme(theme) {
-  if (theme) document.documentElement.dataset.theme = theme;
-  else delete document.documentElement.dataset.theme;
-  try {
-    if (theme) localStorage.setItem(THEME, theme);
-    else localStorage.removeItem(THEME);
-  } catch { /* storage may be off */ }
-  dispatchEvent(new Event("themechange"));
-}
-
-try { setTheme(localStorage.getItem(THEME)); } catch { /* storage may be off */ }
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => dispatchEvent(new Event("themechange")));
+const announceTheme = () => dispatchEvent(new Event("themechange"));
 
 function nextTheme() {
-  const { theme } = document.documentElement.dataset;
-  const isDark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  setTheme(isDark ? "light" : "dark");
+  const theme = isDark() ? "light" : "dark";
+  document.documentElement.dataset.theme = theme;
+  try { localStorage.setItem(THEME, theme); } catch { /* storage may be off */ }
+  announceTheme();
 }
+
+try { document.documentElement.dataset.theme = localStorage.getItem(THEME) || ""; } catch { /* storage may be off */ }
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", announceTheme);
 
 // ---- help ----
 
@@ -50,7 +44,7 @@ const KEYS = [["?", "this help"], ["/", "search, or the first filter"], ["g then
   ["↑ ↓ Enter", "move in a list, open"], ["↑ ↓ ← →", "move in a flame graph, tree or heat map"], ["Enter, Esc", "zoom into a function, back out"], ["0", "whole flame graph"], ["c", "copy the stack of the selected function"]];
 
 const help = h("dialog", { "aria-labelledby": "help-title" }, h("h2", { id: "help-title" }, "Keys"),
-  h("dl", { className: "keys" }, KEYS.map(([key, text]) => [h("dt", h("kbd", key)), h("dd", text)])),
+  h("dl.keys", KEYS.map(([key, text]) => [h("dt", h("kbd", key)), h("dd", text)])),
   h("h2", "What you see"),
   h("p", "profcol joins samples of profiles to the requests (spans) they were taken in. A ", h("em", "flame graph"), " shows functions as boxes, callers below, what they call above; the wider a box, the more of the resource it and what it calls used."),
   h("p", button("Close", () => help.close(), { className: "main" })));
@@ -59,16 +53,16 @@ const help = h("dialog", { "aria-labelledby": "help-title" }, h("h2", { id: "hel
 
 const links = new Map();
 const nav = h("nav", { "aria-label": "Pages" }, navigation.map((entry) => {
-  if (!entry) return h("span", { className: "divider", "aria-hidden": "true" });
+  if (!entry) return h("span.divider", { "aria-hidden": "true" });
   const a = h("a", { href: link(entry[0]) }, entry[1]);
   links.set(entry[0], a);
   return a;
 }));
 const main = h("main", { id: "main", tabIndex: -1 });
 const footer = h("footer");
-const header = h("header", h("a", { className: "skip", href: "#main", onclick: (e) => { e.preventDefault(); main.focus(); } }, "Skip to the content"),
-  h("a", { className: "brand", href: link("requests") }, h("img", { src: "icon.svg", alt: "", width: 18, height: 18 }), "profcol"), nav,
-  h("span", { className: "tools" }, button("◐", nextTheme, { title: "Light or dark", "aria-label": "Light or dark" }), button("?", () => help.showModal(), { title: "Help and keys (?)", "aria-label": "Help and keys" })));
+const header = h("header", h("a.skip", { href: "#main", onclick: (e) => { e.preventDefault(); main.focus(); } }, "Skip to the content"),
+  h("a.brand", { href: link("requests") }, h("img", { src: "icon.svg", alt: "", width: 18, height: 18 }), "profcol"), nav,
+  h("span.tools", button("◐", nextTheme, { title: "Light or dark", "aria-label": "Light or dark" }), button("?", () => help.showModal(), { title: "Help and keys (?)", "aria-label": "Help and keys" })));
 
 replace(document.getElementById("app"), header, main, footer, help);
 
@@ -83,7 +77,7 @@ async function drawFooter() {
     if (s.feed?.dropped) notes.push(`${percent(s.feed.dropped, s.feed.offers + s.feed.dropped)} of the data came too fast and is not shown`);
     replace(footer, `profcol ${clean(s.version, 30)}`, s.budget && ` · memory ${bytes(s.budget.used_bytes)} of ${bytes(s.budget.limit_bytes)}`, notes.length ? ` · ${notes.join(", ")}${s.feed?.dropped ? "" : "; totals stay exact"}` : "");
   } catch {
-    replace(footer, h("span", { className: "bad" }, "profcol does not answer"));
+    replace(footer, h("span.bad", "profcol does not answer"));
   }
 }
 
@@ -129,7 +123,7 @@ const jumps = { r: "requests", o: "operations", f: "profile", c: "compare", p: "
 let jumping = 0;
 
 addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
+  if (isShortcut(event) || help.open) return;
   if (event.target.closest("input, textarea, select")) {
     if (event.key === "Escape") event.target.blur();
     return;

@@ -29,9 +29,9 @@ function explained(answer) {
   const facts = answer.facts || [], samples = answer.samples || [];
   return [
     h("div", { className: answer.found ? "message" : "message error" }, strong(answer.found ? `The ${noun} is known.` : `The ${noun} is not known.`), answer.reason && h("p", clean(answer.reason.text, 1000))),
-    facts.length > 0 && h("dl", { className: "facts-list" }, facts.map((f) => [h("dt", words(f.name)), h("dd", factValue(f))])),
+    facts.length > 0 && h("dl.facts-list", facts.map((f) => [h("dt", words(f.name)), h("dd", factValue(f))])),
     h("h2", "Samples that name it"),
-    samples.length ? table("Samples", [["Arrived"], ["Profile"], ["Service"], ["Samples", "number"], ["Lag", "number"], ["What became of them"]], samples.map((s) => [
+    samples.length ? table("Samples", [["Arrived"], ["Profile"], ["Service"], ["Sample records", "number"], ["Lag", "number"], ["What became of them"]], samples.map((s) => [
       fullTime(s.arrived), clean(s.profile_type, 60), clean(s.service, 60), count(s.samples), s.lag_ns === null || s.lag_ns === undefined ? "–" : duration(s.lag_ns),
       h("span", strong(words(s.outcome)), words(s.outcome) === s.text ? "" : ` ${clean(s.text, 300)}`)])) : note("No sample named it as far as this process remembers."),
   ];
@@ -47,8 +47,8 @@ export async function explainPage(params) {
     if (!id) replace(box, emptyBox("Paste the id of a span (16 hexadecimal digits) or of a trace (32).", h("p", "For example from ", to(link("requests"), "a request"), ", from your trace view or a log.")));
     else replace(box, loader(async () => explained(await get("explain", { id }))).box);
   };
-  const form = h("form", { className: "toolbar", onsubmit: (e) => { e.preventDefault(); ask(); } },
-    h("label", { htmlFor: "explain-id" }, "Span or trace id"), input, h("button", { type: "submit", className: "main" }, "Explain"));
+  const form = h("form.toolbar", { onsubmit: (e) => { e.preventDefault(); ask(); } },
+    h("label", { htmlFor: "explain-id" }, "Span or trace id"), input, h("button.main", { type: "submit" }, "Explain"));
   ask();
   return { title: "Explain", content: [h("h1", "Explain"), lead("What is known of a request: which samples named it, when they came, and why they were or were not joined."), form, box] };
 }

@@ -2,9 +2,9 @@
 
 import { h, to, select, loader, emptyBox, replace, soft, small, note, strong, lead } from "./dom.js";
 import { duration, value, count, plural, percent, clean } from "./format.js";
-import { get, status, operations, mainType, typeOf, typeName } from "./api.js";
+import { get, basics, mainType, typeOf, typeName } from "./api.js";
 import { link, setParams, selectionOf } from "./route.js";
-import { KEYS, describe, form, ofOperation } from "./selection.js";
+import { KEYS, none, describe, form, ofOperation } from "./selection.js";
 import { List, bar } from "./list.js";
 import { Stacks } from "./stacks.js";
 import { ProfileView } from "./profile.js";
@@ -35,7 +35,7 @@ export function profileSection(selection, params, state, label, whenEmpty) {
   const content = loader(load);
   const chooser = types.length > 1 && select(types, type, (t) => { type = t; setParams({ type: t, z: null }); content.run(); }, { "aria-label": "Profile type" });
   return {
-    element: h("section", { "aria-label": "Profile" }, h("div", { className: "heading" }, title, chooser), content.box),
+    element: h("section", { "aria-label": "Profile" }, h("div.heading", title, chooser), content.box),
     stop: () => view?.stop(),
     show: (chosen, text) => { selection = chosen; replace(title, text || "Flame graph"); content.run(); },
   };
@@ -44,7 +44,7 @@ export function profileSection(selection, params, state, label, whenEmpty) {
 // ---- all operations ----
 
 export async function operationsPage() {
-  const [state, known] = await Promise.all([status(), operations()]);
+  const [state, known] = await basics();
   const type = typeOf(state);
   const heading = [h("h1", "Operations"), lead("What the services do, the costliest first. Select an operation for its latency over time, its flame graph and comparisons.")];
   if (!known.length) return { title: "Operations", content: [heading, nothingYet(state)] };
@@ -60,13 +60,13 @@ export async function operationsPage() {
     label: "Operations", sort: "cost", order: "desc", className: "operations",
     template: "minmax(14rem,1fr) 10rem 7rem 6rem 9rem 6rem 5rem 4.5rem",
     columns: [
-      { title: "Operation", cell: (o) => h("span", { className: "two" }, h("a", { href: linkOf(o), tabIndex: -1 }, clean(o.operation, 120) || "outside of requests"), small(`${clean(o.service, 60) || "(no service)"}${o.kind && o.kind !== "unspecified" ? `, ${clean(o.kind, 12)}` : ""}`)) },
+      { title: "Operation", cell: (o) => h("span.two", h("a", { href: linkOf(o), tabIndex: -1 }, clean(o.operation, 120) || "outside of requests"), small(`${clean(o.service, 60) || "(no service)"}${o.kind && o.kind !== "unspecified" ? `, ${clean(o.kind, 12)}` : ""}`)) },
       { title: typeName(type.name), sort: "cost", cell: (o) => bar(cost(o) ? `${value(cost(o), type.unit)}  ${percent(cost(o), all)}` : "–", cost(o) / largest, "cost") },
       { title: "Each", sort: "each", className: "wide-only", help: "For each request", cell: (o) => (each(o) ? value(each(o), type.unit) : "–") },
       { title: "p50", sort: "p50", className: "wide-only", cell: (o) => time(o.p50_ns) },
       { title: "p95", sort: "p95", help: "95 % of the requests take at most this", cell: (o) => bar(time(o.p95_ns), o.p95_ns / slowest) },
       { title: "p99", sort: "p99", className: "wide-only", cell: (o) => time(o.p99_ns) },
-      { title: "Requests", sort: "spans", cell: (o) => (o.spans ? count(o.spans) : "–") },
+      { title: "Spans", sort: "spans", cell: (o) => (o.spans ? count(o.spans) : "–") },
       { title: "Errors", sort: "errors", cell: (o) => h("span", { className: o.errors ? "bad" : "soft" }, o.errors ? percent(o.errors, o.spans) : "0") },
     ],
     onSort: (sort, order) => list.setRows(sorted(sort, order)),
@@ -79,19 +79,19 @@ export async function operationsPage() {
 // ---- one operation ----
 
 function figure(name, text, help) {
-  return h("div", { className: "figure", title: help || "" }, h("dt", name), h("dd", text));
+  return h("div.figure", { title: help || "" }, h("dt", name), h("dd", text));
 }
 
 async function slowest(selection, state) {
   const answer = await get("spans", { ...selection, sort: "duration", limit: 5 });
   if (!answer.spans.length) return note("None of its requests was among the slowest or most expensive that are kept.");
   const type = mainType(state.types);
-  return h("ul", { className: "plain" }, answer.spans.map((s) => h("li", to(spanLink(s), duration(s.duration_ns)), " ", statusMark(s.status),
+  return h("ul.plain", answer.spans.map((s) => h("li", to(spanLink(s), duration(s.duration_ns)), " ", statusMark(s.status),
     type && s.costs?.[type.name] ? soft(` ${typeName(type.name)} ${value(s.costs[type.name], type.unit)}`) : null)));
 }
 
 export async function operationPage(params) {
-  const [state, known] = await Promise.all([status(), operations()]);
+  const [state, known] = await basics();
   const selection = selectionOf(params);
   const base = { service: selection.service, operation: selection.operation, kind: selection.kind };
   const operation = known.find((o) => o.service === base.service && o.operation === base.operation && (!base.kind || o.kind === base.kind));
@@ -109,12 +109,12 @@ export async function operationPage(params) {
     title,
     stop: () => { profile.stop(); heat.stop(); },
     content: [
-      h("p", { className: "crumbs" }, to(link("operations"), "Operations"), " / ", clean(base.service, 80) || "(no service)"),
+      h("p.crumbs", to(link("operations"), "Operations"), " / ", clean(base.service, 80) || "(no service)"),
       h("h1", title),
-      o ? h("dl", { className: "figures" }, figure("half take up to about", duration(o.p50_ns), "p50"), figure("p95, about", duration(o.p95_ns)), figure("p99, about", duration(o.p99_ns)), figure("slowest", duration(o.max_ns)),
-        figure("requests", count(o.spans)), figure("errors", o.errors ? percent(o.errors, o.spans) : "0"), figure(`${typeName(type.name)} each`, value(o.cost_per_span?.[type.name], type.unit)))
+      o ? h("dl.figures", figure("median", duration(o.p50_ns), "p50: half of them take at most this"), figure("p95", duration(o.p95_ns), "95 % of them take at most this"), figure("p99", duration(o.p99_ns)), figure("slowest", duration(o.max_ns)),
+        figure("spans", count(o.spans)), figure("errors", o.errors ? percent(o.errors, o.spans) : "0"), figure(`${typeName(type.name)} each`, value(o.cost_per_span?.[type.name], type.unit)))
         : [note("Its figures are not kept any more."), mergedNote(state)],
-      base.operation && o && h("div", { className: "actions" }, compareButtons(o, state), h("a", { className: "button", href: link("requests", { service: base.service, operation: base.operation }) }, "Its requests")),
+      base.operation && o && h("div.actions", compareButtons(o, state), h("a.button", { href: link("requests", { service: base.service, operation: base.operation, spans: "all" }) }, "All of them")),
       base.operation && heat.element,
       profile.element,
       base.operation && h("section", h("h2", "Its slowest requests"), loader(() => slowest(base, state)).box),
@@ -125,7 +125,7 @@ export async function operationPage(params) {
 // ---- any selection ----
 
 export async function profilePage(params) {
-  const [state, known] = await Promise.all([status(), operations()]);
+  const [state, known] = await basics();
   let selection = selectionOf(params);
   const intro = lead();
   const profile = profileSection(selection, params, state, "Flame graph of the selection");
@@ -133,7 +133,7 @@ export async function profilePage(params) {
   const say = () => replace(intro, "Where the time goes of ", strong(describe(selection)), ".");
   const draw = () => replace(filters, form(selection, (chosen, key) => {
     selection = chosen;
-    setParams({ ...Object.fromEntries(KEYS.map((k) => [k, null])), ...selection, z: null });
+    setParams({ ...none(KEYS), ...selection, z: null });
     say();
     if (key === "service") draw();
     profile.show(selection);

@@ -124,7 +124,7 @@ export async function pipelinesPage() {
     const hadFocus = box.contains(document.activeElement);
     const sum = (key) => answer.nodes.reduce((total, n) => total + (n.counters?.[key] || 0), 0);
     const bad = answer.nodes.filter((n) => !isGood(n.status));
-    const words = bad.length ? lead(h("strong", { className: "bad" }, bad.map((n) => clean(n.name, 60)).join(", ")), ` ${bad.length === 1 ? "does" : "do"} not work at the moment.`)
+    const words = bad.length ? lead(h("strong.bad", bad.map((n) => clean(n.name, 60)).join(", ")), ` ${bad.length === 1 ? "does" : "do"} not work at the moment.`)
       : sum("incoming") === 0 ? lead("Nothing has arrived yet.") : lead("Everything works. ", sum("refused") + sum("dropped") ? `Since the start ${count(sum("refused"))} items were refused and ${count(sum("dropped"))} dropped.` : "Nothing was refused or dropped.");
     if (!hadFocus) replace(box, words, view, h("h2", "Components"), nodeTable(answer, before), note("Items are spans and samples, counted since the start; rates are of the last seconds. What waits, is merged or is dropped makes the difference between in and out."));
     view.scrollLeft = scroll;

@@ -18,10 +18,10 @@ export class ProfileView {
     this.state = current().params;
     this.format ||= (v) => value(v, this.stacks.unit);
     this.view = this.state.get("view") || "flame";
-    this.body = h("div", { className: "profile-body" });
-    this.detail = h("div", { className: "detail" });
+    this.body = h("div.profile-body");
+    this.detail = h("div.detail");
     this.hits = null;
-    this.element = h("section", { className: "profile", "aria-label": this.label }, this.toolbar(), this.body);
+    this.element = h("section.profile", { "aria-label": this.label }, this.toolbar(), this.body);
     this.search(this.state.get("q") || "");
     this.show(this.view);
   }
@@ -42,7 +42,7 @@ export class ProfileView {
       value: this.state.get("q") || "", autocomplete: "off", spellcheck: false,
       oninput: () => { clearTimeout(this.timer); this.timer = setTimeout(() => this.search(this.searchBox.value, true), 120); },
     });
-    this.found = h("span", { className: "soft found", role: "status" });
+    this.found = h("span.soft.found", { role: "status" });
     const views = [["flame", "Flame graph"], ["functions", this.stacks.isDiff ? "What grew and shrank" : "Top functions"], ["tree", "Tree"]];
     this.onTheme = () => this.flame?.schedule();
     addEventListener("themechange", this.onTheme);
@@ -57,9 +57,9 @@ export class ProfileView {
       this.flame?.set({ coloring: color });
     }, { "aria-label": "Colour" });
     this.reset = button("Reset zoom", () => this.flame?.zoom(0), { hidden: true });
-    return h("div", { className: "toolbar" },
+    return h("div.toolbar",
       this.viewChoice = choice("View", views, this.view, (view) => { setParams({ view: view === "flame" ? null : view }); this.show(view); }),
-      this.searchBox, this.found, h("span", { className: "space" }), this.reset, this.shape, this.colors, this.exportMenu());
+      this.searchBox, this.found, h("span.space"), this.reset, this.shape, this.colors, this.exportMenu());
   }
 
   exportMenu() {
@@ -67,8 +67,8 @@ export class ProfileView {
     const formats = [["pprof", "pprof", "pb.gz"], ["collapsed", "Collapsed stacks", "txt"], ["speedscope", "speedscope", "speedscope.json"]];
     const save = (format, extension) => download("export", { ...this.exportParams, format }, `profile.${extension}`)
       .then(() => notify("Saved"), (error) => notify(`Not saved: ${error.message}`));
-    return h("details", { className: "menu" }, h("summary", "Export"),
-      h("div", { className: "menu-items" }, formats.map(([format, text, extension]) => button(text, (e) => {
+    return h("details.menu", h("summary", "Export"),
+      h("div.menu-items", formats.map(([format, text, extension]) => button(text, (e) => {
         e.target.closest("details").open = false;
         save(format, extension);
       }))));
@@ -143,8 +143,8 @@ export class ProfileView {
   legend() {
     if (!this.stacks.isDiff) return null;
     const theme = isDark() ? "dark" : "light";
-    const swatch = (change) => h("i", { className: "swatch", vars: { "--color": changeColor(change, theme) } });
-    return h("p", { className: "legend soft" }, swatch(0.9), swatch(0.4), ` more in ${this.sides[0]}`, swatch(-0.9), swatch(-0.4), ` more in ${this.sides[1]}`, swatch(0), " the same");
+    const swatch = (change) => h("i.swatch", { vars: { "--color": changeColor(change, theme) } });
+    return h("p.legend.soft", swatch(0.9), swatch(0.4), ` more in ${this.sides[0]}   `, swatch(-0.9), swatch(-0.4), ` more in ${this.sides[1]}   `, swatch(0), " the same");
   }
 
   copyStack(i) {
@@ -157,7 +157,7 @@ export class ProfileView {
       return;
     }
     const lines = this.describe(i);
-    replace(this.detail, h("div", { className: "detail-text" }, h("strong", { className: "mono" }, lines[0]), soft(lines.slice(1).join(" · "))),
+    replace(this.detail, h("div.detail-text", h("strong.mono", lines[0]), soft(lines.slice(1).join(" · "))),
       button("Callers and callees", () => this.showCallers(this.stacks.func[i])),
       button("Find everywhere", () => { this.searchBox.value = this.stacks.nameOf(i); this.search(this.searchBox.value, true); }),
       button("Copy stack", () => this.copyStack(i)));
@@ -167,7 +167,7 @@ export class ProfileView {
 
   functionName(i) {
     const file = this.stacks.fileOf(i);
-    return h("span", { className: "function" }, button(clean(this.stacks.nameOf(i), 160), () => this.showCallers(this.stacks.func[i]), { className: "link mono", title: "Callers and callees" }),
+    return h("span.function", button(clean(this.stacks.nameOf(i), 160), () => this.showCallers(this.stacks.func[i]), { className: "link mono", title: "Callers and callees" }),
       file && small(clean(file, 80)));
   }
 
@@ -228,14 +228,14 @@ export class ProfileView {
     const node = stacks.functionNode[this.func];
     const { total, callers, callees } = stacks.neighbours(this.func);
     const self = stacks.functions().find((f) => stacks.func[f.node] === this.func)?.self || 0;
-    const rows = (list, none) => list.length ? h("ul", { className: "neighbours" }, list.slice(0, 100).map((n) => h("li", {},
+    const rows = (list, none) => list.length ? h("ul.neighbours", list.slice(0, 100).map((n) => h("li", {},
       bar(`${this.format(n.total)}  ${percent(n.total, total)}`, n.total / total),
       n.node === 0 ? soft("none: it is the outermost") : this.functionName(n.node)))) : note(none);
-    return h("div", { className: "callers" },
+    return h("div.callers",
       h("p", button("← Back", () => this.show(this.state.get("view") === "tree" ? "tree" : current().params.get("view") || "flame"))),
-      h("h3", { className: "mono" }, clean(stacks.nameOf(node), 300)), note(clean(stacks.fileOf(node), 200), stacks.fileOf(node) ? " · " : "",
+      h("h3.mono", clean(stacks.nameOf(node), 300)), note(clean(stacks.fileOf(node), 200), stacks.fileOf(node) ? " · " : "",
         `total ${this.format(total)} (${percent(total, stacks.total[0])}), itself ${this.format(self)}`),
-      h("div", { className: "columns" }, h("div", h("h4", "Called by"), rows(callers, "Nobody.")), h("div", h("h4", "Calls"), rows(callees, "Nothing."))));
+      h("div.columns", h("div", h("h4", "Called by"), rows(callers, "Nobody.")), h("div", h("h4", "Calls"), rows(callees, "Nothing."))));
   }
 
   // ---- tree ----
@@ -248,7 +248,7 @@ export class ProfileView {
       for (let i = 0; i >= 0 && stacks.total[i] > stacks.total[0] * 0.3; i = stacks.largestChild(i)) this.open.add(i);
     }
     const rows = h("tbody");
-    const grid = h("table", { className: "tree", role: "treegrid", "aria-label": `${this.label}, as a tree` },
+    const grid = h("table.tree", { role: "treegrid", "aria-label": `${this.label}, as a tree` },
       h("thead", h("tr", { role: "row" }, ["Function", this.stacks.isDiff ? "Both" : "Total", "Self"].map((t, i) => h("th", { scope: "col", className: i ? "number" : "" }, t)))), rows);
     const draw = (focused) => {
       replace(rows, this.treeRows(toggle));
@@ -273,9 +273,9 @@ export class ProfileView {
       const isOpen = hasChildren && this.open.has(i);
       const row = h("tr", { role: "row", tabIndex: -1, "aria-level": depth + 1, "aria-expanded": hasChildren ? String(isOpen) : null, className: this.hits?.funcs[stacks.func[i]] && i ? "hit" : "" },
         h("td", { role: "gridcell", className: "mono tree-name", vars: { "--depth": Math.min(depth, 40) }, onclick: () => hasChildren && toggle(i) },
-          h("span", { className: "twist", "aria-hidden": "true" }, hasChildren ? (isOpen ? "▾" : "▸") : ""), clean(stacks.nameOf(i), 160)),
-        h("td", { role: "gridcell", className: "number" }, bar(`${this.format(stacks.total[i])}  ${this.share(i)}`, stacks.total[i] / stacks.total[0])),
-        h("td", { role: "gridcell", className: "number" }, this.format(stacks.self[i])));
+          h("span.twist", { "aria-hidden": "true" }, hasChildren ? (isOpen ? "▾" : "▸") : ""), clean(stacks.nameOf(i), 160)),
+        h("td.number", { role: "gridcell" }, bar(`${this.format(stacks.total[i])}  ${this.share(i)}`, stacks.total[i] / stacks.total[0])),
+        h("td.number", { role: "gridcell" }, this.format(stacks.self[i])));
       row.dataset.node = i;
       rows.push(row);
       if (isOpen) for (const child of stacks.children(i).slice(0, 200)) walk(child, depth + 1);

@@ -1,10 +1,10 @@
 // The first page: which requests are slow, which are expensive.
 
-import { h, to, button, choice, press, replace, errorBox, emptyBox, copy, small, note, lead } from "./dom.js";
-import { duration, value, count, times, isUsual, bytes, ago, clean, fullTime, statusText } from "./format.js";
-import { get, status, operations, operationOf, typeOf, typeName } from "./api.js";
+import { h, to, button, toggle, choice, press, replace, errorBox, emptyBox, copy, small, note, lead } from "./dom.js";
+import { duration, value, plural, times, isUsual, bytes, ago, clean, fullTime, statusText } from "./format.js";
+import { get, basics, operationOf, typeOf, typeName } from "./api.js";
 import { link, go, setParams, selectionOf } from "./route.js";
-import { form } from "./selection.js";
+import { form, none } from "./selection.js";
 import { List, bar } from "./list.js";
 
 const PAGE = 500;
@@ -45,8 +45,9 @@ class Requests {
     this.sort = params.get("sort") || "duration";
     this.order = params.get("order") === "asc" ? "asc" : "desc";
     this.isLive = params.get("live") !== "off";
-    this.box = h("div", { className: "list-box" });
-    this.summary = h("p", { className: "soft", role: "status" });
+    this.hasAll = params.get("spans") === "all"; // not only those that begin a request
+    this.box = h("div.list-box");
+    this.summary = h("p.soft", { role: "status" });
     this.filters = h("div");
     this.drawFilters();
     this.list = new List(this.listOptions());
@@ -71,20 +72,23 @@ class Requests {
   bar() {
     const options = [["duration", "Slowest"], [this.type.name, `Most ${typeName(this.type.name)}`], ["start", "Newest"]];
     this.sorts = choice("Show first", options, this.sort, (sort) => this.list.sortBy(sort, "desc"));
-    this.liveButton = button("Live", () => {
-      this.isLive = !this.isLive;
-      this.liveButton.setAttribute("aria-pressed", String(this.isLive));
-      setParams({ live: this.isLive ? null : "off" });
+    const all = toggle("All spans", this.hasAll, (isOn) => {
+      this.hasAll = isOn;
+      setParams({ spans: isOn ? "all" : null });
+      this.load();
+    }, { title: "Also the calls and steps inside of requests" });
+    const live = toggle("Live", this.isLive, (isOn) => {
+      this.isLive = isOn;
+      setParams({ live: isOn ? null : "off" });
       this.tick();
     }, { className: "live", title: "Refresh every 5 s" });
-    this.liveButton.setAttribute("aria-pressed", String(this.isLive));
-    return h("div", { className: "toolbar" }, this.sorts, this.summary, h("span", { className: "space" }), this.liveButton);
+    return h("div.toolbar", this.sorts, all, this.summary, h("span.space"), live);
   }
 
   drawFilters() {
     replace(this.filters, form(this.selection, (selection, key) => {
       this.selection = selection;
-      setParams({ ...Object.fromEntries(KEYS.map((k) => [k, null])), ...selection });
+      setParams({ ...none(KEYS), ...selection });
       if (key === "service") this.drawFilters();
       this.load();
     }, KEYS, { operations: this.known }));
@@ -95,12 +99,12 @@ class Requests {
       label: "Requests", sort: this.sort, order: this.order, className: "requests",
       template: "minmax(14rem,1fr) 4.5rem 9rem 5.5rem 9rem 6.5rem",
       columns: [
-        { title: "Request", cell: (s) => h("span", { className: "two" }, h("a", { href: spanLink(s), tabIndex: -1 }, clean(s.operation, 120) || "(no name)"), small(clean(s.service, 60))) },
+        { title: "Request", cell: (s) => h("span.two", h("a", { href: spanLink(s), tabIndex: -1 }, clean(s.operation, 120) || "(no name)"), small(clean(s.service, 60))) },
         { title: "Status", cell: (s) => statusMark(s.status) },
         { title: "Duration", sort: "duration", cell: (s) => bar(duration(s.duration_ns), s.duration_ns / this.largest.duration) },
         { title: "vs. usual", className: "number wide-only", help: "How many times the median of the operation", cell: (s) => this.usual(s) },
-        { title: typeName(this.type.name), sort: this.type.name, cell: (s) => (this.cost(s) === undefined ? h("span", { className: "soft", title: "No sample of a profile names this request" }, "–") : bar(value(this.cost(s), this.type.unit), this.cost(s) / this.largest.cost, "cost")) },
-        { title: "Started", sort: "start", className: "wide-only", cell: (s) => h("span", { className: "soft", title: fullTime(s.start) }, ago(s.start, this.state.now)) },
+        { title: typeName(this.type.name), sort: this.type.name, cell: (s) => (this.cost(s) === undefined ? h("span.soft", { title: "No sample of a profile names this request" }, "–") : bar(value(this.cost(s), this.type.unit), this.cost(s) / this.largest.cost, "cost")) },
+        { title: "Started", sort: "start", className: "wide-only", cell: (s) => h("span.soft", { title: fullTime(s.start) }, ago(s.start, this.state.now)) },
       ],
       onSort: (sort, order) => {
         Object.assign(this, { sort, order });
@@ -123,7 +127,7 @@ class Requests {
   }
 
   ask(cursor, limit = PAGE) {
-    return get("spans", { ...this.selection, sort: this.sort, order: this.order, limit, cursor });
+    return get("spans", { ...this.selection, entry: !this.hasAll, sort: this.sort, order: this.order, limit, cursor });
   }
 
   // From the first page on. quiet: a refresh, which must not disturb
@@ -164,33 +168,40 @@ class Requests {
     const { spans } = this;
     this.largest = { duration: Math.max(1, ...spans.map((s) => s.duration_ns)), cost: Math.max(1, ...spans.map((s) => this.cost(s) || 0)) };
     const isFiltered = Object.keys(this.selection).length > 0;
-    this.summary.textContent = spans.length ? `${count(this.total)} kept${isFiltered ? " that match" : ""}` : "";
-    this.filters.hidden = this.tools.hidden = !spans.length && !isFiltered;
+    this.summary.textContent = spans.length ? `${plural(this.total, this.hasAll ? "span" : "request")} kept${isFiltered ? " that match" : ""}` : "";
     if (!spans.length) {
-      replace(this.box, isFiltered ? emptyBox("No request matches.", mergedNote(this.state), h("p", button("Show all requests", () => { this.selection = {}; setParams(Object.fromEntries(KEYS.map((k) => [k, null]))); this.drawFilters(); this.load(); }))) : nothingYet(this.state));
+      const others = this.hasAll ? 0 : (await get("spans", { ...this.selection, limit: 1 })).total;
+      this.filters.hidden = this.tools.hidden = !others && !isFiltered;
+      replace(this.box, others || isFiltered ? this.noMatch(others) : nothingYet(this.state));
       return;
     }
+    this.filters.hidden = this.tools.hidden = false;
     const selected = this.list.rows[this.list.selected];
     if (selected) this.list.selected = spans.findIndex((s) => s.span_id === selected.span_id);
     this.list.setRows(spans, this.next ? Math.max(this.total, spans.length) : spans.length);
     if (!this.list.element.isConnected) replace(this.box, this.list.element, this.foot());
   }
 
+  noMatch(others) {
+    if (others) return emptyBox(`No request begins with a span that matches, but ${plural(others, "span")} inside of requests ${others === 1 ? "does" : "do"}.`, note("“All spans” shows them."));
+    return emptyBox("No request matches.", mergedNote(this.state), h("p", button("Show all requests", () => { this.selection = {}; setParams(none(KEYS)); this.drawFilters(); this.load(); })));
+  }
+
   foot() {
-    return h("p", { className: "soft foot" }, `${typeName(this.type.name)} is known of requests that samples of profiles name. `, to(link("operations"), "Operations"), " shows all requests, not only the kept ones.");
+    return h("p.soft.foot", `A request counts once in each service, with the span that begins it there. ${typeName(this.type.name)} is known where samples name the span. `, to(link("operations"), "Operations"), " count all requests, not only the kept ones.");
   }
 
   async tick() {
     if (!this.isLive || document.hidden || this.loading || this.spans.length > 1000) return;
     try {
-      [this.state, this.known] = await Promise.all([status(), operations()]);
+      [this.state, this.known] = await basics();
     } catch { /* load shows it */ }
     if (!this.stopped) this.load(true);
   }
 }
 
 export async function requestsPage(params) {
-  const [state, known] = await Promise.all([status(), operations()]);
+  const [state, known] = await basics();
   const page = new Requests(params, known, state);
   return { title: "Requests", content: page.element, stop: () => page.stop() };
 }

@@ -34,6 +34,9 @@ export function describe(selection) {
   return parts.join(", ");
 }
 
+// Empties the parameters of these keys, for setParams.
+export const none = (keys) => Object.fromEntries(keys.map((k) => [k, null]));
+
 export const KEYS = ["service", "operation", "status", "version", "min_duration", "max_duration", "attribute", "from"];
 
 // The controls of a selection. onchange(selection) when one changes; keys: which ones, in order
@@ -67,7 +70,7 @@ export function form(selection, onchange, keys, known) {
     max_duration: () => field("At most", input("max_duration", "1s", durationPattern, "A duration, such as 250ms or 1.5s")),
     attribute: () => field("Attribute", input("attribute", "key=value", /^[^=]+=/, "An attribute of the span, such as http.route=/cart")),
   };
-  return h("form", { className: "filters", onsubmit: (e) => e.preventDefault() }, keys.map((key) => controls[key]()));
+  return h("form.filters", { onsubmit: (e) => e.preventDefault() }, keys.map((key) => controls[key]()));
 }
 
 // ---- what a request or an operation is compared with, by one click ----

@@ -2,7 +2,7 @@
 
 import { h, to, button, copy, emptyBox, soft, small, note, strong, lead } from "./dom.js";
 import { duration, value, percent, times, isUsual, plural, clean, fullTime, ago, bytes } from "./format.js";
-import { get, status, operations, operationOf, typeOf, typeName } from "./api.js";
+import { get, basics, operationOf, typeOf, typeName } from "./api.js";
 import { wide } from "./list.js";
 import { link } from "./route.js";
 import { ofOperation } from "./selection.js";
@@ -15,7 +15,7 @@ import { profileSection } from "./operations.js";
 export function outside(links) {
   const names = { grafana: "Grafana", tempo: "Tempo", pyroscope: "Pyroscope" };
   return Object.keys(names).filter((key) => /^https?:/.test(links?.[key] || "")).map((key) =>
-    h("a", { href: links[key], target: "_blank", rel: "noopener noreferrer", className: "button" }, `${names[key]} ↗`));
+    h("a.button", { href: links[key], target: "_blank", rel: "noopener noreferrer" }, `${names[key]} ↗`));
 }
 
 // ---- the split of its time ----
@@ -35,9 +35,9 @@ function timeSplit(span) {
   if (!sum) return null;
   const unknown = PARTS.slice(1, 4).filter(([key]) => time[key] === null || time[key] === undefined).map(([, name]) => name);
   return h("section", { "aria-label": "Time" }, h("h2", "Where its time went"),
-    h("div", { className: "split", role: "img", "aria-label": parts.map(([key, name]) => `${name} ${percent(time[key], span.duration_ns)}`).join(", ") },
+    h("div.split", { role: "img", "aria-label": parts.map(([key, name]) => `${name} ${percent(time[key], span.duration_ns)}`).join(", ") },
       parts.map(([key, name]) => h("div", { className: `part ${key}`, title: `${name}: ${duration(time[key])}`, vars: { "--share": String(time[key] / sum) } }))),
-    h("ul", { className: "split-legend" }, parts.map(([key, name, help]) => h("li", { title: help }, h("i", { className: `swatch ${key}` }), `${name} `, strong(duration(time[key])), ` ${percent(time[key], span.duration_ns)}`))),
+    h("ul.split-legend", parts.map(([key, name, help]) => h("li", { title: help }, h("i", { className: `swatch ${key}` }), `${name} `, strong(duration(time[key])), ` ${percent(time[key], span.duration_ns)}`))),
     time.on_cpu_ns > span.duration_ns * 1.02 && note("Several threads worked for it at the same time, so the parts add up to more than its duration."),
     unknown.length > 0 && note(`No profile tells about ${unknown.join(", ")}.`));
 }
@@ -55,15 +55,21 @@ function withoutSamples(span, trace, type) {
     ` used the most: ${typeName(type.name)} `, strong(value(costliest.costs[type.name], type.unit)), "."];
 }
 
+// What it called, and how long that took.
+function longestInside(span, trace) {
+  const inside = trace.filter((s) => s.parent_id === span.span_id && s.duration_ns > span.duration_ns / 10).sort((a, b) => b.duration_ns - a.duration_ns).slice(0, 3);
+  return inside.length ? ["Longest inside of it: ", inside.map((s, i) => [i ? ", " : "", to(linkIn(span, s), clean(s.operation, 60)), ` ${duration(s.duration_ns)}`]), ". "] : null;
+}
+
 function sentence({ span, trace = [] }, operation, type) {
   const parts = [`It took `, strong(duration(span.duration_ns))];
   if (operation?.p50_ns && operation.spans > 3) {
     const ratio = span.duration_ns / operation.p50_ns;
     if (isUsual(ratio)) parts.push(", about as long as usual");
-    else if (ratio > 1) parts.push(", ", strong(times(ratio)), ` as long as usual (half of the requests take up to about ${duration(operation.p50_ns)})`);
-    else parts.push(`, less than usual (about ${duration(operation.p50_ns)})`);
+    else if (ratio > 1) parts.push(", ", strong(times(ratio)), ` the median of ${duration(operation.p50_ns)}`);
+    else parts.push(`, less than the median of ${duration(operation.p50_ns)}`);
   }
-  parts.push(". ");
+  parts.push(". ", longestInside(span, trace));
   const cost = span.costs?.[type.name];
   if (!cost) parts.push(...withoutSamples(span, trace, type));
   else {
@@ -115,12 +121,12 @@ function waterfall(answer, type) {
     const cost = type.unit === "nanoseconds" ? s.costs?.[type.name] : undefined;
     const isThis = s.span_id === span.span_id;
     return h("tr", { className: isThis ? "this" : "", "aria-current": isThis ? "true" : null },
-      h("td", { className: "tree-name", vars: { "--depth": Math.min(depth, 12) } }, to(linkIn(span, s), clean(s.operation, 100) || "(no name)"), small(` ${clean(s.service, 50)} `), s.status === "error" && statusMark("error")),
-      h("td", { className: "lane" }, h("div", { className: "lane-bar", title: `${duration(s.duration_ns)}${cost ? `, CPU ${duration(cost)}` : ""}`, vars: { "--from": `${(100 * offset) / end}%`, "--width": `${(100 * s.duration_ns) / end}%`, "--cpu": `${Math.min(100, (100 * (cost || 0)) / (s.duration_ns || 1))}%` } }, h("div", { className: "lane-cpu" }))),
-      h("td", { className: "number" }, duration(s.duration_ns)), h("td", { className: "number" }, cost === undefined ? "–" : value(cost, type.unit)));
+      h("td.tree-name", { vars: { "--depth": Math.min(depth, 12) } }, to(linkIn(span, s), clean(s.operation, 100) || "(no name)"), small(` ${clean(s.service, 50)} `), s.status === "error" && statusMark("error")),
+      h("td.lane", h("div.lane-bar", { title: `${duration(s.duration_ns)}${cost ? `, CPU ${duration(cost)}` : ""}`, vars: { "--from": `${(100 * offset) / end}%`, "--width": `${(100 * s.duration_ns) / end}%`, "--cpu": `${Math.min(100, (100 * (cost || 0)) / (s.duration_ns || 1))}%` } }, h("div.lane-cpu"))),
+      h("td.number", duration(s.duration_ns)), h("td.number", cost === undefined ? "–" : value(cost, type.unit)));
   };
   return h("section", { "aria-label": "Trace" }, h("h2", `Its trace, ${plural(spans.length, "span")}`),
-    wide("Spans of the trace", h("table", { className: "waterfall" },
+    wide("Spans of the trace", h("table.waterfall",
       h("thead", h("tr", [["Span"], [`0 to ${duration(end)}; the strong part of a bar is CPU time`, "lane"], ["Duration", "number"], [typeName(type.name), "number"]].map(([text, className]) => h("th", { scope: "col", className }, text)))),
       h("tbody", rows.map(row)))),
     spans.length > rows.length && note(`The first ${rows.length} of ${spans.length} spans.`));
@@ -131,12 +137,12 @@ function waterfall(answer, type) {
 function attributes(title, map) {
   const keys = Object.keys(map || {}).sort();
   if (!keys.length) return null;
-  return h("details", { className: "more" }, h("summary", `${title} (${keys.length})`),
+  return h("details.more", h("summary", `${title} (${keys.length})`),
     h("dl", keys.map((key) => [h("dt", clean(key, 120)), h("dd", clean(typeof map[key] === "object" ? JSON.stringify(map[key]) : map[key], 1000))])));
 }
 
 export async function spanPage(params) {
-  const [state, known] = await Promise.all([status(), operations()]);
+  const [state, known] = await basics();
   const answer = await get("span", { span: params.get("span"), trace: params.get("trace") });
   const { span } = answer;
   const type = typeOf(state);
@@ -150,13 +156,13 @@ export async function spanPage(params) {
     title: clean(span.operation, 60),
     stop: () => profile.stop(),
     content: [
-      h("p", { className: "crumbs" }, to(link("requests"), "Requests"), " / ", to(link("operation", ofOperation(span)), `${clean(span.service, 60)} ${clean(span.operation, 80)}`)),
+      h("p.crumbs", to(link("requests"), "Requests"), " / ", to(link("operation", ofOperation(span)), `${clean(span.service, 60)} ${clean(span.operation, 80)}`)),
       h("h1", clean(span.operation, 200) || "(no name)"),
-      h("p", { className: "facts" }, h("span", clean(span.service, 100), span.version && ` ${clean(span.version, 60)}`), statusMark(span.status), span.status_message && h("span", { className: "bad" }, clean(span.status_message, 300)),
-        h("span", { className: "soft", title: fullTime(span.start) }, `${fullTime(span.start)}, ${ago(span.start, state.now)}`),
+      h("p.facts", h("span", clean(span.service, 100), span.version && ` ${clean(span.version, 60)}`), statusMark(span.status), span.status_message && h("span.bad", clean(span.status_message, 300)),
+        h("span.soft", { title: fullTime(span.start) }, `${fullTime(span.start)}, ${ago(span.start, state.now)}`),
         soft("span ", h("code", clean(span.span_id, 32)), " ", button("Copy", () => copy(span.span_id, "Span id"), { className: "link" }), " · ", button("Copy trace id", () => copy(span.trace_id, "Trace id"), { className: "link" }))),
       sentence(answer, operation, type),
-      h("div", { className: "actions" }, other && h("a", { className: "button main", href: linkIn(span, other) }, `Flame graph of ${clean(other.operation, 60) || "(no name)"}`), compareButtons(operation || span, state, span), h("a", { className: "button", href: link("explain", { id: span.span_id }) }, "Explain"), outside(answer.links)),
+      h("div.actions", other && h("a.button.main", { href: linkIn(span, other) }, `Flame graph of ${clean(other.operation, 60) || "(no name)"}`), compareButtons(operation || span, state, span), h("a.button", { href: link("explain", { id: span.span_id }) }, "Explain"), outside(answer.links)),
       timeSplit(span),
       span.allocated_bytes > 0 && h("p", "It allocated ", strong(bytes(span.allocated_bytes)), "."),
       profile.element,
