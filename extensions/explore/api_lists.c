@@ -240,6 +240,15 @@ static void print_cost_per_span(struct api_request *request, const struct operat
     json_text_close(&request->json, '}');
 }
 
+/* The list of spans has a span that took so long, or there is none. */
+static void print_max(struct json_text *json, const struct store_operation *operation)
+{
+    if (operation->max_span)
+        json_text_u64(json, "max_ns", operation->max_ns);
+    else
+        json_text_null(json, "max_ns");
+}
+
 static void print_operation(struct api_request *request, const struct operation_row *row)
 {
     const struct store_cells *cells = &request->store->cells;
@@ -256,7 +265,7 @@ static void print_operation(struct api_request *request, const struct operation_
     json_text_u64(json, "p50_ns", row->percentiles[0]);
     json_text_u64(json, "p95_ns", row->percentiles[1]);
     json_text_u64(json, "p99_ns", row->percentiles[2]);
-    json_text_u64(json, "max_ns", operation->max_ns);
+    print_max(json, operation);
     api_costs(request, "costs", row->costs);
     print_cost_per_span(request, row);
     json_text_close(json, '}');

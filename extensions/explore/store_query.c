@@ -116,7 +116,8 @@ bool store_query_has_span(const struct store *store, const struct store_selectio
         return selection->has_span && !selection->has_service && selection->attribute_count == 0;
     const struct store_operation *operation = store_operation_at(&store->cells, span->operation);
     return has_numbers(selection, span) &&
-           is_text(store, selection->has_operation, span->name, selection->operation) &&
+           (is_text(store, selection->has_operation, span->name, selection->operation) ||
+            is_text(store, true, operation->name, selection->operation)) &&
            is_text(store, selection->has_version, span->version, selection->version) &&
            is_text(store, selection->has_service,
                    store_service_at(&store->cells, operation->service)->name, selection->service) &&

@@ -396,14 +396,17 @@ static void merge_stacks(struct store *store, uint32_t left)
 
 /* ---- spans and names ---- */
 
-/* Forgets the part of the remembered spans that came first. */
+/* Forgets the part of the remembered spans that came first. Unless that are all, the slowest one of
+ * each operation only loses its details. */
 static void forget_spans(struct store *store, uint32_t part)
 {
     struct store_spans *spans = &store->spans;
     uint32_t count = spans->spans.count, forget = count / part;
     for (uint32_t i = 0; i < forget; i++) {
         uint32_t number = (spans->hand + i) % count;
-        if (store_span_at(spans, number)->is_used)
+        if (part > 1 && store_spans_is_slowest(spans, number))
+            store_spans_strip(spans, number);
+        else if (store_span_at(spans, number)->is_used)
             store_spans_evict(spans, number);
     }
     spans->hand = count > 0 ? (spans->hand + forget) % count : 0;
@@ -423,6 +426,17 @@ static void leave_operations(struct store *store, const uint32_t *used)
     }
 }
 
+/* What the spans that are not remembered have left. */
+static void leave_max(struct store_cells *cells, const struct store_operation *operation)
+{
+    uint32_t number = store_cells_operation(cells, operation->service, STORE_TEXT_MERGED, 0);
+    struct store_operation *other = store_operation_at(cells, number);
+    if (operation->max_ns <= other->max_ns)
+        return;
+    other->max_ns = operation->max_ns;
+    other->max_span = 0;
+}
+
 /* Marks the operations that stay. There is room for those that are added later. */
 static uint32_t *used_operations(struct store *store)
 {
@@ -432,8 +446,12 @@ static uint32_t *used_operations(struct store *store)
     for (uint32_t i = 0; i < cells->cells.count; i++)
         used[store_cell_at(cells, i)->operation] = 1;
     leave_operations(store, used);
-    for (uint32_t i = 0; i < cells->operations.count; i++)
-        used[i] |= store_operation_at(cells, i)->name == STORE_TEXT_MERGED;
+    for (uint32_t i = 0; i < cells->operations.count; i++) {
+        const struct store_operation operation = *store_operation_at(cells, i);
+        used[i] |= operation.name == STORE_TEXT_MERGED;
+        if (!used[i])
+            leave_max(cells, &operation);
+    }
     return used;
 }
 

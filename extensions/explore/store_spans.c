@@ -8,6 +8,7 @@ enum {
     SEARCHED_COSTS = 8, /* costs of a span that a new one may be added to */
     COSTS_MAX = 4096,   /* of a span */
     SKIPPED_MAX = 16,   /* spans that stay for their trace, at one eviction */
+    SLOWEST_MAX = 64,   /* likewise, because they are the slowest ones of their operations */
 };
 
 static const uint8_t no_trace[TRACE_ID_SIZE];
@@ -154,13 +155,29 @@ static void leave_list(struct store_spans *spans, uint32_t *list, uint32_t numbe
         }
 }
 
+static void note_max(struct store_operation *operation, uint64_t duration_ns, uint32_t number)
+{
+    bool is_max =
+        operation->max_span ? operation->max_ns < duration_ns : operation->max_ns <= duration_ns;
+    if (!is_max)
+        return;
+    operation->max_ns = duration_ns;
+    operation->max_span = number + 1;
+}
+
+bool store_spans_is_slowest(const struct store_spans *spans, uint32_t number)
+{
+    const struct store_span *span = store_span_at(spans, number);
+    return span->is_used && store_span_has_arrived(span) &&
+           store_operation_at(spans->cells, span->operation)->max_span == number + 1;
+}
+
 void store_spans_note(struct store_spans *spans, uint32_t number)
 {
     const struct store_span *span = store_span_at(spans, number);
     struct store_operation *operation = store_operation_at(spans->cells, span->operation);
     assert(store_span_has_arrived(span));
-    if (operation->max_ns < span->duration_ns)
-        operation->max_ns = span->duration_ns;
+    note_max(operation, span->duration_ns, number);
     enter_list(spans, operation->slowest, number, slowness);
     enter_list(spans, operation->costliest, number, expense);
 }
@@ -171,12 +188,15 @@ static void leave_lists(struct store_spans *spans, uint32_t number)
     struct store_operation *operation = store_operation_at(spans->cells, of);
     leave_list(spans, operation->slowest, number);
     leave_list(spans, operation->costliest, number);
+    if (operation->max_span == number + 1)
+        operation->max_span = 0;
 }
 
 void store_spans_merge_operation(struct store_spans *spans, uint32_t number, uint32_t operation)
 {
     leave_lists(spans, number);
     store_span_at(spans, number)->operation = operation;
+    store_spans_note(spans, number);
 }
 
 /* ---- spans ---- */
@@ -220,6 +240,14 @@ void store_spans_evict(struct store_spans *spans, uint32_t number)
     span->is_used = false;
 }
 
+void store_spans_strip(struct store_spans *spans, uint32_t number)
+{
+    struct store_span *span = store_span_at(spans, number);
+    free_costs(spans, span);
+    span->attributes = span->resource = STORE_TEXT_EMPTY;
+    span->status_message = span->scope = STORE_TEXT_EMPTY;
+}
+
 static bool stays(const struct store_spans *spans, const struct store_span *span)
 {
     return span->is_used && span->trace != STORE_NONE && trace_at(spans, span->trace)->notable > 0;
@@ -238,6 +266,8 @@ static uint32_t make_room(struct store_spans *spans)
     uint32_t hand = next_hand(spans);
     for (int i = 0; i < SKIPPED_MAX && stays(spans, store_span_at(spans, hand)); i++)
         hand = next_hand(spans);
+    for (int i = 0; i < SLOWEST_MAX && store_spans_is_slowest(spans, hand); i++)
+        hand = next_hand(spans);
     if (store_span_at(spans, hand)->is_used)
         store_spans_evict(spans, hand);
     return hand;
@@ -250,7 +280,7 @@ static void limit_same_id(struct store_spans *spans, const uint8_t *span_id)
     struct store_probe probe = store_table_probe(&spans->spans, hash_span(span_id));
     for (uint32_t number; store_table_next(&spans->spans, &probe, &number);)
         if (memcmp(store_span_at(spans, number)->span_id, span_id, SPAN_ID_SIZE) == 0) {
-            found = number;
+            found = found != STORE_NONE && store_spans_is_slowest(spans, number) ? found : number;
             count++;
         }
     if (count >= SAME_ID_MAX)

@@ -3,7 +3,8 @@
  *
  * A span is here from the arrival of its first sample or of itself, whichever comes first. When
  * there is no room, the oldest goes; spans of a trace with a notable span, one of the slowest or
- * most expensive ones of its operation, stay longer.
+ * most expensive ones of its operation, stay longer. The slowest one of an operation stays, unless
+ * there are so many operations that nearly all spans are one; then the operation has no max_span.
  *
  * Owner: the store.
  *
@@ -99,6 +100,8 @@ static inline bool store_span_has_parent(const struct store_span *span)
     return memcmp(span->parent_id, none, sizeof none) != 0;
 }
 
+/* Whether it is the slowest one of its operation. */
+bool store_spans_is_slowest(const struct store_spans *spans, uint32_t number);
 /* Returns the number of a span; STORE_NONE: it is not here. trace_id NULL or all zero: any. */
 uint32_t store_spans_find(struct store_spans *spans, const uint8_t *trace_id,
                           const uint8_t *span_id);
@@ -118,6 +121,8 @@ void store_spans_settle(struct store_spans *spans, uint32_t number);
 /* Moves an arrived span to the operation that stands for its own one, which was merged. */
 void store_spans_merge_operation(struct store_spans *spans, uint32_t number, uint32_t operation);
 void store_spans_evict(struct store_spans *spans, uint32_t number);
+/* Forgets its stacks, attributes and other texts, besides its name and version. */
+void store_spans_strip(struct store_spans *spans, uint32_t number);
 
 size_t store_spans_bytes(const struct store_spans *spans);
 

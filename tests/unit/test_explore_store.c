@@ -401,6 +401,36 @@ static int64_t cost_in_list(const json_t *list, const char *service, const char 
     return sum;
 }
 
+/* The slowest span that an operation names is remembered. */
+static void check_slowest(struct scene *scene, const json_t *operation)
+{
+    char query[256];
+    const json_t *max = json_object_get(operation, "max_ns");
+    if (!json_is_integer(max))
+        return;
+    long long ns = json_integer_value(max);
+    snprintf(query, sizeof query, "service=%s&operation=%s&min_duration=%lldns&max_duration=%lldns",
+             json_text_at(operation, "service"), json_text_at(operation, "operation"), ns, ns);
+    for (char *blank = query; (blank = strchr(blank, ' '));)
+        *blank = '+';
+    json_t *spans = scene_ask(scene, "spans", query);
+    if (json_number_at(spans, "total") == 0)
+        fail_msg("%s: there is none", query);
+    json_decref(spans);
+}
+
+static void check_all_slowest(struct scene *scene, unsigned *with_max)
+{
+    json_t *operations = scene_ask(scene, "operations", "sort=p99&limit=100"), *item;
+    size_t i;
+    json_array_foreach(json_object_get(operations, "operations"), i, item)
+    {
+        check_slowest(scene, item);
+        *with_max += json_is_integer(json_object_get(item, "max_ns"));
+    }
+    json_decref(operations);
+}
+
 static void check_totals(struct scene *scene, const struct totals *totals)
 {
     json_t *services = scene_ask(scene, "services", "");
@@ -434,6 +464,7 @@ static void run_random(size_t budget_bytes, int steps, bool merges)
 {
     struct scene scene;
     struct totals totals = {0};
+    unsigned with_max = 0;
     scene_begin(&scene, budget_bytes, "samples: {wait: 2s}");
     scene.pace = 60; /* an hour of the store in a minute of the join */
     for (int i = 1; i <= steps; i++) {
@@ -447,7 +478,9 @@ static void run_random(size_t budget_bytes, int steps, bool merges)
             continue;
         add_sent(&totals, &scene);
         check_totals(&scene, &totals);
+        check_all_slowest(&scene, &with_max);
     }
+    assert_true(with_max > 5);
     json_t *status = scene_ask(&scene, "status", "");
     assert_true((json_number_at(status, "merged.dropped_stacks") > 0) == merges);
     json_decref(status);
