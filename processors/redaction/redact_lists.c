@@ -8,8 +8,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Iterators: of the request, of a group, of a scope group, of a span. Their fields are one level
- * further in. */
+/* Iterators: of the request, of a group, of a scope group, of a span (events and links). Their
+ * fields are one level further in. */
 enum { GROUP, SCOPE_GROUP, SPAN, EVENT };
 
 /* ---- one message ---- */
@@ -244,6 +244,9 @@ static void redact_spans(struct redact_lists *lists)
         enter(lists, EVENT);
         while (next(lists, EVENT, SPAN_EVENTS))
             redact_message(lists, EVENT, EVENT_ATTRIBUTES);
+        enter(lists, EVENT);
+        while (next(lists, EVENT, SPAN_LINKS))
+            redact_message(lists, EVENT, SPAN_LINK_ATTRIBUTES);
     }
 }
 

@@ -1,5 +1,5 @@
 /*
- * redact_lists: redacts the attributes of resources, scopes, spans and events, and adds the
+ * redact_lists: redacts the attributes of resources, scopes, spans, events and links, and adds the
  * summary.
  *
  * Owner: the node owns the walk; what it remembers of a message lives in the batch's arena.
@@ -12,7 +12,7 @@
 #include "core/data/message.h"
 #include "processors/redaction/redactor.h"
 
-/* group; scope group; span; event */
+/* group; scope group; span; event or link */
 enum { REDACT_LEVELS = 4 };
 
 /* An attribute of the current message about which a rule has said something. */

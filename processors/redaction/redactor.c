@@ -5,8 +5,8 @@
 #include "core/ottl/ottl_regex.h"
 #include "core/ottl/ottl_value.h"
 #include "core/pipeline/items.h"
+#include "processors/redaction/text_rules.h"
 #include "processors/redaction/url_mask.h"
-#include "processors/redaction/value_mask.h"
 
 #include <assert.h>
 
@@ -14,22 +14,14 @@
  * matches; short values may have any number. */
 enum { SCANS_PER_BYTE = 128, SCAN_BYTES_MIN = 64 << 20 };
 
-const char *const redaction_kind_names[REDACTION_KINDS] = {"attribute", "function", "file",
-                                                           "mapping", "span_name"};
-
-enum found { FOUND_NOT, FOUND, FOUND_NO_ANSWER };
-
-static void mask_nested(void *context, struct slice key, struct slice payload,
-                        const struct secret_word *word, struct text *out);
+static enum nested_verdict decide_part(void *context, const struct nested_part *part,
+                                       struct slice *text_out);
 
 void redactor_init(struct redactor *redactor, const struct redaction_rules *rules)
 {
     *redactor = (struct redactor){.rules = rules, .matcher = ottl_matcher_new()};
     redactor->has_databases = database_mask_is_enabled(&rules->settings->db_sanitizer);
-    redactor->nested = (struct nested_words){.words = &rules->words,
-                                             .hides_numbers = rules->settings->redact_all_types,
-                                             .mask = mask_nested,
-                                             .context = redactor};
+    redactor->nested = (struct nested_values){.decide = decide_part, .context = redactor};
 }
 
 void redactor_deinit(struct redactor *redactor)
@@ -50,204 +42,12 @@ void redactor_begin(struct redactor *redactor, struct batch *batch)
     ottl_matcher_begin(redactor->matcher);
 }
 
-static void report(struct redactor *redactor, const struct redaction_match *match)
-{
-    if (redactor->on_match)
-        redactor->on_match(redactor->context, match);
-}
-
-/* ---- patterns ---- */
-
-/* Searches for each pattern; *at_out is the first that is found. */
-static enum found find_any(struct redactor *redactor, const struct redaction_patterns *patterns,
-                           struct slice text, size_t *at_out)
-{
-    struct error err;
-    for (size_t i = 0; i < patterns->texts->count; i++) {
-        bool found;
-        if (!ottl_regex_find(patterns->items[i], redactor->matcher, text, &found, &err))
-            return FOUND_NO_ANSWER;
-        *at_out = i;
-        if (found)
-            return FOUND;
-    }
-    return FOUND_NOT;
-}
-
-static bool is_listed(const struct config_strings *keys, struct slice key)
-{
-    for (size_t i = 0; i < keys->count; i++)
-        if (slice_is(key, keys->items[i]))
-            return true;
-    return false;
-}
-
-/* Returns where the next search begins: after the match, and at least a character further on. */
-static size_t advance(struct slice text, size_t from, size_t end)
-{
-    size_t width = from < text.size ? text_utf8_length(text.data + from, text.size - from) : 1;
-    width = width > 0 ? width : 1;
-    return from + width > end ? from + width : end;
-}
-
-/* Appends the text with each match masked, as Go's ReplaceAllStringFunc does: an empty match right
- * after another match does not count. Returns false if there is no answer. */
-static bool mask_matches(struct redactor *redactor, const struct ottl_regex *regex,
-                         struct slice text, struct text *out)
-{
-    struct ottl_match match;
-    struct error err;
-    size_t copied = 0;
-    for (size_t from = 0; from <= text.size;) {
-        size_t rest = text.size - from;
-        if (redactor->scan_room < rest)
-            return false;
-        redactor->scan_room -= from > 0 ? rest : 0;
-        if (!ottl_regex_match(regex, redactor->matcher, text, from, &match, &err))
-            return false;
-        if (match.count == 0)
-            break;
-        size_t start = match.spans[0], end = match.spans[1];
-        text_append_slice(out, slice_of(text.data + copied, start - copied));
-        if (end > copied || start == 0)
-            value_mask_append(redactor->rules->settings, slice_of(text.data + start, end - start),
-                              out);
-        if (out->size > text.size && out->size - text.size > redactor->room)
-            return false;
-        copied = end;
-        from = advance(text, from, end);
-    }
-    text_append_slice(out, slice_of(text.data + copied, text.size - copied));
-    return true;
-}
-
-/* Masks what the blocked values match, one after the other, in redactor->value. */
-static bool mask_values(struct redactor *redactor, const struct redaction_match *of)
-{
-    const struct redaction_patterns *patterns = &redactor->rules->blocked_values;
-    struct redaction_match match = *of;
-    struct error err;
-    for (size_t i = 0; i < patterns->texts->count; i++) {
-        struct slice text = slice_of(redactor->value.data, redactor->value.size);
-        bool found;
-        if (!ottl_regex_find(patterns->items[i], redactor->matcher, text, &found, &err))
-            return false;
-        if (!found)
-            continue;
-        text_clear(&redactor->next);
-        if (!mask_matches(redactor, patterns->items[i], text, &redactor->next))
-            return false;
-        match.rule = "blocked_values";
-        match.pattern = patterns->texts->items[i];
-        report(redactor, &match);
-        struct text swap = redactor->value;
-        redactor->value = redactor->next;
-        redactor->next = swap;
-    }
-    return true;
-}
-
-/* ---- whole values ---- */
-
-static void set_text(struct text *text, struct slice bytes)
-{
-    text_clear(text);
-    text_append_slice(text, bytes);
-}
-
-/* Masks each line, as the Collector does with its pattern `.*`. Returns false if that would take
- * more than the batch may gain. */
-static bool mask_lines(struct redactor *redactor, struct slice text)
-{
-    struct text *out = &redactor->value;
-    text_clear(out);
-    for (;;) {
-        const uint8_t *end = text.size > 0 ? memchr(text.data, '\n', text.size) : NULL;
-        size_t size = end ? (size_t)(end - text.data) : text.size;
-        value_mask_append(redactor->rules->settings, slice_of(text.data, size), out);
-        if (out->size > redactor->room)
-            return false;
-        if (!end)
-            return true;
-        text_append_char(out, '\n');
-        text = slice_of(end + 1, text.size - size - 1);
-    }
-}
-
-/* For want of an answer. */
-static void mask_all(struct redactor *redactor, const struct redaction_match *of)
-{
-    struct redaction_match match = *of;
-    match.rule = "no answer";
-    match.pattern = "";
-    redactor->gave_up++;
-    report(redactor, &match);
-    set_text(&redactor->value, SLICE("****"));
-}
-
 static const struct secret_word *find_word(const struct redactor *redactor, struct slice name)
 {
     return secret_words_find(&redactor->rules->words, name);
 }
 
-static void mask_name(struct redactor *redactor, const struct redaction_match *of,
-                      const struct secret_word *word)
-{
-    struct redaction_match match = *of;
-    match.rule = "secret_words";
-    match.pattern = word->text;
-    report(redactor, &match);
-    text_clear(&redactor->value);
-    secret_name_append(redactor->rules->word_key, of->text, &redactor->value);
-}
-
-/* Takes what the text grows by from the room. Without room, the text is masked as a whole. */
-static void charge_growth(struct redactor *redactor, const struct redaction_match *of)
-{
-    size_t grown = redactor->value.size > of->text.size ? redactor->value.size - of->text.size : 0;
-    if (grown > redactor->room)
-        mask_all(redactor, of);
-    else
-        redactor->room -= grown;
-}
-
-/* ---- sanitizers ---- */
-
-/* Makes what is in redactor->next the value. Returns whether it is another one. */
-static bool take_next(struct redactor *redactor, const struct redaction_match *of, const char *rule)
-{
-    struct redaction_match match = *of;
-    struct text swap = redactor->value;
-    redactor->value = redactor->next;
-    redactor->next = swap;
-    if (slice_equal(slice_of(swap.data, swap.size),
-                    slice_of(redactor->value.data, redactor->value.size)))
-        return false;
-    match.rule = rule;
-    match.pattern = "";
-    report(redactor, &match);
-    return true;
-}
-
-/* Applies both to what is in redactor->value. */
-static void sanitize_value(struct redactor *redactor, const struct redaction_match *match)
-{
-    const struct redaction_settings *settings = redactor->rules->settings;
-    text_clear(&redactor->next);
-    if (settings->url_sanitizer.enabled && redactor->value.size > 0 &&
-        is_listed(&settings->url_sanitizer.attributes, match->key)) {
-        url_mask(slice_of(redactor->value.data, redactor->value.size), &redactor->next);
-        take_next(redactor, match, "url_sanitizer");
-        text_clear(&redactor->next);
-    }
-    if (redactor->has_databases && redactor->value.size > 0 &&
-        database_mask_attribute(&settings->db_sanitizer, redactor->database, match->key,
-                                slice_of(redactor->value.data, redactor->value.size),
-                                &redactor->next))
-        take_next(redactor, match, "db_sanitizer");
-}
-
-/* ---- attributes ---- */
+/* ---- values as texts ---- */
 
 /* The Collector writes 1e-7 where Go's JSON has 1e-07. */
 static void shorten_exponent(struct text *number)
@@ -306,7 +106,8 @@ static bool is_removed(const struct redaction_rules *rules, struct slice key)
     static const char *const own[] = {"redaction.redacted.keys", "redaction.redacted.count",
                                       "redaction.masked.keys", "redaction.masked.count",
                                       "redaction.ignored.count"};
-    if (rules->settings->allow_all_keys || is_listed(&rules->settings->allowed_keys, key))
+    if (rules->settings->allow_all_keys ||
+        text_rules_is_listed(&rules->settings->allowed_keys, key))
         return false;
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (slice_is(key, own[i]))
@@ -314,125 +115,289 @@ static bool is_removed(const struct redaction_rules *rules, struct slice key)
     return true;
 }
 
-/* Whether rules change a part of a value. */
-static bool changes_values(const struct redactor *redactor)
+/* ---- one value ---- */
+
+/* A value that is tested. */
+struct subject {
+    struct redaction_match match; /* match.text: as the Collector's rules see it */
+    struct slice payload;         /* of an AnyValue */
+    struct any_value value;
+    bool is_rewritten; /* something inside it has changed, and the payload with it */
+};
+
+static struct subject subject_of(struct redactor *redactor, struct slice key, struct slice payload)
+{
+    struct subject subject = {.match = {.kind = REDACTION_ATTRIBUTE, .key = key},
+                              .payload = payload,
+                              .value = any_value_read(payload)};
+    subject.match.text = text_of(redactor, &subject.value, payload);
+    return subject;
+}
+
+static bool is_container(const struct any_value *value)
+{
+    return value->kind == ANY_VALUE_ARRAY || value->kind == ANY_VALUE_KVLIST;
+}
+
+/* Whether a rule about the key masks the value. */
+static enum found test_key(struct redactor *redactor, struct subject *subject)
+{
+    const struct redaction_patterns *patterns = &redactor->rules->blocked_keys;
+    struct redaction_match *match = &subject->match;
+    size_t at;
+    enum found blocked = text_rules_find(redactor, patterns, match->key, &at);
+    if (blocked == FOUND && !text_rules_mask_lines(redactor, match->text))
+        return FOUND_NO_ANSWER;
+    if (blocked == FOUND) {
+        match->rule = "blocked_key_patterns";
+        match->pattern = patterns->texts->items[at];
+        text_rules_report(redactor, match);
+    }
+    const struct secret_word *word = blocked == FOUND_NOT ? find_word(redactor, match->key) : NULL;
+    if (!word || !hides_value(redactor, &subject->value))
+        return blocked;
+    match->text = print_value(redactor, &subject->value, subject->payload);
+    text_rules_mask_name(redactor, match, word);
+    return FOUND;
+}
+
+/* Returns the text that bytes are: those that are no UTF-8 become U+FFFD, as in Go. */
+static struct slice decode_bytes(struct redactor *redactor, struct slice bytes)
+{
+    text_clear(&redactor->next);
+    for (size_t at = 0; at < bytes.size;) {
+        size_t size = text_utf8_length(bytes.data + at, bytes.size - at);
+        text_append_slice(&redactor->next,
+                          size > 0 ? slice_of(bytes.data + at, size) : SLICE("\xef\xbf\xbd"));
+        at += size > 0 ? size : 1;
+    }
+    return arena_copy(redactor->arena, slice_of(redactor->next.data, redactor->next.size));
+}
+
+/* Tests the text that bytes are. The Collector tests only its base64. */
+static bool test_bytes(struct redactor *redactor, struct redaction_match *match, struct slice bytes)
+{
+    bool is_text = utf8_is_valid(bytes);
+    struct redaction_match of = *match;
+    if (redactor->rules->blocked_values.texts->count == 0)
+        return false;
+    of.text = is_text ? bytes : decode_bytes(redactor, bytes);
+    text_rules_set(redactor, of.text);
+    bool has_answer = text_rules_mask_values(redactor, &of);
+    if (has_answer && slice_equal(text_rules_value(redactor), of.text))
+        return false;
+    if (!has_answer || !is_text)
+        text_rules_mask_all(redactor, &of);
+    *match = of;
+    return true;
+}
+
+/* Whether a rule about the text changes it. */
+static bool test_text(struct redactor *redactor, struct redaction_match *match)
+{
+    text_rules_set(redactor, match->text);
+    if (text_rules_mask_values(redactor, match))
+        text_rules_sanitize(redactor, match);
+    else
+        text_rules_mask_all(redactor, match);
+    return !slice_equal(text_rules_value(redactor), match->text);
+}
+
+/* ---- inside maps and lists ---- */
+
+/* Returns how many matches of blocked values a text has; SIZE_MAX if there is no answer. Nothing is
+ * reported. */
+static size_t count_matches(struct redactor *redactor, const struct redaction_match *of,
+                            struct slice text)
+{
+    void (*on_match)(void *context, const struct redaction_match *match) = redactor->on_match;
+    redactor->on_match = NULL;
+    text_rules_set(redactor, text);
+    bool has_answer = text_rules_mask_values(redactor, of);
+    redactor->on_match = on_match;
+    return has_answer ? redactor->matches : SIZE_MAX;
+}
+
+/* Returns the value as it is in the JSON of a map or list. */
+static struct slice print_inside(struct redactor *redactor, struct slice payload)
+{
+    struct wire_writer list = {0};
+    wire_writer_bytes(&list, ARRAY_VALUE_VALUES, payload);
+    struct any_value value = {.kind = ANY_VALUE_ARRAY, .bytes = wire_writer_slice(&list)};
+    struct slice printed = print_value(redactor, &value, any_value_encode(redactor->arena, value));
+    wire_writer_deinit(&list);
+    return printed;
+}
+
+/* With redact_all_types, the JSON around the value is tested, too, as in the Collector. Whether
+ * that finds less than the value alone has: a pattern may be anchored, or a character escaped. */
+static bool json_hides_matches(struct redactor *redactor, const struct subject *subject)
+{
+    const struct redaction_match *match = &subject->match;
+    size_t alone = count_matches(redactor, match, match->text);
+    return alone > 0 &&
+           alone > count_matches(redactor, match, print_inside(redactor, subject->payload));
+}
+
+/* Whether a rule about the text of a string, number or the like inside another value changes it. */
+static bool test_inside(struct redactor *redactor, struct subject *subject)
+{
+    bool all_types = redactor->rules->settings->redact_all_types;
+    if (all_types && subject->value.kind == ANY_VALUE_BYTES &&
+        test_bytes(redactor, &subject->match, subject->value.bytes))
+        return true;
+    if (subject->match.text.size == 0 || (!all_types && subject->value.kind != ANY_VALUE_STRING))
+        return false;
+    if (!all_types || json_hides_matches(redactor, subject))
+        return test_text(redactor, &subject->match);
+    text_rules_set(redactor, subject->match.text);
+    text_rules_sanitize(redactor, &subject->match);
+    return !slice_equal(text_rules_value(redactor), subject->match.text);
+}
+
+static enum found find_ignored(struct redactor *redactor, struct slice key)
+{
+    const struct redaction_rules *rules = redactor->rules;
+    size_t at;
+    return text_rules_is_listed(&rules->settings->ignored_keys, key)
+               ? FOUND
+               : text_rules_find(redactor, &rules->ignored_keys, key, &at);
+}
+
+/* The rules about the key of a map. */
+static enum nested_verdict test_member(struct redactor *redactor, struct subject *subject)
+{
+    enum found ignored = find_ignored(redactor, subject->match.key);
+    if (ignored == FOUND)
+        return NESTED_STAYS;
+    enum found by_key = ignored == FOUND_NO_ANSWER ? ignored : test_key(redactor, subject);
+    if (by_key == FOUND_NO_ANSWER)
+        text_rules_mask_all(redactor, &subject->match);
+    return by_key == FOUND_NOT ? NESTED_OPENS : NESTED_CHANGES;
+}
+
+/* The key of a list was tested with the list. */
+static enum nested_verdict test_part(struct redactor *redactor, const struct nested_part *part,
+                                     struct subject *subject)
+{
+    size_t at;
+    bool contains = is_container(&subject->value);
+    if (!contains && !part->is_member && subject->match.text.size == 0)
+        return NESTED_STAYS;
+    enum found allowed = contains ? FOUND_NOT
+                                  : text_rules_find(redactor, &redactor->rules->allowed_values,
+                                                    subject->match.text, &at);
+    if (allowed == FOUND)
+        return NESTED_STAYS;
+    if (allowed == FOUND_NO_ANSWER || !utf8_is_valid(subject->match.text)) {
+        text_rules_mask_all(redactor, &subject->match);
+        return NESTED_CHANGES;
+    }
+    enum nested_verdict verdict = part->is_member ? test_member(redactor, subject) : NESTED_OPENS;
+    if (verdict != NESTED_OPENS || contains)
+        return verdict;
+    return test_inside(redactor, subject) ? NESTED_CHANGES : NESTED_STAYS;
+}
+
+static enum nested_verdict decide_part(void *context, const struct nested_part *part,
+                                       struct slice *text_out)
+{
+    struct redactor *redactor = context;
+    struct subject subject = {.match = {.kind = REDACTION_ATTRIBUTE, .key = part->key},
+                              .payload = part->payload,
+                              .value = any_value_read(part->payload)};
+    if (!is_container(&subject.value)) /* its JSON is tested with that of the whole value */
+        subject.match.text = text_of(redactor, &subject.value, part->payload);
+    enum nested_verdict verdict = test_part(redactor, part, &subject);
+    if (verdict == NESTED_CHANGES)
+        text_rules_charge(redactor, &subject.match);
+    *text_out = text_rules_value(redactor);
+    return verdict;
+}
+
+/* Whether there are rules for what is inside a value. */
+static bool has_rules_inside(const struct redaction_rules *rules)
+{
+    return rules->words.count > 0 || rules->blocked_keys.texts->count > 0;
+}
+
+/* Whether rules change a part of a text. */
+static bool changes_texts(const struct redactor *redactor)
 {
     return redactor->rules->blocked_values.texts->count > 0 || redactor->has_databases ||
            redactor->rules->settings->url_sanitizer.enabled;
 }
 
-/* The tests of the value. The new one is in redactor->value; REDACTION_MASKED if it differs. */
-static enum redaction_outcome test_value(struct redactor *redactor, struct redaction_match *match,
-                                         const struct any_value *value, struct slice payload)
+static void rewrite_inside(struct redactor *redactor, struct subject *subject)
 {
-    const struct redaction_rules *rules = redactor->rules;
+    if (!is_container(&subject->value) ||
+        (!has_rules_inside(redactor->rules) && !changes_texts(redactor)))
+        return;
+    subject->is_rewritten =
+        nested_values_rewrite(&redactor->nested, subject->match.key, &subject->payload);
+    if (!subject->is_rewritten)
+        return;
+    subject->payload = arena_copy(redactor->arena, subject->payload);
+    subject->value = any_value_read(subject->payload);
+    subject->match.text = text_of(redactor, &subject->value, subject->payload);
+}
+
+/* ---- attributes ---- */
+
+/* The tests of an attribute that is neither ignored nor removed. Without redact_all_types, the text
+ * of a map or list is empty. That may be allowed, but what is inside has not been seen. */
+static enum redaction_outcome test_value(struct redactor *redactor, struct subject *subject)
+{
+    struct redaction_match *match = &subject->match;
+    bool all_types = redactor->rules->settings->redact_all_types;
     size_t at;
-    enum found allowed = find_any(redactor, &rules->allowed_values, match->text, &at);
-    if (allowed == FOUND)
+    enum found allowed =
+        text_rules_find(redactor, &redactor->rules->allowed_values, match->text, &at);
+    if (allowed == FOUND) {
+        if (!all_types)
+            rewrite_inside(redactor, subject);
         return REDACTION_ALLOWED;
-    enum found blocked = find_any(redactor, &rules->blocked_keys, match->key, &at);
-    bool has_answer = allowed != FOUND_NO_ANSWER && blocked != FOUND_NO_ANSWER;
-    if (has_answer && blocked == FOUND && mask_lines(redactor, match->text)) {
-        match->rule = "blocked_key_patterns";
-        match->pattern = rules->blocked_keys.texts->items[at];
-        report(redactor, match);
+    }
+    enum found by_key = allowed == FOUND_NO_ANSWER ? allowed : test_key(redactor, subject);
+    if (by_key == FOUND_NO_ANSWER)
+        text_rules_mask_all(redactor, match);
+    if (by_key != FOUND_NOT)
         return REDACTION_MASKED;
-    }
-    const struct secret_word *word = has_answer ? find_word(redactor, match->key) : NULL;
-    if (word && blocked != FOUND && hides_value(redactor, value)) {
-        match->text = print_value(redactor, value, payload);
-        mask_name(redactor, match, word);
+    rewrite_inside(redactor, subject);
+    if (all_types && subject->value.kind == ANY_VALUE_BYTES &&
+        test_bytes(redactor, match, subject->value.bytes))
         return REDACTION_MASKED;
-    }
-    if (has_answer && blocked != FOUND && !changes_values(redactor))
-        return REDACTION_UNTOUCHED;
-    set_text(&redactor->value, match->text);
-    if (!has_answer || blocked == FOUND || !mask_values(redactor, match))
-        mask_all(redactor, match);
-    else
-        sanitize_value(redactor, match);
-    return slice_equal(slice_of(redactor->value.data, redactor->value.size), match->text)
-               ? REDACTION_UNTOUCHED
-               : REDACTION_MASKED;
-}
-
-/* The word of a key inside a value hides what it stands for. */
-static void mask_nested(void *context, struct slice key, struct slice payload,
-                        const struct secret_word *word, struct text *out)
-{
-    struct redactor *redactor = context;
-    struct any_value value = any_value_read(payload);
-    struct redaction_match match = {.kind = REDACTION_ATTRIBUTE,
-                                    .key = key,
-                                    .text = print_value(redactor, &value, payload),
-                                    .rule = "secret_words",
-                                    .pattern = word->text};
-    report(redactor, &match);
-    secret_name_append(redactor->rules->word_key, match.text, out);
-}
-
-/* Masks what words of keys inside a map or list hide. Returns whether there is any. */
-static bool mask_inside(struct redactor *redactor, const struct redaction_match *match,
-                        struct slice *payload)
-{
-    if (redactor->rules->words.count == 0 || find_word(redactor, match->key) ||
-        !nested_words_occur(&redactor->nested, *payload))
-        return false;
-    struct slice masked = nested_words_mask(&redactor->nested, *payload);
-    size_t grown = masked.size > payload->size ? masked.size - payload->size : 0;
-    if (grown > redactor->room) {
-        redactor->gave_up++;
-        *payload = any_value_encode(redactor->arena, any_value_string(SLICE("****")));
-        return true;
-    }
-    redactor->room -= grown;
-    *payload = arena_copy(redactor->arena, masked);
-    return true;
+    return changes_texts(redactor) && test_text(redactor, match) ? REDACTION_MASKED
+                                                                 : REDACTION_UNTOUCHED;
 }
 
 enum redaction_outcome redactor_decide(struct redactor *redactor, struct slice key,
                                        struct slice *payload)
 {
-    const struct redaction_rules *rules = redactor->rules;
-    struct any_value value;
-    size_t at;
-    struct redaction_match match = {.kind = REDACTION_ATTRIBUTE, .key = key};
-    enum found ignored = is_listed(&rules->settings->ignored_keys, key)
-                             ? FOUND
-                             : find_any(redactor, &rules->ignored_keys, key, &at);
+    enum found ignored = find_ignored(redactor, key);
     if (ignored == FOUND)
         return REDACTION_IGNORED;
-    value = any_value_read(*payload);
-    match.text = text_of(redactor, &value, *payload);
-    if (is_removed(rules, key)) {
-        match.rule = "allowed_keys";
-        match.pattern = "";
-        report(redactor, &match);
+    struct subject subject = subject_of(redactor, key, *payload);
+    if (is_removed(redactor->rules, key)) {
+        subject.match.rule = "allowed_keys";
+        subject.match.pattern = "";
+        text_rules_report(redactor, &subject.match);
         redactor->removed++;
         return REDACTION_REMOVED;
     }
     enum redaction_outcome outcome = REDACTION_MASKED;
-    struct slice inside = *payload;
-    bool is_masked_inside = mask_inside(redactor, &match, &inside);
-    if (is_masked_inside) {
-        value = any_value_read(inside);
-        match.text = text_of(redactor, &value, inside);
-    }
-    if (ignored == FOUND_NO_ANSWER || !utf8_is_valid(match.text))
-        mask_all(redactor, &match);
+    if (ignored == FOUND_NO_ANSWER || !utf8_is_valid(subject.match.text))
+        text_rules_mask_all(redactor, &subject.match);
     else
-        outcome = test_value(redactor, &match, &value, inside);
-    if (outcome == REDACTION_UNTOUCHED && is_masked_inside) {
-        redactor->masked[REDACTION_ATTRIBUTE]++;
-        *payload = inside;
-        return REDACTION_MASKED;
-    }
-    if (outcome != REDACTION_MASKED)
+        outcome = test_value(redactor, &subject);
+    if (outcome != REDACTION_MASKED && !subject.is_rewritten)
         return outcome;
-    charge_growth(redactor, &match);
     redactor->masked[REDACTION_ATTRIBUTE]++;
-    *payload = any_value_encode(
-        redactor->arena, any_value_string(slice_of(redactor->value.data, redactor->value.size)));
+    *payload = subject.payload;
+    if (outcome != REDACTION_MASKED)
+        return REDACTION_MASKED;
+    text_rules_charge(redactor, &subject.match);
+    *payload = any_value_encode(redactor->arena, any_value_string(text_rules_value(redactor)));
     return REDACTION_MASKED;
 }
 
@@ -445,29 +410,30 @@ static bool test_name(struct redactor *redactor, const struct redaction_match *m
     const struct secret_word *word = find_word(redactor, match->text);
     if (!word && redactor->rules->blocked_values.texts->count == 0)
         return false;
-    enum found allowed = find_any(redactor, &redactor->rules->allowed_values, match->text, &at);
+    enum found allowed =
+        text_rules_find(redactor, &redactor->rules->allowed_values, match->text, &at);
     if (allowed == FOUND)
         return false;
     if (word) {
-        mask_name(redactor, match, word);
+        text_rules_mask_name(redactor, match, word);
         return true;
     }
-    set_text(&redactor->value, match->text);
-    if (allowed == FOUND_NO_ANSWER || !mask_values(redactor, match))
-        mask_all(redactor, match);
-    return !slice_equal(slice_of(redactor->value.data, redactor->value.size), match->text);
+    text_rules_set(redactor, match->text);
+    if (allowed == FOUND_NO_ANSWER || !text_rules_mask_values(redactor, match))
+        text_rules_mask_all(redactor, match);
+    return !slice_equal(text_rules_value(redactor), match->text);
 }
 
 bool redactor_rename(struct redactor *redactor, enum redaction_kind kind, struct slice *name)
 {
     struct redaction_match match = {.kind = kind, .text = *name};
     if (!utf8_is_valid(*name))
-        mask_all(redactor, &match);
+        text_rules_mask_all(redactor, &match);
     else if (!test_name(redactor, &match))
         return false;
-    charge_growth(redactor, &match);
+    text_rules_charge(redactor, &match);
     redactor->masked[kind]++;
-    *name = arena_copy(redactor->arena, slice_of(redactor->value.data, redactor->value.size));
+    *name = arena_copy(redactor->arena, text_rules_value(redactor));
     return true;
 }
 
@@ -497,27 +463,27 @@ static bool test_span_name(struct redactor *redactor, bool is_url,
         url_mask(match->text, &redactor->next);
         struct slice masked = slice_of(redactor->next.data, redactor->next.size);
         if (masked.size > 0 && !slice_equal(masked, match->text) && !is_all_replaced(masked))
-            return take_next(redactor, match, "url_sanitizer");
+            return text_rules_take_next(redactor, match, "url_sanitizer");
         text_clear(&redactor->next);
     }
     return redactor->has_databases &&
            database_mask_name(&settings->db_sanitizer, redactor->database, match->text,
                               &redactor->next) &&
-           redactor->next.size > 0 && take_next(redactor, match, "db_sanitizer");
+           redactor->next.size > 0 && text_rules_take_next(redactor, match, "db_sanitizer");
 }
 
 bool redactor_sanitize_name(struct redactor *redactor, bool is_url, struct slice *name)
 {
     struct redaction_match match = {.kind = REDACTION_SPAN_NAME, .text = *name};
     size_t at;
-    set_text(&redactor->value, *name);
+    text_rules_set(redactor, *name);
     if (!utf8_is_valid(*name))
-        mask_all(redactor, &match);
-    else if (find_any(redactor, &redactor->rules->allowed_values, *name, &at) == FOUND ||
+        text_rules_mask_all(redactor, &match);
+    else if (text_rules_find(redactor, &redactor->rules->allowed_values, *name, &at) == FOUND ||
              !test_span_name(redactor, is_url, &match))
         return false;
-    charge_growth(redactor, &match);
+    text_rules_charge(redactor, &match);
     redactor->masked[REDACTION_SPAN_NAME]++;
-    *name = arena_copy(redactor->arena, slice_of(redactor->value.data, redactor->value.size));
+    *name = arena_copy(redactor->arena, text_rules_value(redactor));
     return true;
 }

@@ -14,12 +14,9 @@
 #ifndef PROFCOL_PROCESSORS_REDACTION_REDACTOR_H
 #define PROFCOL_PROCESSORS_REDACTION_REDACTOR_H
 
-#include "core/base/text.h"
-#include "processors/redaction/nested_words.h"
-#include "processors/redaction/redaction_settings.h"
+#include "processors/redaction/text_rules.h"
 
 struct batch;
-struct ottl_matcher;
 
 enum redaction_outcome {
     REDACTION_UNTOUCHED,
@@ -28,45 +25,6 @@ enum redaction_outcome {
     REDACTION_ALLOWED, /* by its value */
     REDACTION_MASKED,
     REDACTION_OUTCOMES
-};
-
-enum redaction_kind {
-    REDACTION_ATTRIBUTE,
-    REDACTION_FUNCTION,
-    REDACTION_FILE,
-    REDACTION_MAPPING,
-    REDACTION_SPAN_NAME,
-    REDACTION_KINDS
-};
-/* "attribute", "function", "file", "mapping", "span_name" */
-extern const char *const redaction_kind_names[REDACTION_KINDS];
-
-/* What a rule has matched, for a report. */
-struct redaction_match {
-    enum redaction_kind kind;
-    struct slice key; /* of an attribute */
-    struct slice text;
-    const char *rule;    /* "blocked_values" */
-    const char *pattern; /* of the rule; "" if it has none */
-};
-
-struct redactor {
-    const struct redaction_rules *rules;
-    bool has_databases; /* db_sanitizer does something */
-    struct ottl_matcher *matcher;
-    void (*on_match)(void *context, const struct redaction_match *match); /* NULL: no report */
-    void *context;
-    /* Of the batch: */
-    struct arena *arena;
-    size_t room;        /* bytes that texts may still gain */
-    uint64_t scan_room; /* bytes that may still be searched again for another match */
-    uint64_t masked[REDACTION_KINDS];
-    uint64_t removed;
-    uint64_t gave_up; /* values that are masked as a whole for want of an answer */
-    /* While it works: */
-    struct slice database; /* what the message of the attribute names; empty: nothing */
-    struct text value, next;
-    struct nested_words nested;
 };
 
 void redactor_init(struct redactor *redactor, const struct redaction_rules *rules);
