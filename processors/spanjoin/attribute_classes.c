@@ -67,6 +67,15 @@ static void read_id(struct sample_plan *plan, struct attribute_class *class, str
             id_source_read(&settings->trace_ids[class->rank], value, class->id, TRACE_ID_SIZE);
 }
 
+static uint8_t traits_of(const struct attribute_class *class)
+{
+    bool is_plain = class->role == ATTRIBUTE_PLAIN && class->joined == JOIN_ATTRIBUTES_MAX;
+    bool names_span = class->role == ATTRIBUTE_SPAN_ID && class->has_id;
+    return (uint8_t)((is_plain ? 0 : TRAIT_IS_NOT_PLAIN) | (names_span ? TRAIT_NAMES_SPAN : 0) |
+                     (class->thread != THREAD_ATTRIBUTE_NONE ? TRAIT_THREAD : 0) |
+                     (class->thread == THREAD_ATTRIBUTE_RUNTIME_ID ? TRAIT_RUNTIME_ID : 0));
+}
+
 const struct attribute_class *sample_plan_classify(struct sample_plan *plan, uint32_t attribute)
 {
     if (!plan->classes) {
@@ -80,8 +89,8 @@ const struct attribute_class *sample_plan_classify(struct sample_plan *plan, uin
         struct slice key = dictionary_string(plan->dictionary, entry.key);
         *class = class_of_key(plan->settings, key);
         plan->has_added_threads |= class->thread != THREAD_ATTRIBUTE_NONE && is_added(key);
-        class->is_plain = class->role == ATTRIBUTE_PLAIN && class->joined == JOIN_ATTRIBUTES_MAX;
         read_id(plan, class, entry.value);
+        class->traits = traits_of(class);
     }
     return class;
 }

@@ -27,12 +27,19 @@ enum thread_attribute {
     THREAD_ATTRIBUTE_NAME,
     THREAD_ATTRIBUTE_RUNTIME_ID,
 };
+/* What a sample needs to know of all of its attributes together. */
+enum attribute_traits {
+    TRAIT_IS_NOT_PLAIN = 1, /* its samples may lose it, or it is one that samples gain */
+    TRAIT_NAMES_SPAN = 2,   /* its value is the id of a span */
+    TRAIT_THREAD = 4,
+    TRAIT_RUNTIME_ID = 8, /* of a thread */
+};
 struct attribute_class {
     uint8_t role;
     uint8_t rank;   /* index in sources or trace_sources */
     uint8_t joined; /* index of the same key in samples.attributes; JOIN_ATTRIBUTES_MAX: none */
     uint8_t thread; /* enum thread_attribute */
-    bool is_plain;  /* none of the above: its samples keep it whatever they gain */
+    uint8_t traits; /* enum attribute_traits */
     bool has_id;    /* its value is the id of a span or a trace, by its role */
     /* With THREAD_ATTRIBUTE_RUNTIME_ID: the process of whose thread the other id is noted already;
      * 0: none. */

@@ -137,6 +137,7 @@ struct surroundings {
     const struct profile_header *header;
     struct named_ids resource_ids;
     struct named_ids profile_ids;
+    bool names_span; /* one of them does */
 };
 
 /* Whether an id is there, and not all zero. */
@@ -199,14 +200,6 @@ static uint32_t key_of_link(struct sample_plan *plan, const struct sample_view *
     return find_key(plan, ids.span_id.data, NULL, from_ns, to_ns);
 }
 
-static bool is_plain(struct sample_plan *plan, const struct sample_view *view)
-{
-    bool plain = true;
-    for (uint32_t i = 0; i < view->attribute_count; i++)
-        plain &= sample_plan_class(plan, view->attributes[i])->is_plain;
-    return plain;
-}
-
 /* Rule 2 of docs/spanjoin.md. */
 static uint32_t key_of_attributes(struct sample_plan *plan, const struct sample_view *view,
                                   struct surroundings *around)
@@ -242,24 +235,12 @@ static void add_totals(struct sample_plan *plan, uint32_t key, const struct prof
     profile_header_add(plan->settings, header, view, (uint64_t *)find->totals);
 }
 
-static bool names_thread(struct sample_plan *plan, const struct sample_view *view)
+static uint8_t traits_of(struct sample_plan *plan, const struct sample_view *view)
 {
-    if (view->timestamps == 0)
-        return false;
+    uint8_t traits = 0;
     for (uint32_t i = 0; i < view->attribute_count; i++)
-        if (sample_plan_class(plan, view->attributes[i])->thread != THREAD_ATTRIBUTE_NONE)
-            return true;
-    return false;
-}
-
-/* Whether it can be joined by thread and time. */
-static bool has_thread(struct sample_plan *plan, const struct sample_view *view)
-{
-    if (plan->process != 0)
-        return names_thread(plan, view);
-    if (plan->awaits_process && !plan->may_have_threads)
-        plan->may_have_threads = names_thread(plan, view);
-    return false;
+        traits |= sample_plan_class(plan, view->attributes[i])->traits;
+    return traits;
 }
 
 /* Appends a sample that names no key yet, and returns where its key goes. */
@@ -282,27 +263,33 @@ static inline uint32_t places_of(struct slice raw, const struct sample_layout *l
            (uint32_t)layout->attributes.size << SAMPLE_LIST_SHIFT;
 }
 
-static inline bool are_plain(struct sample_plan *plan, struct slice packed)
+static inline uint8_t traits_of_list(struct sample_plan *plan, struct slice packed)
 {
     struct wire_cursor list = wire_cursor(packed);
-    bool plain = true;
+    uint8_t traits = 0;
     for (uint64_t index; wire_packed_varint(&list, &index);)
-        plain &= sample_plan_class(plan, (uint32_t)index)->is_plain;
-    return plain;
+        traits |= sample_plan_class(plan, (uint32_t)index)->traits;
+    return traits;
 }
 
-/* Plans a usual sample whose Link has both ids. Nearly all samples are such. Returns false if it is
- * another one. */
-static inline bool plan_linked(struct sample_plan *plan, const struct surroundings *around,
-                               struct slice raw, const struct sample_layout *layout,
-                               bool with_totals)
+/* Appends a sample that names no span. */
+static inline void plan_unnamed(struct sample_plan *plan, uint8_t traits, bool has_times)
 {
-    bool is_plain = are_plain(plan, layout->attributes);
-    if (plan->has_added_threads)
-        return false;
-    uint32_t key = key_of_whole_link(plan, layout->link);
-    if (key == NO_KEY || key == BEYOND_KEYS)
-        return false;
+    bool has_thread = has_times && (traits & TRAIT_THREAD);
+    uint32_t *named = new_sample(plan);
+    plan->without_id++;
+    if (plan->process == 0) { /* then it cannot be joined by thread and time */
+        plan->may_have_threads |= plan->awaits_process && has_thread;
+    } else if (has_thread) {
+        *named = SAMPLE_HAS_THREAD;
+        plan->with_thread++;
+    }
+}
+
+static inline void plan_linked(struct sample_plan *plan, const struct surroundings *around,
+                               struct slice raw, const struct sample_layout *layout, uint32_t key,
+                               bool is_plain, bool with_totals)
+{
     *new_sample(plan) = (key + 1) | (is_plain ? SAMPLE_IS_PLAIN : 0) | places_of(raw, layout);
     plan->keys[key].samples++;
     if (with_totals && (!plan->counts || plan->counts[plan->sample_count - 1])) {
@@ -310,6 +297,27 @@ static inline bool plan_linked(struct sample_plan *plan, const struct surroundin
         sample_view_sum(layout, &view);
         add_totals(plan, key, around->header, &view);
     }
+}
+
+/* Plans a usual sample whose Link has both ids, or that names no span in any way. Nearly all
+ * samples are such. Returns false if it is another one. */
+static inline bool plan_usual(struct sample_plan *plan, const struct surroundings *around,
+                              struct slice raw, const struct sample_layout *layout,
+                              bool with_totals)
+{
+    if (layout->attributes.size > JOINED_ATTRIBUTES_MAX)
+        return false;
+    uint8_t traits = traits_of_list(plan, layout->attributes);
+    if ((traits & TRAIT_RUNTIME_ID) && !thread_pairs_are_noted(plan, layout->attributes))
+        return false;
+    uint32_t key = key_of_whole_link(plan, layout->link);
+    if (key < BEYOND_KEYS) {
+        plan_linked(plan, around, raw, layout, key, !(traits & TRAIT_IS_NOT_PLAIN), with_totals);
+        return true;
+    }
+    if (layout->link != 0 || (traits & TRAIT_NAMES_SPAN) || around->names_span)
+        return false;
+    plan_unnamed(plan, traits, layout->timestamps.size > 0);
     return true;
 }
 
@@ -318,7 +326,7 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
 {
     struct sample_layout layout;
     bool is_usual = sample_layout_read(raw, &layout);
-    if (is_usual && plan_linked(plan, around, raw, &layout, with_totals))
+    if (is_usual && plan_usual(plan, around, raw, &layout, with_totals))
         return;
     struct sample_view view = sample_view_read(plan, raw);
     bool is_wide = view.attribute_count > JOINED_ATTRIBUTES_MAX;
@@ -326,22 +334,20 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
     bool promoted = key == NO_KEY;
     if (promoted)
         key = key_of_attributes(plan, &view, around);
-    /* Without a key, its attributes were read above. */
-    bool keeps_all = !is_wide && key != NO_KEY && is_plain(plan, &view);
-    bool is_first_plan = plan->index && !plan->counts;
-    if (plan->has_added_threads && !is_wide && is_first_plan)
+    uint8_t traits = is_wide ? TRAIT_IS_NOT_PLAIN : traits_of(plan, &view);
+    if ((traits & TRAIT_RUNTIME_ID) && !is_wide)
         thread_pairs_note(plan, &view);
-    uint32_t *named = new_sample(plan);
-    plan->without_id += key == NO_KEY;
-    plan->beyond_keys += key == BEYOND_KEYS;
-    if (key == NO_KEY && has_thread(plan, &view)) {
-        *named = SAMPLE_HAS_THREAD;
-        plan->with_thread++;
+    if (key == NO_KEY) {
+        plan_unnamed(plan, traits, view.timestamps > 0);
+        return;
     }
-    if (key == NO_KEY || key == BEYOND_KEYS)
+    uint32_t *named = new_sample(plan);
+    plan->beyond_keys += key == BEYOND_KEYS;
+    if (key == BEYOND_KEYS)
         return;
     assert(key < plan->key_count);
-    *named = (key + 1) | (promoted ? SAMPLE_PROMOTED : 0) | (keeps_all ? SAMPLE_IS_PLAIN : 0) |
+    *named = (key + 1) | (promoted ? SAMPLE_PROMOTED : 0) |
+             (traits & TRAIT_IS_NOT_PLAIN ? 0 : SAMPLE_IS_PLAIN) |
              (is_usual ? places_of(raw, &layout) : 0);
     plan->keys[key].samples++;
     plan->keys[key].promoted |= promoted;
@@ -376,6 +382,7 @@ static void plan_profile(struct sample_plan *plan, struct surroundings *around)
                                              .source = plan->source,
                                              .process = plan->process};
     around->profile_ids = ids_of_profile(plan, header);
+    around->names_span = around->profile_ids.has_span || around->resource_ids.has_span;
     bool with_totals =
         plan->index && !(header->profile_id &&
                          span_index_see_profile(plan->index, plan->now_ns, header->profile_id,

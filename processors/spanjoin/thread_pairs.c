@@ -35,11 +35,28 @@ static void add_pair(struct sample_plan *plan, struct thread_pair pair)
     plan->pairs[plan->pair_count++] = pair;
 }
 
+/* Whether the plan notes pairs. Only the first plan of a request does. */
+static inline bool notes_pairs(const struct sample_plan *plan)
+{
+    return plan->process != 0 && plan->has_added_threads && plan->index && !plan->counts;
+}
+
+bool thread_pairs_are_noted(struct sample_plan *plan, struct slice attributes)
+{
+    struct wire_cursor packed = wire_cursor(attributes);
+    for (uint64_t index; notes_pairs(plan) && wire_packed_varint(&packed, &index);) {
+        const struct attribute_class *class = sample_plan_class(plan, (uint32_t)index);
+        if (class->thread == THREAD_ATTRIBUTE_RUNTIME_ID)
+            return class->paired == plan->process;
+    }
+    return true;
+}
+
 void thread_pairs_note(struct sample_plan *plan, const struct sample_view *view)
 {
     struct thread_pair pair = {.process = plan->process};
     uint32_t runtime =
-        plan->process != 0 ? find_attribute(plan, view, THREAD_ATTRIBUTE_RUNTIME_ID) : 0;
+        notes_pairs(plan) ? find_attribute(plan, view, THREAD_ATTRIBUTE_RUNTIME_ID) : 0;
     if (runtime == 0 || plan->classes[runtime].paired == plan->process)
         return;
     plan->classes[runtime].paired = plan->process;

@@ -16,7 +16,9 @@
 
 struct thread_spans;
 
-/* Notes the ids of a sample's thread, once for each process and id of the runtime. Needed in one
+/* Whether nothing new is to be noted of a sample with these attributes, packed. */
+bool thread_pairs_are_noted(struct sample_plan *plan, struct slice attributes);
+/* Notes the ids of a sample's thread, once for each process and id of the runtime, in the first
  * plan of a request. */
 void thread_pairs_note(struct sample_plan *plan, const struct sample_view *view);
 /* Tells of the pairs of a plan. */

@@ -16,9 +16,14 @@ enum { PIECE_OVERHEAD = 40 }; /* bytes of a sample besides what it had: headers 
 /* Many samples have the same thread or the same span. The last ones are remembered, in slots by a
  * hash; what is replaced is read or added again. */
 enum { REMEMBERED = 64, THREAD_ATTRIBUTES = THREAD_ATTRIBUTE_RUNTIME_ID + 1 };
+/* The attributes of a sample that name its thread, by enum thread_attribute; 0: none. Of several of
+ * one kind, the last one counts. */
+struct thread_attributes {
+    uint32_t of[THREAD_ATTRIBUTES];
+};
 struct remembered_thread {
-    uint32_t attributes[THREAD_ATTRIBUTES]; /* by enum thread_attribute; 0: none */
-    const struct sample_thread *thread;     /* NULL: an empty slot */
+    struct thread_attributes attributes;
+    const struct sample_thread *thread; /* NULL: an empty slot */
 };
 struct remembered_link {
     struct span_key key;
@@ -73,22 +78,24 @@ static const struct sample_thread *new_thread(struct sample_plan *plan, const ui
     return thread;
 }
 
-/* Returns the thread of a sample. Of several attributes of one kind, the last one counts. */
-static const struct sample_thread *thread_of(struct linking *linking,
-                                             const struct sample_view *view, uint16_t process)
+static inline void note_attribute(struct linking *linking, struct thread_attributes *attributes,
+                                  uint32_t attribute)
 {
-    uint32_t attributes[THREAD_ATTRIBUTES] = {0}, hash = 0;
-    for (uint32_t i = 0; i < view->attribute_count; i++)
-        attributes[sample_plan_class(linking->plan, view->attributes[i])->thread] =
-            view->attributes[i];
-    attributes[THREAD_ATTRIBUTE_NONE] = 0;
+    attributes->of[sample_plan_class(linking->plan, attribute)->thread] = attribute;
+}
+
+static const struct sample_thread *
+find_thread(struct linking *linking, struct thread_attributes *attributes, uint16_t process)
+{
+    uint32_t hash = 0;
+    attributes->of[THREAD_ATTRIBUTE_NONE] = 0;
     for (int i = 0; i < THREAD_ATTRIBUTES; i++)
-        hash = (hash ^ attributes[i]) * 0x9E3779B1u; /* their numbers are next to each other */
+        hash = (hash ^ attributes->of[i]) * 0x9E3779B1u; /* their numbers are next to each other */
     struct remembered_thread *known = &linking->threads[(hash >> 16) % REMEMBERED];
     if (!known->thread || known->thread->instance != process ||
-        memcmp(known->attributes, attributes, sizeof attributes) != 0) {
-        known->thread = new_thread(linking->plan, attributes, process);
-        memcpy(known->attributes, attributes, sizeof attributes);
+        memcmp(&known->attributes, attributes, sizeof *attributes) != 0) {
+        known->thread = new_thread(linking->plan, attributes->of, process);
+        known->attributes = *attributes;
     }
     return known->thread;
 }
@@ -132,24 +139,65 @@ static void reserve_asks(struct linking *linking, uint64_t more)
     linking->ask_capacity = capacity;
 }
 
+/* Returns the number of varints of a packed list. */
+static size_t count_numbers(struct slice packed)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < packed.size; i++)
+        count += packed.data[i] < 0x80;
+    return count;
+}
+
+/* Returns where the Link of a usual sample would be; 0 if it has one, even one to nothing. */
+static uint16_t link_place_of(struct slice raw, const struct sample_layout *layout)
+{
+    size_t place = (size_t)(layout->attributes_end - raw.data);
+    bool has_link = place < raw.size && raw.data[place] == (SAMPLE_LINK_INDEX << 3 | WIRE_VARINT);
+    return has_link || place > UINT16_MAX ? 0 : (uint16_t)place;
+}
+
+static void read_usual(struct linking *linking, struct timed_sample *threaded, uint16_t process,
+                       const struct sample_layout *layout)
+{
+    struct thread_attributes attributes = {.of = {0}};
+    struct wire_cursor list = wire_cursor(layout->attributes);
+    size_t times = layout->timestamps.size / sizeof(uint64_t);
+    uint64_t number;
+    while (wire_packed_varint(&list, &number))
+        note_attribute(linking, &attributes, (uint32_t)number);
+    const struct sample_thread *thread = find_thread(linking, &attributes, process);
+    threaded->link_place = link_place_of(threaded->raw, layout);
+    threaded->is_paired = layout->values.size == 0 || count_numbers(layout->values) == times;
+    reserve_asks(linking, times);
+    list = wire_cursor(layout->timestamps);
+    while (wire_packed_fixed64(&list, &number))
+        add_ask(linking, thread, number);
+}
+
+static void read_any(struct linking *linking, struct timed_sample *threaded, uint16_t process)
+{
+    struct thread_attributes attributes = {.of = {0}};
+    struct sample_view view = sample_view_read(linking->plan, threaded->raw);
+    for (uint32_t i = 0; i < view.attribute_count; i++)
+        note_attribute(linking, &attributes, view.attributes[i]);
+    const struct sample_thread *thread = find_thread(linking, &attributes, process);
+    threaded->is_paired = view.values == 0 || view.values == view.timestamps;
+    reserve_asks(linking, view.timestamps);
+    add_asks(linking, thread, threaded->raw);
+}
+
 static void read_sample(struct linking *linking, uint32_t sample, uint16_t process,
                         struct slice raw)
 {
-    struct sample_plan *plan = linking->plan;
-    struct sample_view view = sample_view_read(plan, raw);
     assert(linking->sample_count < linking->source->sample_count);
     struct timed_sample *threaded = &linking->samples[linking->sample_count++];
+    struct sample_layout layout;
     *threaded =
-        (struct timed_sample){.raw = raw,
-                              .sample = sample,
-                              .first_ask = linking->ask_count,
-                              .is_paired = view.values == 0 || view.values == view.timestamps};
-    const struct sample_thread *thread = thread_of(linking, &view, process);
-    reserve_asks(linking, view.timestamps);
-    if (view.timestamps == 1)
-        add_ask(linking, thread, view.from_ns);
+        (struct timed_sample){.raw = raw, .sample = sample, .first_ask = linking->ask_count};
+    if (sample_layout_read(raw, &layout) && layout.timestamps.size % sizeof(uint64_t) == 0)
+        read_usual(linking, threaded, process, &layout);
     else
-        add_asks(linking, thread, raw);
+        read_any(linking, threaded, process);
     threaded->ask_count = (uint32_t)(linking->ask_count - threaded->first_ask);
 }
 
@@ -303,9 +351,6 @@ static void note_linked(struct linking *linking, uint32_t sample)
 /* Returns the end of the stack and the attributes. */
 static const uint8_t *place_of_link(struct slice raw)
 {
-    struct sample_layout layout;
-    if (sample_layout_read(raw, &layout))
-        return layout.attributes_end;
     const uint8_t *place = raw.data;
     struct wire_cursor cursor = wire_cursor(raw);
     struct wire_field field;
@@ -321,7 +366,9 @@ static uint8_t *write_whole(struct linking *linking, const struct timed_sample *
 {
     uint32_t link = link_of(linking, &linking->asks[threaded->first_ask]);
     struct slice raw = threaded->raw;
-    size_t before = (size_t)(place_of_link(raw) - raw.data);
+    size_t before = threaded->link_place;
+    if (before == 0)
+        before = (size_t)(place_of_link(raw) - raw.data);
     to = wire_write_header(to, PROFILE_SAMPLES,
                            raw.size + wire_size_tag(SAMPLE_LINK_INDEX) + wire_size_varint(link));
     to = write_link(copy(to, slice_of(raw.data, before)), link);
@@ -457,10 +504,6 @@ static uint8_t *write_pieces(struct linking *linking, const struct timed_sample 
 /* Whether it has a Link, which names no span, or the field of one. */
 static bool has_link(struct slice raw)
 {
-    struct sample_layout layout;
-    if (sample_layout_read(raw, &layout) && layout.link == 0)
-        return layout.attributes_end < raw.data + raw.size &&
-               *layout.attributes_end == (SAMPLE_LINK_INDEX << 3 | WIRE_VARINT);
     struct wire_cursor cursor = wire_cursor(raw);
     struct wire_field field;
     while (wire_next(&cursor, &field))
@@ -496,9 +539,9 @@ static uint8_t *write_threaded(struct linking *linking, const struct timed_sampl
 {
     if (threaded->pieces > 1)
         return write_pieces(linking, threaded, to);
-    return linking->source->keeps_links || has_link(threaded->raw)
-               ? write_anew(linking, threaded, to)
-               : write_whole(linking, threaded, to);
+    bool has_no_link = threaded->link_place > 0 || !has_link(threaded->raw);
+    return linking->source->keeps_links || !has_no_link ? write_anew(linking, threaded, to)
+                                                        : write_whole(linking, threaded, to);
 }
 
 /* Returns the threaded samples of a profile, which are the next ones, and by how many bytes they

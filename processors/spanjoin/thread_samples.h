@@ -33,8 +33,9 @@ struct timed_sample {
     uint32_t sample;    /* its number in the request */
     uint32_t ask_count; /* of its timestamps, in their order */
     size_t first_ask;
-    uint32_t pieces; /* it is split into so many at most; 0: it stays as it is */
-    bool is_paired;  /* it has a value for each timestamp, or none */
+    uint32_t pieces;     /* it is split into so many at most; 0: it stays as it is */
+    uint16_t link_place; /* of a usual sample without a Link: where it would be; 0: another one */
+    bool is_paired;      /* it has a value for each timestamp, or none */
 };
 
 /* Where the Links of samples come from. */
