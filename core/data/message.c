@@ -88,6 +88,38 @@ bool message_next_in_tree(struct message_iter *it, struct message_field *field)
     }
 }
 
+/* Returns the first node at the position or after it in the same run of bytes; NULL: none. */
+static struct message *next_node_in_run(const struct message_iter *it)
+{
+    struct message *next = NULL;
+    if (it->message)
+        next = it->previous ? it->previous->next : it->message->children;
+    return next && next->segment == current_segment(it) ? next : NULL;
+}
+
+bool message_next_piece(struct message_iter *it, struct message_piece *piece)
+{
+    for (;;) {
+        const uint8_t *at = it->cursor.next;
+        struct message *node = next_node_in_run(it);
+        const uint8_t *end = node ? node->field_start : it->cursor.end;
+        assert(at <= end); /* it is used from the start on, and nodes are in order */
+        it->cursor.next = end;
+        *piece = (struct message_piece){.fields = slice_of(at, (size_t)(end - at))};
+        if (at < end)
+            return true;
+        if (!node && (!it->message || !next_tail(it)))
+            return false;
+        if (!node)
+            continue;
+        it->previous = node;
+        it->cursor.next = node->field_end;
+        piece->node = node;
+        if (!node->removed)
+            return true;
+    }
+}
+
 /* Marks a message as changed, so that the received bytes of all messages above it are stale. */
 static void mark_changed(struct message *message)
 {

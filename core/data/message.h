@@ -122,6 +122,15 @@ static inline bool message_next_bytes(struct message_iter *it, uint32_t number,
     return false;
 }
 
+/* Fields without a node that lie together, or one node. */
+struct message_piece {
+    struct slice fields;
+    struct message *node; /* NULL: they are fields */
+};
+/* Moves to the next piece: for whoever reads all fields, faster than field by field. Removed fields
+ * are skipped. Returns false at the end. */
+bool message_next_piece(struct message_iter *it, struct message_piece *piece);
+
 /* Returns the node of the field that the iterator just returned; creates it if it does not exist
  * yet. Opening does not count as a change. */
 struct message *message_open(struct message_iter *it, struct message_field *field);

@@ -1,12 +1,16 @@
+/* Nearly all entries and samples are usual: each field once at most, in the order of the numbers.
+ * They are read at once; others field by field, with the rules. */
 #include "core/data/prune.h"
 
 #include "core/base/arena.h"
+#include "core/data/index_list.h"
 #include "core/data/reference_rules.h"
+#include "core/data/sample_fields.h"
 
 struct pruned_table {
-    uint8_t *marks;       /* a byte for each entry; 1: something refers to it */
+    uint8_t *marks;       /* a byte for each entry, and a 0; 1: something refers to it */
     uint32_t count;       /* entries */
-    uint32_t unmarked;    /* of them */
+    uint32_t marked;      /* at the start of the table, as far as that was looked at */
     uint32_t named;       /* entries up to the last one that an index names which does not count */
     uint32_t kept;        /* entries up to the last marked or named one */
     uint32_t runs;        /* of consecutive entries */
@@ -26,12 +30,18 @@ static bool is_entry(const struct wire_field *field)
     return field->number < DICTIONARY_TABLE_COUNT && field->type == WIRE_BYTES;
 }
 
-/* Skips short entries with this tag, and counts them. */
+/* Whether a short entry with this tag, as most are, is at the address. */
+static inline bool is_short_entry(const uint8_t *at, const uint8_t *end, uint8_t tag)
+{
+    return end - at >= 2 && at[0] == tag && at[1] < 0x80 && at[1] <= end - at - 2;
+}
+
+/* Skips short entries, and counts them. */
 static const uint8_t *skip_entries(const uint8_t *at, const uint8_t *end, uint8_t tag,
                                    uint32_t *count)
 {
     uint32_t skipped = 0;
-    for (; end - at >= 2 && at[0] == tag && at[1] < 0x80 && at[1] <= end - at - 2; at += 2 + at[1])
+    for (; is_short_entry(at, end, tag); at += 2 + at[1])
         skipped++;
     *count += skipped;
     return at;
@@ -55,27 +65,52 @@ static void find_tables(struct pruning *pruning, struct slice dictionary, struct
     assert(!cursor.broken); /* scanned */
     for (int number = 1; number < DICTIONARY_TABLE_COUNT; number++) {
         struct pruned_table *table = &pruning->tables[number];
-        table->marks = arena_array(scratch, table->count, sizeof *table->marks);
+        table->marks = arena_array(scratch, (size_t)table->count + 1, sizeof *table->marks);
         if (table->count > 0)
             table->marks[0] = 1; /* the zero value */
-        table->unmarked = table->count - (table->count > 0);
     }
+}
+
+struct entry {
+    const uint8_t *start; /* of the field, which ends where the payload ends */
+    struct slice payload;
+};
+
+/* Reads the next entry of a table. Returns false at the end. */
+static inline bool next_entry(struct wire_cursor *cursor, int number, struct entry *out)
+{
+    struct wire_field field;
+    const uint8_t *at = cursor->next;
+    if (is_short_entry(at, cursor->end, (uint8_t)(number << 3 | WIRE_BYTES))) {
+        *out = (struct entry){at, {at + 2, at[1]}};
+        cursor->next = at + 2 + at[1];
+        return true;
+    }
+    if (!wire_next_bytes(cursor, (uint32_t)number, &field))
+        return false;
+    *out = (struct entry){field.start, field.bytes};
+    return true;
+}
+
+/* Whether each entry is marked. It is asked often, and looks at each mark once. */
+static inline bool is_all_marked(struct pruned_table *table)
+{
+    uint32_t marked = table->marked;
+    while (table->marks[marked])
+        marked++;
+    table->marked = marked;
+    return marked == table->count;
 }
 
 /* ---- marking ---- */
 
-static inline void mark_entry(struct pruned_table *table, uint32_t index)
-{
-    table->unmarked -= !table->marks[index];
-    table->marks[index] = 1;
-}
-
-static void mark(struct pruning *pruning, int number, uint64_t index)
+static inline void mark(struct pruning *pruning, int number, uint64_t index)
 {
     struct pruned_table *table = &pruning->tables[number];
-    assert(index < table->count || index == 0); /* scanned */
-    if (index > 0)
-        mark_entry(table, (uint32_t)index);
+    if (index == 0)
+        return;
+    assert(index < table->count); /* scanned */
+    table->marks[index] = 1;
 }
 
 /* An index that another one replaced must still be inside the table. */
@@ -87,31 +122,145 @@ static void mark_named(struct pruning *pruning, int number, uint64_t index)
         table->named = (uint32_t)index + 1;
 }
 
-static void mark_list(struct pruning *pruning, int number, struct slice list)
+static void mark_indices(struct pruning *pruning, int number, struct wire_cursor *list)
+{
+    uint8_t *marks = pruning->tables[number].marks;
+    uint32_t indices[INDEX_LIST_ROOM], count, table_count = pruning->tables[number].count;
+    if (table_count == 0) /* they are all 0 */
+        return;
+    while (list->next < list->end) {
+        count = index_list_read(list, indices);
+        for (uint32_t i = 0; i < count; i++) {
+            assert(indices[i] < table_count); /* scanned */
+            marks[indices[i]] = 1;
+        }
+    }
+}
+
+static inline void mark_list(struct pruning *pruning, int number, struct slice list)
 {
     struct wire_cursor packed = wire_cursor(list);
-    struct pruned_table *table = &pruning->tables[number];
-    uint32_t count = table->count;
-    const uint8_t *at = packed.next;
-    while (packed.end - at >= 2) { /* nearly all indices have up to two bytes */
-        uint32_t index = *at, size = 1;
-        if (index >= 0x80) {
-            index = (index & 0x7f) | (uint32_t)at[1] << 7;
-            size = 2;
-        }
-        if (index >= count || index >= 1 << 14)
-            break;
-        mark_entry(table, index);
-        at += size;
-    }
-    packed.next = at;
-    for (uint64_t index; wire_packed_varint(&packed, &index);) {
-        assert(index < count || index == 0); /* scanned */
-        if (index < count)
-            mark_entry(table, (uint32_t)index);
-    }
-    assert(!packed.broken);
+    if (list.size == 1 && *list.data < 0x80) /* as attributes of most samples */
+        mark(pruning, number, *list.data);
+    else
+        mark_indices(pruning, number, &packed);
 }
+
+/* ---- usual messages ---- */
+
+/* Each returns false if the message is unusual, and then has marked only what it refers to in any
+ * case. */
+
+static bool mark_usual_sample(struct pruning *pruning, struct slice sample)
+{
+    struct sample_layout layout;
+    if (!sample_layout_read(sample, &layout))
+        return false;
+    mark(pruning, DICTIONARY_STACK_TABLE, layout.stack);
+    mark(pruning, DICTIONARY_LINK_TABLE, layout.link);
+    mark_list(pruning, DICTIONARY_ATTRIBUTE_TABLE, layout.attributes);
+    return true;
+}
+
+static bool mark_usual_stack(struct pruning *pruning, struct slice stack)
+{
+    struct wire_cursor cursor = wire_cursor(stack);
+    struct entry locations;
+    if (!next_entry(&cursor, STACK_LOCATION_INDICES, &locations) || locations.start != stack.data ||
+        cursor.next != cursor.end)
+        return stack.size == 0;
+    mark_list(pruning, DICTIONARY_LOCATION_TABLE, locations.payload);
+    return true;
+}
+
+/* The following functions take a field if it is there, and return the address after it; one behind
+ * the end if the message is unusual. They read up to TAKE_ROOM bytes after the end. */
+enum { TAKE_ROOM = 16 };
+
+/* An index of up to three bytes. */
+static inline const uint8_t *take_index(const uint8_t *at, const uint8_t *end, unsigned number,
+                                        uint32_t *out)
+{
+    if (at >= end || at[0] != (number << 3 | WIRE_VARINT))
+        return at;
+    *out = at[1];
+    if (at[1] < 0x80)
+        return at + 2;
+    *out = (at[1] & 0x7fu) | (uint32_t)at[2] << 7;
+    if (at[2] < 0x80)
+        return at + 3;
+    *out = (*out & 0x3fff) | (uint32_t)at[3] << 14;
+    return at[3] < 0x80 ? at + 4 : end + 1;
+}
+
+/* A number of up to eight bytes, which is not needed. */
+static inline const uint8_t *take_number(const uint8_t *at, const uint8_t *end, unsigned number)
+{
+    if (at >= end || at[0] != (number << 3 | WIRE_VARINT))
+        return at;
+    uint64_t ends = ~wire_load_fixed64(at + 1) & UINT64_C(0x8080808080808080);
+    return ends != 0 ? at + 2 + __builtin_ctzll(ends) / 8 : end + 1;
+}
+
+static inline bool mark_usual_line(struct pruning *pruning, const uint8_t *at, const uint8_t *end)
+{
+    uint32_t function = 0;
+    at = take_index(at, end, LINE_FUNCTION_INDEX, &function);
+    at = take_number(at, end, LINE_LINE);
+    at = take_number(at, end, LINE_COLUMN);
+    if (at == end)
+        mark(pruning, DICTIONARY_FUNCTION_TABLE, function);
+    return at == end;
+}
+
+static bool mark_usual_location(struct pruning *pruning, struct slice location)
+{
+    const uint8_t *at = location.data, *end = at + location.size;
+    uint32_t mapping = 0;
+    at = take_index(at, end, LOCATION_MAPPING_INDEX, &mapping);
+    at = take_number(at, end, LOCATION_ADDRESS);
+    for (; is_short_entry(at, end, LOCATION_LINES << 3 | WIRE_BYTES); at += 2 + at[1])
+        if (!mark_usual_line(pruning, at + 2, at + 2 + at[1]))
+            return false;
+    if (is_short_entry(at, end, LOCATION_ATTRIBUTE_INDICES << 3 | WIRE_BYTES)) {
+        mark_list(pruning, DICTIONARY_ATTRIBUTE_TABLE, (struct slice){at + 2, at[1]});
+        at += 2 + at[1];
+    }
+    if (at == end)
+        mark(pruning, DICTIONARY_MAPPING_TABLE, mapping);
+    return at == end;
+}
+
+static bool mark_usual_function(struct pruning *pruning, struct slice function)
+{
+    const uint8_t *at = function.data, *end = at + function.size;
+    uint32_t name = 0, system_name = 0, file = 0;
+    at = take_index(at, end, FUNCTION_NAME_STRINDEX, &name);
+    at = take_index(at, end, FUNCTION_SYSTEM_NAME_STRINDEX, &system_name);
+    at = take_index(at, end, FUNCTION_FILENAME_STRINDEX, &file);
+    at = take_number(at, end, FUNCTION_START_LINE);
+    if (at != end)
+        return false;
+    mark(pruning, DICTIONARY_STRING_TABLE, name);
+    mark(pruning, DICTIONARY_STRING_TABLE, system_name);
+    mark(pruning, DICTIONARY_STRING_TABLE, file);
+    return true;
+}
+
+/* room: the bytes that may be read after the entry. */
+static inline bool mark_usual_entry(struct pruning *pruning, int number, struct slice entry,
+                                    ptrdiff_t room)
+{
+    if (number == DICTIONARY_STACK_TABLE)
+        return mark_usual_stack(pruning, entry);
+    if (room < TAKE_ROOM || entry.size == 0)
+        return false;
+    if (number == DICTIONARY_LOCATION_TABLE)
+        return mark_usual_location(pruning, entry);
+    return number == DICTIONARY_FUNCTION_TABLE && mark_usual_function(pruning, entry);
+}
+
+/* ---- any message ---- */
 
 /* Indices of a message that are not repeated: the last one counts, so that one that was replaced by
  * appending another marks nothing. */
@@ -131,140 +280,137 @@ static void mark_singles(struct pruning *pruning, const struct reference_rule *r
 
 static void mark_bytes(struct pruning *pruning, const struct reference_rule *rules,
                        struct slice message);
-static void mark_message(struct pruning *pruning, const struct reference_rule *rules,
-                         struct message *message);
-
-static void mark_payload(struct pruning *pruning, const struct reference_rule *rule,
-                         struct slice payload)
-{
-    if (rule->tables != 0 && rule->table == 0)
-        mark_bytes(pruning, rule->rules, payload);
-    else if (rule->table != 0)
-        mark_list(pruning, rule->table, payload);
-}
-
-/* Reads the number, or the size of the payload, after a tag of one byte. Returns the address after
- * it; NULL if it has more than two bytes. */
-static inline const uint8_t *take_short_number(const uint8_t *at, const uint8_t *end, uint32_t *out)
-{
-    *out = end - at < 2 ? 0 : at[1];
-    if (end - at >= 2 && at[1] < 0x80)
-        return at + 2;
-    if (end - at < 3 || at[2] >= 0x80)
-        return NULL;
-    *out = (at[1] & 0x7fu) | (uint32_t)at[2] << 7;
-    return at + 3;
-}
 
 static bool is_original(const struct reference_rule *rules, uint32_t number)
 {
     return rules == profile_references && number == PROFILE_ORIGINAL_PAYLOAD;
 }
 
-/* Marks what the fields at the start of some received bytes refer to, up to the first one that is
- * not as short as most, or was there before. Returns the address of that. */
-static const uint8_t *mark_short_fields(struct pruning *pruning, const struct reference_rule *rules,
-                                        const uint8_t *at, const uint8_t *end,
-                                        struct single_indices *singles)
+static void mark_payload(struct pruning *pruning, const struct reference_rule *rules,
+                         uint32_t number, struct slice payload)
 {
-    while (at < end && at[0] < 0x80 && at[0] >= 8) {
-        uint32_t number = at[0] >> 3, type = at[0] & 7, value;
-        const uint8_t *after = take_short_number(at, end, &value);
-        if (type == WIRE_FIXED64 && end - at > 8) {
-            at += 9;
-        } else if (!after) {
-            break;
-        } else if (type == WIRE_BYTES && value <= end - after && !is_original(rules, number)) {
-            mark_payload(pruning, &rules[number], slice_of(after, value));
-            at = after + value;
-        } else if (type == WIRE_VARINT && !(singles->given & 1u << number)) {
-            singles->given |= (uint32_t)(rules[number].table != 0) << number;
-            singles->values[number] = value;
-            at = after;
-        } else {
-            break;
-        }
-    }
-    return at;
+    const struct reference_rule *rule = &rules[number];
+    if (rule->table != 0)
+        mark_list(pruning, rule->table, payload);
+    else if (rule->tables != 0)
+        mark_bytes(pruning, rule->rules, payload);
+    else
+        pruning->has_original |= is_original(rules, number);
 }
 
 static void mark_field(struct pruning *pruning, const struct reference_rule *rules,
-                       const struct message_field *field, struct single_indices *singles)
+                       const struct wire_field *field, struct single_indices *singles)
 {
-    uint32_t number = field->wire.number;
+    uint32_t number = field->number;
     if (number >= REFERENCE_RULES)
         return;
     const struct reference_rule *rule = &rules[number];
-    if (rule->tables == 0) {
-        pruning->has_original |= is_original(rules, number);
-    } else if (rule->table == 0 && field->node) {
-        mark_message(pruning, rule->rules, field->node);
+    if (field->type == WIRE_BYTES) {
+        mark_payload(pruning, rules, number, field->bytes);
     } else if (rule->table == 0) {
-        mark_bytes(pruning, rule->rules, field->wire.bytes);
-    } else if (field->wire.type == WIRE_BYTES) {
-        mark_list(pruning, rule->table, field->wire.bytes);
+        return;
     } else if (reference_is_repeated(rule->table)) {
-        mark(pruning, rule->table, field->wire.value);
+        mark(pruning, rule->table, field->value);
     } else {
         if (singles->given & 1u << number)
             mark_named(pruning, rule->table, singles->values[number]);
         singles->given |= 1u << number;
-        singles->values[number] = field->wire.value;
+        singles->values[number] = field->value;
     }
+}
+
+/* Marks what the usual samples at the start of some fields refer to. Returns the address after
+ * them. */
+static const uint8_t *mark_samples(struct pruning *pruning, const uint8_t *at, const uint8_t *end)
+{
+    while (is_short_entry(at, end, PROFILE_SAMPLES << 3 | WIRE_BYTES) &&
+           mark_usual_sample(pruning, (struct slice){at + 2, at[1]}))
+        at += 2 + at[1];
+    return at;
+}
+
+/* Marks what some fields of a message refer to. */
+static void mark_fields(struct pruning *pruning, const struct reference_rule *rules,
+                        struct slice fields, struct single_indices *singles)
+{
+    struct wire_cursor cursor = wire_cursor(fields);
+    struct wire_field field;
+    for (;;) {
+        if (rules == profile_references)
+            cursor.next = mark_samples(pruning, cursor.next, cursor.end);
+        if (!wire_next(&cursor, &field))
+            break;
+        mark_field(pruning, rules, &field, singles);
+    }
+    assert(!cursor.broken); /* scanned */
 }
 
 /* Mark what the message refers to, and the messages in it, which are of few levels. */
 static void mark_bytes(struct pruning *pruning, const struct reference_rule *rules,
                        struct slice message)
 {
-    struct wire_cursor cursor = wire_cursor(message);
-    struct message_field field = {.node = NULL};
     struct single_indices singles;
     singles.given = 0;
-    for (;;) {
-        cursor.next = mark_short_fields(pruning, rules, cursor.next, cursor.end, &singles);
-        if (!wire_next(&cursor, &field.wire))
-            break;
-        mark_field(pruning, rules, &field, &singles);
-    }
-    assert(!cursor.broken); /* scanned */
+    mark_fields(pruning, rules, message, &singles);
     mark_singles(pruning, rules, &singles);
+}
+
+static void mark_message(struct pruning *pruning, const struct reference_rule *rules,
+                         struct message *message);
+
+static void mark_node(struct pruning *pruning, const struct reference_rule *rules,
+                      struct message *node)
+{
+    if (node->number >= REFERENCE_RULES)
+        return;
+    const struct reference_rule *rule = &rules[node->number];
+    if (rule->tables != 0 && rule->table == 0)
+        mark_message(pruning, rule->rules, node);
+    else
+        mark_payload(pruning, rules, node->number, node->raw);
 }
 
 static void mark_message(struct pruning *pruning, const struct reference_rule *rules,
                          struct message *message)
 {
     struct message_iter it = message_iter(message, NULL);
-    struct message_field field;
+    struct message_piece piece;
     struct single_indices singles;
     singles.given = 0;
-    while (message_next(&it, &field))
-        mark_field(pruning, rules, &field, &singles);
+    while (message_next_piece(&it, &piece))
+        if (piece.node)
+            mark_node(pruning, rules, piece.node);
+        else
+            mark_fields(pruning, rules, piece.fields, &singles);
     mark_singles(pruning, rules, &singles);
 }
 
 /* Whether each entry of these tables is marked. */
-static bool are_marked(const struct pruning *pruning, uint32_t tables)
+static bool are_marked(struct pruning *pruning, uint32_t tables)
 {
     for (; tables != 0; tables &= tables - 1)
-        if (pruning->tables[__builtin_ctz(tables)].unmarked > 0)
+        if (!is_all_marked(&pruning->tables[__builtin_ctz(tables)]))
             return false;
     return true;
 }
 
 /* Marks what the marked entries of a table refer to, in tables below it, until nothing is left to
- * mark there. */
+ * mark there, which is looked at now and then. */
 static void mark_from_table(struct pruning *pruning, int number)
 {
+    enum { LOOK_EVERY = 16 };
     const struct pruned_table *table = &pruning->tables[number];
     struct wire_cursor cursor = {.next = table->start, .end = table->end};
-    struct wire_field field;
-    if (table->count == 0)
-        return;
-    for (uint32_t i = 0; !are_marked(pruning, entry_tables[number]) &&
-                         wire_next_bytes(&cursor, (uint32_t)number, &field);)
-        if (table->marks[i++])
-            mark_bytes(pruning, entry_references[number], field.bytes);
+    struct entry entry;
+    for (uint32_t i = 0; i < table->count; i++) {
+        if (i % LOOK_EVERY == 0 && are_marked(pruning, entry_tables[number]))
+            return;
+        bool exists = next_entry(&cursor, number, &entry);
+        assert(exists);
+        if (table->marks[i] &&
+            !mark_usual_entry(pruning, number, entry.payload, cursor.end - cursor.next))
+            mark_bytes(pruning, entry_references[number], entry.payload);
+    }
     assert(!cursor.broken);
 }
 
@@ -279,12 +425,6 @@ static void mark_all(struct pruning *pruning, struct message *root)
 
 enum { EMPTY_FIELD_BYTES = 2 }; /* of an entry without payload: the zero value */
 
-/* Returns whether an entry is not written as it is. */
-static bool goes(const struct pruned_table *table, uint32_t index)
-{
-    return index >= table->kept || !table->marks[index];
-}
-
 struct pruned_sizes {
     size_t size;       /* of the new dictionary */
     size_t kept_bytes; /* of entries that something refers to */
@@ -292,40 +432,31 @@ struct pruned_sizes {
     bool changes;
 };
 
-/* Reads the next field of the dictionary; a table of which nothing goes is one field. */
-static bool next_field(const struct pruning *pruning, struct wire_cursor *cursor,
-                       struct wire_field *field)
+/* Adds what goes of a table. */
+static void measure_table(struct pruned_table *table, int number, struct pruned_sizes *sizes)
 {
-    if (!wire_next(cursor, field))
-        return false;
-    const struct pruned_table *table = &pruning->tables[is_entry(field) ? field->number : 0];
-    if (table->runs == 1 && table->unmarked == 0)
-        field->end = cursor->next = table->end;
-    return true;
+    struct wire_cursor cursor = {.next = table->start, .end = table->end};
+    struct entry entry;
+    table->kept = table->count;
+    if (is_all_marked(table))
+        return;
+    while (table->kept > table->named && !table->marks[table->kept - 1])
+        table->kept--;
+    for (uint32_t i = 0; next_entry(&cursor, number, &entry); i++) {
+        if (table->marks[i])
+            continue;
+        size_t size = (size_t)(cursor.next - entry.start);
+        sizes->kept_bytes -= size;
+        sizes->zero_bytes += i < table->kept ? EMPTY_FIELD_BYTES : 0;
+        sizes->changes |= i >= table->kept || size != EMPTY_FIELD_BYTES;
+    }
 }
 
 static struct pruned_sizes measure(struct pruning *pruning, struct slice dictionary)
 {
-    struct pruned_sizes sizes = {0};
-    uint32_t indices[DICTIONARY_TABLE_COUNT] = {0};
-    struct wire_cursor cursor = wire_cursor(dictionary);
-    struct wire_field field;
-    for (int number = 1; number < DICTIONARY_TABLE_COUNT; number++) {
-        struct pruned_table *table = &pruning->tables[number];
-        table->kept = table->count;
-        while (table->kept > table->named && !table->marks[table->kept - 1])
-            table->kept--;
-    }
-    while (next_field(pruning, &cursor, &field)) {
-        size_t size = (size_t)(field.end - field.start);
-        if (!is_entry(&field) || !goes(&pruning->tables[field.number], indices[field.number]++)) {
-            sizes.kept_bytes += size;
-            continue;
-        }
-        bool stays = indices[field.number] <= pruning->tables[field.number].kept;
-        sizes.zero_bytes += stays ? EMPTY_FIELD_BYTES : 0;
-        sizes.changes |= !stays || size != EMPTY_FIELD_BYTES;
-    }
+    struct pruned_sizes sizes = {.kept_bytes = dictionary.size};
+    for (int number = 1; number < DICTIONARY_TABLE_COUNT; number++)
+        measure_table(&pruning->tables[number], number, &sizes);
     sizes.size = sizes.kept_bytes + sizes.zero_bytes;
     return sizes;
 }
@@ -338,25 +469,42 @@ static uint8_t *copy_run(uint8_t *to, const uint8_t *from, const uint8_t *end)
     return to + size;
 }
 
-static struct slice write_dictionary(const struct pruning *pruning, struct slice dictionary,
-                                     size_t size, struct arena *arena)
+/* Moves on to the next entry that does not stay, or to one that is not short. */
+static void skip_kept(const struct pruned_table *table, struct wire_cursor *cursor, uint8_t tag,
+                      uint32_t *index)
+{
+    const uint8_t *at = cursor->next;
+    uint32_t i = *index;
+    for (; tag < 0x80 && table->marks[i] && is_short_entry(at, cursor->end, tag); at += 2 + at[1])
+        i++;
+    *index = i;
+    cursor->next = at;
+}
+
+/* A table of which nothing goes is skipped at once. */
+static struct slice write_dictionary(struct pruning *pruning, struct slice dictionary, size_t size,
+                                     struct arena *arena)
 {
     uint32_t indices[DICTIONARY_TABLE_COUNT] = {0};
     uint8_t *data = arena_alloc(arena, size), *to = data;
     struct wire_cursor cursor = wire_cursor(dictionary);
     const uint8_t *unwritten = cursor.next;
     struct wire_field field;
-    while (next_field(pruning, &cursor, &field)) {
+    while (wire_next(&cursor, &field)) {
         if (!is_entry(&field))
             continue;
-        const struct pruned_table *table = &pruning->tables[field.number];
+        struct pruned_table *table = &pruning->tables[field.number];
         uint32_t index = indices[field.number]++;
-        if (!goes(table, index))
-            continue;
-        to = copy_run(to, unwritten, field.start);
-        if (index < table->kept)
-            to = wire_write_header(to, field.number, 0);
-        unwritten = field.end;
+        if (table->runs == 1 && is_all_marked(table)) {
+            cursor.next = table->end;
+        } else if (table->marks[index]) {
+            skip_kept(table, &cursor, *field.start, &indices[field.number]);
+        } else {
+            to = copy_run(to, unwritten, field.start);
+            if (index < table->kept)
+                to = wire_write_header(to, field.number, 0);
+            unwritten = field.end;
+        }
     }
     to = copy_run(to, unwritten, cursor.end);
     assert(to == data + size);

@@ -238,6 +238,45 @@ static void compare_reading(struct message_iter it, struct model *model)
             compare_reading(message_iter_into(&field, NULL), expected->child);
 }
 
+static const struct model_field *next_left(const struct model *model, size_t *at)
+{
+    while (*at < model->count && model->fields[*at].removed)
+        ++*at;
+    assert_true(*at < model->count);
+    return &model->fields[(*at)++];
+}
+
+static void compare_fields(struct slice fields, const struct model *model, size_t *at)
+{
+    struct message_iter it = message_iter_bytes(fields);
+    struct message_field field;
+    while (message_next(&it, &field))
+        assert_int_equal(field.wire.number, next_left(model, at)->number);
+}
+
+/* The same, read by pieces. */
+static void compare_pieces(struct message *message, const struct model *model)
+{
+    struct message_iter it = message_iter(message, NULL);
+    struct message_piece piece;
+    size_t at = 0, left = 0, count = 0;
+    while (message_next_piece(&it, &piece)) {
+        assert_true((piece.fields.size > 0) == !piece.node);
+        compare_fields(piece.fields, model, &at);
+        if (!piece.node)
+            continue;
+        const struct model_field *expected = next_left(model, &at);
+        assert_int_equal(piece.node->number, expected->number);
+        if (expected->number <= NESTED_MAX)
+            compare_pieces(piece.node, expected->child);
+    }
+    for (size_t i = 0; i < model->count; i++) {
+        left += !model->fields[i].removed;
+        count += i < at && !model->fields[i].removed;
+    }
+    assert_int_equal(count, left);
+}
+
 static void compare_bytes(struct message *message, const struct model *model)
 {
     struct arena arena = {0};
@@ -276,6 +315,7 @@ static void edited_messages_equal_a_naive_model(void **state)
         for (int round = 0; round < 3; round++) {
             edit(&root, model, &arena, 0);
             compare_reading(message_iter(&root, NULL), model);
+            compare_pieces(&root, model);
             compare_bytes(&root, model);
         }
         arena_deinit(&arena);
