@@ -2,6 +2,7 @@
 
 #include "config/decode.h"
 #include "config/node.h"
+#include "config/scalar_place.h"
 #include "config/sections.h"
 #include "config/value.h"
 
@@ -72,6 +73,48 @@ void config_check_warn(struct config_check *check, const char *key, const char *
     va_list args;
     va_start(args, format);
     tell_key(check, false, key, format, args);
+    va_end(args);
+}
+
+/* Returns the place of a byte of the text at `key`. `key` may name the only item of a list that is
+ * written as a text alone. */
+static struct config_place locate_in(const struct config_check *check, const char *key,
+                                     size_t offset)
+{
+    const struct config_node *node;
+    struct config_place place;
+    follow(check, key, &node, &place);
+    bool is_text = node && node->kind == CONFIG_NODE_SCALAR && offset <= strlen(node->text);
+    if (!is_text || check->message_count >= CONFIG_MAX_MESSAGES ||
+        !scalar_place(node->place, slice_of_string(node->text), offset, &place))
+        return locate(check, key);
+    return place;
+}
+
+static void tell_in(struct config_check *check, bool is_error, const char *key, size_t offset,
+                    const char *format, va_list args)
+{
+    struct config_path path = {.parent = check->component_path, .name = key};
+    assert(check->component && check->component_path && *key);
+    config_message_at(check, is_error, locate_in(check, key, offset),
+                      config_path_text(check->arena, &path), format, args);
+}
+
+void config_check_error_in(struct config_check *check, const char *key, size_t offset,
+                           const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    tell_in(check, true, key, offset, format, args);
+    va_end(args);
+}
+
+void config_check_warn_in(struct config_check *check, const char *key, size_t offset,
+                          const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    tell_in(check, false, key, offset, format, args);
     va_end(args);
 }
 

@@ -23,6 +23,12 @@ void config_check_error(struct config_check *check, const char *key, const char 
 /* Reports a warning in the same way: it is printed, and the configuration stays valid. */
 void config_check_warn(struct config_check *check, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Report at the byte `offset` of the text at `key`, for texts in a language of their own. If that
+ * place is not in the file (the text comes from a placeholder), at `key`. */
+void config_check_error_in(struct config_check *check, const char *key, size_t offset,
+                           const char *format, ...) __attribute__((format(printf, 4, 5)));
+void config_check_warn_in(struct config_check *check, const char *key, size_t offset,
+                          const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Reports an error at `key` if the node of a FIELD_KIND_NODE field was written. For settings that
  * the Collector has and profcol does not. */
 void config_check_refuse(struct config_check *check, const struct config_node *node,

@@ -93,7 +93,7 @@ static void collect_keys(struct known_keys *keys, const struct field *fields)
         if (field->inlined)
             collect_keys(keys, field->block);
         else if (keys->count < sizeof keys->names / sizeof keys->names[0] && !field->replaced_by &&
-                 !field->ignored)
+                 !field->ignored && !field->unlisted)
             keys->names[keys->count++] = field->name;
     }
 }

@@ -222,6 +222,7 @@ struct config *config_load_from(const struct config_inputs *inputs,
         sources[i].order = (unsigned)i;
         texts[i].source = &sources[i];
         read = read_source(&check, arena_strdup(check.arena, uris[i]), &texts[i]) && read;
+        sources[i].yaml = texts[i].yaml;
     }
     if (read)
         load(&check, texts, uri_count, options);
@@ -237,6 +238,7 @@ struct config *config_load_text_from(const struct config_inputs *inputs,
     struct config_check check = new_check(inputs, types);
     struct config_source *source = arena_zalloc(check.arena, sizeof *source);
     source->name = arena_strdup(check.arena, name);
+    source->yaml = yaml;
     struct source_text text = {.source = source, .yaml = yaml};
     load(&check, &text, 1, (struct config_options){0});
     return finish(&check, report);

@@ -17,8 +17,9 @@
 #include "core/base/text.h"
 
 struct config_source {
-    const char *name; /* as messages show it: "collector.yaml", "env:CONFIG" */
-    unsigned order;   /* position on the command line */
+    const char *name;  /* as messages show it: "collector.yaml", "env:CONFIG" */
+    unsigned order;    /* position on the command line */
+    struct slice yaml; /* its text, until it is loaded */
 };
 
 struct config_place {

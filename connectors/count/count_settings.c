@@ -1,7 +1,7 @@
 #include "connectors/count/count_settings.h"
 
-#include "config/check.h"
 #include "config/node.h"
+#include "core/ottl/ottl_check.h"
 #include "core/pipeline/configured_value.h"
 
 #include <assert.h>
@@ -120,11 +120,13 @@ struct ottl_program *count_condition_compile(enum counted kind, const char *text
     struct error why;
     struct ottl_program *program =
         ottl_compile_condition(OTTL_SCOPE, condition, OTTL_PREFIX_REQUIRED, &why);
-    if (!program)
+    if (!program) {
         error_set(err,
                   "%.800s; conditions of this section can only use paths that begin with "
                   "\"resource.\" or \"scope.\", because %s",
                   why.text, limit_of(kind));
+        err->offset = why.offset;
+    }
     return program;
 }
 
@@ -143,12 +145,10 @@ static void check_condition(const struct metric_check *c, size_t at)
     struct error err;
     struct ottl_program *program = count_condition_compile((enum counted)(c->section - sections),
                                                            c->metric->conditions.items[at], &err);
-    if (!program)
-        config_check_error(
-            c->check,
-            arena_printf(arena, "%s::%s::conditions::%zu", c->section->key, c->metric->name, at),
-            "%s", err.text);
-    ottl_program_free(program);
+    ottl_check_program(
+        c->check,
+        arena_printf(arena, "%s::%s::conditions::%zu", c->section->key, c->metric->name, at),
+        program, &err);
 }
 
 static void check_attribute(const struct metric_check *c, size_t at, struct count_keys *keys)

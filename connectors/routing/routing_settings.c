@@ -47,6 +47,8 @@ const char *routing_entry_text(const struct routing_entry *entry)
 /* ---- conditions ---- */
 
 /* Without a context, that of the paths; a path without a prefix is one of the resource. */
+enum { ALL_CONTEXTS = OTTL_BIT(OTTL_CONTEXT_COUNT) - 1 };
+
 static bool find_context(const struct routing_entry *entry, struct slice text,
                          enum ottl_context *context_out, enum ottl_prefix *prefix_out,
                          struct error *err)
@@ -59,7 +61,8 @@ static bool find_context(const struct routing_entry *entry, struct slice text,
         return true;
     }
     *prefix_out = OTTL_PREFIX_REQUIRED;
-    if (!ottl_infer_context(text, is_statement, context_out, &ignored)) {
+    if (ottl_infer_context(text, is_statement, ALL_CONTEXTS, context_out, &ignored) !=
+        OTTL_INFERRED) {
         *context_out = OTTL_RESOURCE;
         *prefix_out = OTTL_PREFIX_OPTIONAL;
     }
@@ -244,7 +247,7 @@ static void check_entry(const struct routing_settings *settings, struct config_c
         return;
     const char *name = is_written(entry->condition) ? "condition" : "statement";
     if (!route_condition_init(&condition, entry, config_check_arena(check), &err)) {
-        config_check_error(check, key_of(check, index, name), "%s", err.text);
+        config_check_error_in(check, key_of(check, index, name), err.offset, "%s", err.text);
         return;
     }
     if (condition.context == ROUTING_BY_SPAN)

@@ -14,6 +14,7 @@ void error_set_text(struct error *err, const char *format, ...)
     va_end(args);
     text_end_at_character(err->text);
     err->system = 0;
+    err->offset = 0;
 }
 
 bool error_set_system(struct error *err, int number)

@@ -12,10 +12,12 @@
 #define PROFCOL_CORE_BASE_ERROR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct error {
     char text[1024];
-    int system; /* errno of the system call that failed; 0: none did */
+    int system;    /* errno of the system call that failed; 0: none did */
+    size_t offset; /* of the mistake in a text that was read, if the function says so; else 0 */
 };
 
 /* Sets the text (truncated to its size) and evaluates to false, so that callers can write `return
@@ -36,7 +38,7 @@ static inline bool error_false(int nothing)
  * false. */
 bool error_set_system(struct error *err, int number);
 
-/* Puts "prefix: " in front of the existing text; returns false. */
+/* Puts "prefix: " in front of the existing text, and keeps the rest; returns false. */
 bool error_prefix(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -51,7 +51,8 @@ enum ottl_context {
     OTTL_PROFILE_SAMPLE,
     OTTL_CONTEXT_COUNT
 };
-enum { OTTL_DEPTH_COUNT = 4 }; /* as many contexts contain each other */
+#define OTTL_BIT(context) (1U << (context)) /* for sets of contexts */
+enum { OTTL_DEPTH_COUNT = 4 };              /* as many contexts contain each other */
 /* "resource", "scope", "span", "spanevent", "profile", "profilesample" */
 extern const char *const ottl_context_names[OTTL_CONTEXT_COUNT];
 /* Returns how many contexts contain it: 0 to OTTL_DEPTH_COUNT - 1. */
@@ -79,7 +80,8 @@ struct wire_writer;
 
 /* ---- at start ---- */
 
-/* Compiles a condition. Returns NULL with err set, which names line and column inside the text. */
+/* Compiles a condition. Returns NULL with err set, which names line and column inside the text, and
+ * whose offset is that of the mistake. */
 struct ottl_program *ottl_compile_condition(enum ottl_context context, struct slice text,
                                             enum ottl_prefix prefix, struct error *err);
 /* Compiles the condition of a statement whose editor is `editor` without arguments: `route() where
@@ -94,11 +96,18 @@ struct ottl_program *ottl_compile_statement(enum ottl_context context, struct sl
 struct ottl_program *ottl_compile_value(enum ottl_context context, struct slice text,
                                         enum ottl_prefix prefix, struct error *err);
 void ottl_program_free(struct ottl_program *program);
-/* Finds the context that the prefixes of the paths ask for: the lowest. Returns false with err set
- * if the text is not valid, or no path names a context. is_statement: the text is an editor with
- * `where`. */
-bool ottl_infer_context(struct slice text, bool is_statement, enum ottl_context *out,
-                        struct error *err);
+/* What came of looking for the context of a text. */
+enum ottl_inference {
+    OTTL_INFERRED,
+    OTTL_NO_CONTEXT,    /* no path names one; *out is not set */
+    OTTL_OTHER_CONTEXT, /* it is none of those that were given */
+    OTTL_BAD_SYNTAX
+};
+/* Finds the context that the prefixes of the paths ask for: the lowest. contexts: a set of those
+ * that there are (OTTL_BIT). is_statement: the text is an editor with `where`. Other results than
+ * OTTL_INFERRED set err, as the functions above do. */
+enum ottl_inference ottl_infer_context(struct slice text, bool is_statement, unsigned contexts,
+                                       enum ottl_context *out, struct error *err);
 
 /* Appends a text as a literal of OTTL, with quotes. */
 void ottl_append_text(struct text *out, const char *text);

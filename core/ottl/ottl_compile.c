@@ -247,9 +247,7 @@ static bool check_editor(const struct ottl_statement *statement, struct slice te
                              SLICE_ARG(call->text), editor);
     return call->part_count == 0 ||
            ottl_error_at(err, text, call->parts[0].value->position,
-                         "error while parsing arguments for call to \"%s\": incorrect number of "
-                         "arguments. Expected: 0 Received: %u",
-                         editor, call->part_count);
+                         "incorrect number of arguments, %u; write %s()", call->part_count, editor);
 }
 
 /* What a text is, and what its editor must be. */
@@ -325,9 +323,7 @@ static struct ottl_program *new_program(enum ottl_context context, struct slice 
     if (compile_program(&c, form, editor))
         return program;
     ottl_program_free(program);
-    error_prefix(err, "unable to parse OTTL %s \"%.*s%s\"", form_names[form],
-                 (int)text_utf8_cut(text, 300), (const char *)text.data,
-                 text.size > 300 ? "..." : "");
+    ottl_error_quote(err, form_names[form], text);
     return NULL;
 }
 

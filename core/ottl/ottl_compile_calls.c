@@ -3,6 +3,7 @@
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_path.h"
 #include "core/ottl/ottl_replace.h"
+#include "core/ottl/ottl_syntax_hints.h"
 
 #include <stdio.h>
 
@@ -17,16 +18,21 @@ static uint32_t count_parameters(const struct ottl_function *function)
 static void *fail_argument(struct ottl_compiler *c, const struct ottl_ast *call, uint32_t index,
                            const char *why)
 {
-    return FAIL(c, call->parts[index].value->position,
-                "error while parsing arguments for call to \"%.*s\": invalid argument at position "
-                "%u: %s",
-                SLICE_ARG(call->text), index, why);
+    return FAIL(c, call->parts[index].value->position, "argument %u of %.*s: %s", index + 1,
+                SLICE_ARG(call->text), why);
 }
 
-static void *fail_function(struct ottl_compiler *c, const struct ottl_ast *call, const char *near)
+static void *fail_function(struct ottl_compiler *c, const struct ottl_ast *call, bool is_editor)
 {
-    return FAIL(c, call->position, "undefined function \"%.*s\"%s%s%s", SLICE_ARG(call->text),
-                near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    struct text hint = {0};
+    if (is_editor)
+        ottl_hint_editor(call->text, &hint);
+    else
+        ottl_hint_call(call->text, &hint);
+    REFUSE(c, call->position, "undefined function \"%.*s\"%s", SLICE_ARG(call->text),
+           text_string(&hint));
+    text_deinit(&hint);
+    return NULL;
 }
 
 /* Whether only another context has the function. */
@@ -50,8 +56,7 @@ static const struct ottl_function *find_function(struct ottl_compiler *c,
         return function;
     if (!is_editor && ottl_function_is_missing(call->text))
         return FAIL(c, call->position, "the function %s is not supported yet", name);
-    return fail_function(c, call,
-                         is_editor ? ottl_editor_suggest(name) : ottl_function_suggest(name));
+    return fail_function(c, call, is_editor);
 }
 
 /* A list that is written as such, so that the function can evaluate its items one by one. */
@@ -156,12 +161,8 @@ static bool compile_pattern(struct ottl_compiler *c, const struct ottl_ast *call
         return fail_argument(c, call, index, "a pattern must be a literal string") != NULL;
     node->regex = new_regex(text->constant.bytes, kind, &why);
     if (!node->regex)
-        return REFUSE(
-            c, pattern->position,
-            "couldn't create function: the regex pattern supplied to %.*s '%.*s' is not a "
-            "valid pattern: %.500s",
-            SLICE_ARG(call->text), (int)text_utf8_cut(text->constant.bytes, 200),
-            (const char *)text->constant.bytes.data, why.text);
+        return REFUSE(c, pattern->position, "the pattern of %.*s is not valid: %s",
+                      SLICE_ARG(call->text), why.text);
     program->regexes = arena_grow(&program->arena, program->regexes, program->regex_count,
                                   &program->regex_capacity, sizeof(struct ottl_regex *));
     program->regexes[program->regex_count++] = node->regex;
@@ -277,10 +278,24 @@ static uint32_t find_parameter(struct ottl_compiler *c, const struct ottl_ast *c
     for (uint32_t i = 0; i < count_parameters(function); i++)
         if (slice_is(name, function->parameters[i].name))
             return i;
-    REFUSE(c, call->parts[index].value->position,
-           "error while parsing arguments for call to \"%s\": no such parameter: %.*s",
-           function->name, SLICE_ARG(name));
+    REFUSE(c, call->parts[index].value->position, "%s has no parameter %.*s", function->name,
+           SLICE_ARG(name));
     return UINT32_MAX;
+}
+
+static bool refuse_count(struct ottl_compiler *c, const struct ottl_ast *call,
+                         const struct ottl_function *function)
+{
+    const struct ottl_parameter *parameter = function->parameters;
+    struct text names = {0};
+    for (; parameter->kind != OTTL_PARAMETER_NONE; parameter++)
+        text_printf(&names, "%s%s%s%s", parameter > function->parameters ? ", " : "",
+                    parameter->is_optional ? "[" : "", parameter->name,
+                    parameter->is_optional ? "]" : "");
+    REFUSE(c, call->position, "incorrect number of arguments, %u; write %s(%s)", call->part_count,
+           function->name, text_string(&names));
+    text_deinit(&names);
+    return false;
 }
 
 static bool check_count(struct ottl_compiler *c, const struct ottl_ast *call,
@@ -290,16 +305,11 @@ static bool check_count(struct ottl_compiler *c, const struct ottl_ast *call,
     for (uint32_t i = 0; i < count; i++)
         required += !function->parameters[i].is_optional;
     if (call->part_count < required || call->part_count > count)
-        return REFUSE(c, call->position,
-                      "error while parsing arguments for call to \"%s\": incorrect number of "
-                      "arguments. Expected: %u Received: %u",
-                      function->name, count, call->part_count);
+        return refuse_count(c, call, function);
     for (uint32_t i = 1; i < call->part_count; i++)
         if (call->parts[i].name.size == 0 && call->parts[i - 1].name.size > 0)
             return REFUSE(c, call->parts[i].value->position,
-                          "error while parsing arguments for call to \"%s\": unnamed argument used "
-                          "after named argument",
-                          function->name);
+                          "%s: unnamed argument used after named argument", function->name);
     return true;
 }
 
@@ -364,7 +374,7 @@ struct ottl_node *ottl_compiler_call_unfolded(struct ottl_compiler *c, const str
         !check_literal(c, call, node) || !ottl_compiler_keys(c, &call->keys, node))
         return NULL;
     if (function->check && !function->check(node, &why))
-        return FAIL(c, call->position, "couldn't create function: %s", why.text);
+        return FAIL(c, call->position, "%s", why.text);
     return node;
 }
 

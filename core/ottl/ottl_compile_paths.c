@@ -1,31 +1,8 @@
 #include "core/ottl/ottl_compiler.h"
+#include "core/ottl/ottl_path_hints.h"
 #include "core/ottl/ottl_paths.h"
 
 #include <assert.h>
-#include <stdio.h>
-
-/* A path as it is written, without its keys, for messages. */
-struct path_text {
-    char all[200];
-    char own[200]; /* without its context */
-};
-
-static void append_name(char *to, size_t size, struct slice name)
-{
-    size_t used = strlen(to);
-    snprintf(to + used, size - used, "%s%.*s", used > 0 ? "." : "", SLICE_ARG(name));
-}
-
-static struct path_text text_of(const struct ottl_ast *path, uint32_t first)
-{
-    struct path_text text = {"", ""};
-    for (uint32_t i = 0; i < path->segment_count; i++) {
-        append_name(text.all, sizeof text.all, path->segments[i].name);
-        if (i >= first)
-            append_name(text.own, sizeof text.own, path->segments[i].name);
-    }
-    return text;
-}
 
 /* Returns the context that a word names, OTTL_CONTEXT_COUNT if none. */
 static enum ottl_context context_named(struct slice name)
@@ -46,66 +23,109 @@ enum ottl_context ottl_compiler_context(const struct ottl_ast *path)
     return context_named(path->segments[0].name);
 }
 
-/* Whether the path may be a text without its quotes. What stands first is more probably a misspelt
- * path. */
-static bool is_bare_word(const struct ottl_ast *path)
+/* ---- messages ---- */
+
+/* Appends a path as it is written, without its keys. */
+static void append_path(struct text *out, const struct ottl_ast *path, uint32_t first, uint32_t end)
 {
-    return path->segment_count == 1 && path->segments[0].keys.count == 0 && path->position > 0 &&
-           !slice_is(path->segments[0].name, "null");
+    for (uint32_t i = first; i < end; i++) {
+        text_append(out, i > first ? "." : "");
+        text_append_slice(out, path->segments[i].name);
+    }
 }
 
-/* Names the path with its context if it is one. */
-static bool refuse_unprefixed(struct ottl_compiler *c, const struct ottl_ast *path,
-                              const char *text)
+/* Reports the text, and frees it. Returns false. */
+static bool refuse_text(struct ottl_compiler *c, uint32_t position, struct text *why)
 {
-    enum ottl_context context = c->program->context;
-    if (!ottl_path_find(context, slice_of_string(text)))
-        return REFUSE(c, path->position, "missing context name for path \"%s\"%s", text,
-                      is_bare_word(path) ? "; a text goes in quotes" : "");
-    return REFUSE(c, path->position, "missing context name for path \"%s\"; write \"%s.%s\"", text,
-                  ottl_context_names[context], text);
+    REFUSE(c, position, "%s", text_string(why));
+    text_deinit(why);
+    return false;
+}
+
+/* Returns the contexts whose paths the program may have. */
+static unsigned visible_contexts(const struct ottl_compiler *c)
+{
+    unsigned contexts = 0;
+    for (int i = 0; i < OTTL_CONTEXT_COUNT; i++)
+        if (ottl_context_sees(c->program->context, (enum ottl_context)i))
+            contexts |= OTTL_BIT(i);
+    return contexts;
+}
+
+static bool refuse_unprefixed(struct ottl_compiler *c, const struct ottl_ast *path)
+{
+    struct text why = {0};
+    text_append(&why, "missing context name for path \"");
+    append_path(&why, path, 0, path->segment_count);
+    text_append(&why, "\"");
+    ottl_hint_path(path, OTTL_CONTEXT_COUNT, visible_contexts(c), OTTL_CONTEXT_COUNT, &why);
+    return refuse_text(c, path->position, &why);
+}
+
+/* The context is one that the program does not see. */
+static bool refuse_context(struct ottl_compiler *c, const struct ottl_ast *path,
+                           enum ottl_context context)
+{
+    const char *own = ottl_context_names[c->program->context];
+    struct text why = {0};
+    text_printf(&why, "context \"%s\" from path \"", ottl_context_names[context]);
+    append_path(&why, path, 0, path->segment_count);
+    text_printf(
+        &why,
+        "\" is not there: this is evaluated on the context %s, and sees only what contains it",
+        own);
+    return refuse_text(c, path->position, &why);
 }
 
 static bool find_context(struct ottl_compiler *c, const struct ottl_ast *path,
                          enum ottl_context *context_out, uint32_t *first_out)
 {
-    struct path_text text = text_of(path, 0);
     *context_out = ottl_compiler_context(path);
     *first_out = *context_out < OTTL_CONTEXT_COUNT;
-    if (*first_out && ottl_context_sees(c->program->context, *context_out))
-        return true;
     if (*first_out)
-        return REFUSE(
-            c, path->position,
-            "context \"%s\" from path \"%s\" is not valid, it must be replaced by one of: "
-            "\"%s\"",
-            ottl_context_names[*context_out], text.all, ottl_context_names[c->program->context]);
+        return ottl_context_sees(c->program->context, *context_out) ||
+               refuse_context(c, path, *context_out);
     *context_out = c->program->context;
     if (path->segment_count > 1 && slice_is(path->segments[0].name, "otelcol"))
-        return REFUSE(c, path->position, "path \"%s\": paths of otelcol are not supported here",
-                      text.all);
-    return c->prefix == OTTL_PREFIX_OPTIONAL || refuse_unprefixed(c, path, text.all);
+        return REFUSE(c, path->position, "paths of otelcol are not supported here");
+    return c->prefix == OTTL_PREFIX_OPTIONAL || refuse_unprefixed(c, path);
 }
 
 static void *fail_unknown(struct ottl_compiler *c, const struct ottl_ast *path,
                           enum ottl_context context, uint32_t first)
 {
-    struct path_text text = text_of(path, first);
-    const char *near = ottl_path_suggest(context, text.own);
-    bool is_word = is_bare_word(path);
-    return FAIL(c, path->segments[first].position,
-                "segment \"%.*s\" from path \"%s\" is not a valid path nor a valid OTTL keyword "
-                "for the %s context%s%s%s",
-                SLICE_ARG(path->segments[first].name), text.all, ottl_context_names[context],
-                near      ? "; did you mean \""
-                : is_word ? "; a text goes in quotes: \""
-                          : "",
-                near      ? near
-                : is_word ? text.all
-                          : "",
-                near      ? "\"?"
-                : is_word ? "\""
-                          : "");
+    struct text why = {0};
+    text_printf(&why, "the context %s has no path \"", ottl_context_names[context]);
+    append_path(&why, path, first, path->segment_count);
+    text_append(&why, "\"");
+    ottl_hint_path(path, first > 0 ? context : OTTL_CONTEXT_COUNT, visible_contexts(c),
+                   c->program->context, &why);
+    refuse_text(c, path->segments[first].position, &why);
+    return NULL;
+}
+
+/* The path goes on after a row of the table. */
+static void *fail_extra(struct ottl_compiler *c, const struct ottl_ast *path, uint32_t end,
+                        const struct ottl_path_row *row)
+{
+    struct text why = {0};
+    bool is_map = row->is_map && path->segments[end - 1].keys.count == 0;
+    text_append(&why, "\"");
+    append_path(&why, path, 0, end);
+    text_append(&why, "\" has no part \"");
+    append_path(&why, path, end, path->segment_count);
+    text_append(&why, "\"");
+    if (is_map) {
+        text_append(&why, "; write ");
+        append_path(&why, path, 0, end);
+        text_append(&why, "[\"");
+        append_path(&why, path, end, path->segment_count);
+        text_append(&why, "\"]");
+    } else if (row->is_map) {
+        text_append(&why, "; what is in a map is written [\"key\"]");
+    }
+    refuse_text(c, path->segments[end].position, &why);
+    return NULL;
 }
 
 static struct slice join(struct ottl_compiler *c, const struct ottl_ast *path, uint32_t first,
@@ -130,10 +150,7 @@ static const struct ottl_path_row *find_row(struct ottl_compiler *c, const struc
         if (row && end == path->segment_count)
             return row;
         if (row)
-            return FAIL(c, path->segments[end].position,
-                        "the path section \"%.*s\" was not used by the context - this likely "
-                        "means you are using extra path sections",
-                        SLICE_ARG(path->segments[end].name));
+            return fail_extra(c, path, end, row);
     }
     return fail_unknown(c, path, context, first);
 }
@@ -145,8 +162,7 @@ static bool check_keys(struct ottl_compiler *c, const struct ottl_ast *path,
     for (uint32_t i = 0; i <= last; i++)
         if (path->segments[i].keys.count > 0 && (i < last || row->indexing == OTTL_NOT_INDEXED))
             return REFUSE(c, path->segments[i].position,
-                          "the keys indexing \"%.*s\" were not used by the context - this likely "
-                          "means you are trying to index a path that does not support indexing",
+                          "\"%.*s\" is no map and no list, so it takes no [...]",
                           SLICE_ARG(path->segments[i].name));
     if (row->indexing == OTTL_TRACE_STATE_INDEXED && path->segments[last].keys.count > 1)
         return REFUSE(c, path->segments[last].position,
@@ -186,18 +202,23 @@ struct ottl_node *ottl_compiler_path(struct ottl_compiler *c, const struct ottl_
     return node;
 }
 
+static void *fail_enum(struct ottl_compiler *c, const struct ottl_ast *ast)
+{
+    const char *literal = ottl_hint_literal(ast->text), *near = ottl_hint_enum(ast->text);
+    if (literal)
+        return FAIL(c, ast->position, "enum symbol \"%.*s\" not found; write %s",
+                    SLICE_ARG(ast->text), literal);
+    return FAIL(c, ast->position, "enum symbol \"%.*s\" not found%s%s%s", SLICE_ARG(ast->text),
+                near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+}
+
 struct ottl_node *ottl_compiler_enum(struct ottl_compiler *c, const struct ottl_ast *ast)
 {
     int64_t value;
-    if (!ottl_context_sees(c->program->context, OTTL_SPAN))
+    if (!ottl_context_sees(c->program->context, OTTL_SPAN) && !ottl_hint_literal(ast->text))
         return FAIL(c, ast->position, "the context %s has no enum symbols, but got \"%.*s\"",
                     ottl_context_names[c->program->context], SLICE_ARG(ast->text));
-    if (!ottl_enum_find(ast->text, &value)) {
-        char name[64];
-        snprintf(name, sizeof name, "%.*s", SLICE_ARG(ast->text));
-        const char *near = ottl_enum_suggest(name);
-        return FAIL(c, ast->position, "enum symbol \"%.*s\" not found%s%s%s", SLICE_ARG(ast->text),
-                    near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-    }
+    if (!ottl_enum_find(ast->text, &value))
+        return fail_enum(c, ast);
     return ottl_compiler_constant(c, ottl_int(value));
 }

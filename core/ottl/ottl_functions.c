@@ -3,6 +3,7 @@
 #include "config/suggest.h"
 
 #include <assert.h>
+#include <strings.h>
 
 static const struct ottl_function *const converters[] = {ottl_type_functions,
                                                          ottl_text_functions,
@@ -37,16 +38,20 @@ static const struct ottl_function *find(const struct ottl_function *const *table
     return NULL;
 }
 
+/* What is like the name, or else begins with it. */
 static const char *suggest(const struct ottl_function *const *tables, const char *name)
 {
-    const char *names[NAMES_MAX];
+    const char *names[NAMES_MAX] = {NULL};
     size_t count = 0;
     for (; *tables; tables++)
         for (const struct ottl_function *f = *tables; f->name; f++) {
             assert(count < NAMES_MAX);
             names[count++] = f->name;
         }
-    return config_suggest(name, names, count);
+    const char *near = config_suggest(name, names, count);
+    for (size_t i = 0; i < count && !near && strlen(name) >= 3; i++)
+        near = strncasecmp(name, names[i], strlen(name)) == 0 ? names[i] : NULL;
+    return near;
 }
 
 const struct ottl_function *ottl_function_find(struct slice name)

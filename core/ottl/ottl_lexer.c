@@ -179,3 +179,17 @@ struct ottl_token ottl_lexer_next(struct ottl_lexer *lexer)
     assert(token.text.size > 0);
     return token;
 }
+
+/* Characters are counted as in UTF-8: continuation bytes do not count. */
+void ottl_lexer_locate(struct slice statement, size_t position, unsigned *line, unsigned *column)
+{
+    *line = *column = 1;
+    for (size_t i = 0; i < position && i < statement.size; i++) {
+        if (statement.data[i] == '\n') {
+            ++*line;
+            *column = 1;
+        } else if ((statement.data[i] & 0xc0) != 0x80) {
+            ++*column;
+        }
+    }
+}

@@ -49,4 +49,7 @@ struct ottl_lexer {
  * again and again. */
 struct ottl_token ottl_lexer_next(struct ottl_lexer *lexer);
 
+/* Finds line and column of a byte of a statement; both count from 1. */
+void ottl_lexer_locate(struct slice statement, size_t position, unsigned *line, unsigned *column);
+
 #endif

@@ -2,7 +2,9 @@
 
 #include "core/base/text.h"
 #include "core/data/utf8.h"
+#include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_literals.h"
+#include "core/ottl/ottl_syntax_hints.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -40,7 +42,7 @@ static struct ottl_ast *parse_bytes(struct ottl_parsing *p)
     struct ottl_ast *ast = ottl_parsing_ast(p, OTTL_AST_BYTES);
     if (!ottl_read_hex(p->token.text, p->arena, &ast->text))
         return ottl_parsing_fail_finally(p, ast->position,
-                                         "bytes need an even number of hex digits%s", "");
+                                         "bytes need an even number of hex digits");
     ottl_parsing_advance(p);
     return ast;
 }
@@ -52,11 +54,9 @@ static struct ottl_ast *parse_number(struct ottl_parsing *p)
     if (is_float ? !ottl_read_float(p->token.text, &ast->real)
                  : !ottl_read_int(p->token.text, &ast->integer))
         return ottl_parsing_fail_finally(
-            p, ast->position,
-            is_float ? "the number is too large%s"
-                     : "the number is not a 64-bit integer; a leading 0 means "
-                       "octal%s",
-            "");
+            p, ast->position, "%s",
+            is_float ? "the number is too large"
+                     : "the number is not a 64-bit integer; a leading 0 means octal");
     ottl_parsing_advance(p);
     return ast;
 }
@@ -265,7 +265,7 @@ static bool parse_arguments(struct ottl_parsing *p, struct ottl_ast *call)
             return false;
         ottl_parsing_add_part(p, call, value)->name = name;
     } while (ottl_parsing_accept(p, ','));
-    return ottl_parsing_expect(p, ')', "\")\"");
+    return ottl_parsing_expect(p, ')', "\",\" or \")\"");
 }
 
 /* After the name, at the opening parenthesis. */
@@ -292,17 +292,27 @@ static struct ottl_ast *parse_lower(struct ottl_parsing *p)
     ottl_parsing_go_back(p, start);
     if (!is_call)
         return parse_path(p);
-    char text[64];
-    snprintf(text, sizeof text, "%.*s", SLICE_ARG(name));
-    return ottl_parsing_fail_finally(
-        p, ottl_parsing_position(p, p->token),
-        "converter names must start with an uppercase letter but got '%s'", text);
+    struct text hint = {0};
+    ottl_hint_call(name, &hint);
+    if (strcmp(p->kind, "condition") == 0 && (hint.size == 0 || ottl_editor_find(name)))
+        text_append(&hint, "; a condition is a comparison or a converter");
+    ottl_parsing_fail_finally(p, ottl_parsing_position(p, p->token),
+                              "converter names must start with an uppercase letter but got "
+                              "'%.*s'%s",
+                              SLICE_ARG(name), text_string(&hint));
+    text_deinit(&hint);
+    return NULL;
 }
 
 static struct ottl_ast *parse_converter(struct ottl_parsing *p)
 {
     uint32_t position = ottl_parsing_position(p, p->token);
+    struct slice word =
+        ottl_hint_word(slice_of(p->statement.data + position, p->statement.size - position));
     struct slice name = parse_name(p);
+    if (!ottl_parsing_is_at(p, '(') && ottl_hint_keyword(word))
+        return ottl_parsing_fail_finally(p, position, "unexpected \"%.*s\": write %s",
+                                         SLICE_ARG(word), ottl_hint_keyword(word));
     if (!ottl_parsing_is_at(p, '('))
         return ottl_parsing_unexpected(p, "\"(\"; a name in mixed case is a function");
     return parse_call(p, name, position);
@@ -587,25 +597,34 @@ static struct ottl_ast *parse_or(struct ottl_parsing *p)
 
 /* ---- statements ---- */
 
+static void *fail_editor(struct ottl_parsing *p, uint32_t position, struct slice name)
+{
+    struct text hint = {0};
+    ottl_hint_editor(name, &hint);
+    ottl_parsing_fail_finally(p, position,
+                              "editor names must start with a lowercase letter but got '%.*s'%s",
+                              SLICE_ARG(name), text_string(&hint));
+    text_deinit(&hint);
+    return NULL;
+}
+
 static struct ottl_ast *parse_editor(struct ottl_parsing *p)
 {
     uint32_t position = ottl_parsing_position(p, p->token);
     if (!is_name_part(p))
         return ottl_parsing_unexpected(p, "the name of an editor");
     bool is_upper = p->token.kind == OTTL_TOKEN_UPPER;
-    char text[64];
     struct slice name = parse_name(p);
-    snprintf(text, sizeof text, "%.*s", SLICE_ARG(name));
     if (!ottl_parsing_is_at(p, '('))
-        return ottl_parsing_unexpected(p, "\"(\"");
-    if (is_upper)
         return ottl_parsing_fail_finally(
-            p, position, "editor names must start with a lowercase letter but got '%s'", text);
+            p, position, "a statement begins with an editor, as set(span.name, \"x\") where ...");
+    if (is_upper)
+        return fail_editor(p, position, name);
     struct ottl_ast *editor = parse_call(p, name, position);
     if (editor && editor->keys.count > 0)
         return ottl_parsing_fail_finally(
-            p, position, "only paths and converters may be indexed, not editors, but got %s[]",
-            text);
+            p, position, "only paths and converters may be indexed, not editors, but got %.*s[]",
+            SLICE_ARG(name));
     return editor;
 }
 
@@ -633,14 +652,16 @@ static bool begin(struct ottl_parsing *p)
         return error_set(p->err, "the %s is longer than %d bytes", p->kind, OTTL_SIZE_MAX);
     if (!utf8_is_valid(p->statement))
         return error_set(p->err, "the %s is not valid UTF-8", p->kind);
+    if (slice_trim(p->statement, SLICE_SPACES).size == 0)
+        return error_set(p->err, "the %s is empty", p->kind);
     ottl_parsing_advance(p);
     return true;
 }
 
-static bool fail(struct ottl_parsing *p)
+static bool failed(const struct ottl_parsing *p)
 {
     assert(p->failed);
-    return error_prefix(p->err, "%s has invalid syntax", p->kind);
+    return !p->failed;
 }
 
 static struct ottl_parsing parser_of(struct slice text, const char *kind, struct arena *arena,
@@ -658,7 +679,7 @@ bool ottl_parse_condition(struct slice text, struct arena *arena, struct ottl_st
     if (!begin(&p))
         return false;
     out->condition = parse_or(&p);
-    return (out->condition && expect_end(&p, "\"and\", \"or\" or the end")) || fail(&p);
+    return (out->condition && expect_end(&p, "\"and\", \"or\" or the end")) || failed(&p);
 }
 
 bool ottl_parse_statement(struct slice text, struct arena *arena, struct ottl_statement *out,
@@ -668,7 +689,7 @@ bool ottl_parse_statement(struct slice text, struct arena *arena, struct ottl_st
     *out = (struct ottl_statement){0};
     if (!begin(&p))
         return false;
-    return ((out->editor = parse_editor(&p)) && parse_where(&p, out)) || fail(&p);
+    return ((out->editor = parse_editor(&p)) && parse_where(&p, out)) || failed(&p);
 }
 
 bool ottl_parse_value(struct slice text, struct arena *arena, struct ottl_ast **out,
@@ -678,5 +699,5 @@ bool ottl_parse_value(struct slice text, struct arena *arena, struct ottl_ast **
     if (!begin(&p))
         return false;
     *out = parse_value(&p);
-    return (*out && expect_end(&p, "the end")) || fail(&p);
+    return (*out && expect_end(&p, "the end")) || failed(&p);
 }

@@ -19,7 +19,7 @@
 enum { OTTL_SIZE_MAX = 1 << 16 };
 
 /* Parse a condition, or an editor with an optional `where` and a condition. Return false with err
- * set: "condition has invalid syntax: 1:37: unexpected token ...". */
+ * set: "1:37: unexpected ...". */
 bool ottl_parse_condition(struct slice text, struct arena *arena, struct ottl_statement *out,
                           struct error *err);
 bool ottl_parse_statement(struct slice text, struct arena *arena, struct ottl_statement *out,

@@ -1,25 +1,12 @@
 #include "core/ottl/ottl_parsing.h"
 
 #include "core/base/text.h"
+#include "core/ottl/ottl_syntax_hints.h"
 
 #include <assert.h>
 #include <stdio.h>
 
 /* ---- errors ---- */
-
-/* Characters are counted as in UTF-8: continuation bytes do not count. */
-static void locate(struct slice statement, uint32_t position, unsigned *line, unsigned *column)
-{
-    *line = *column = 1;
-    for (size_t i = 0; i < position && i < statement.size; i++) {
-        if (statement.data[i] == '\n') {
-            ++*line;
-            *column = 1;
-        } else if ((statement.data[i] & 0xc0) != 0x80) {
-            ++*column;
-        }
-    }
-}
 
 bool ottl_error_at(struct error *err, struct slice statement, uint32_t position, const char *format,
                    ...)
@@ -30,8 +17,18 @@ bool ottl_error_at(struct error *err, struct slice statement, uint32_t position,
     vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
     err->system = 0;
-    locate(statement, position, &line, &column);
+    err->offset = position;
+    ottl_lexer_locate(statement, position, &line, &column);
     return error_prefix(err, "%u:%u", line, column);
+}
+
+enum { QUOTED_MAX = 120, SHOWN_MAX = 60 };
+
+void ottl_error_quote(struct error *err, const char *kind, struct slice text)
+{
+    error_prefix(err, "unable to parse OTTL %s \"%.*s%s\"", kind,
+                 (int)text_utf8_cut(text, QUOTED_MAX), (const char *)text.data,
+                 text.size > QUOTED_MAX ? "..." : "");
 }
 
 uint32_t ottl_parsing_position(const struct ottl_parsing *p, struct ottl_token token)
@@ -45,50 +42,46 @@ static bool is_worse(const struct ottl_parsing *p, uint32_t position)
     return p->failed && (p->is_final || position < p->failed_at);
 }
 
-/* Reports an error at a position, unless one farther on is known. Returns NULL. */
-void *ottl_parsing_fail_at(struct ottl_parsing *p, uint32_t position, const char *format,
-                           const char *word, const char *expected)
+static void set_error(struct ottl_parsing *p, uint32_t position, const char *format, va_list args)
 {
+    struct text text = {0};
     if (is_worse(p, position))
-        return NULL;
+        return;
     p->failed = true;
     p->failed_at = position;
-    /* The formats are literals of this file. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    ottl_error_at(p->err, p->statement, position, format, word, expected);
-#pragma GCC diagnostic pop
-    return NULL;
+    text_vprintf(&text, format, args);
+    ottl_error_at(p->err, p->statement, position, "%s", text_string(&text));
+    text_deinit(&text);
 }
 
 void *ottl_parsing_unexpected(struct ottl_parsing *p, const char *expected)
 {
-    char word[64];
-    struct slice text = p->token.text;
-    size_t size = text.size < sizeof word ? text.size : text_utf8_cut(text, sizeof word - 4);
-    snprintf(word, sizeof word, "%.*s%s", (int)size, (const char *)text.data,
-             size < text.size ? "..." : "");
     uint32_t position = ottl_parsing_position(p, p->token);
-    if (p->token.kind == OTTL_TOKEN_END)
-        return ottl_parsing_fail_at(p, position, "unexpected token \"%s\" (expected %s)", "<EOF>",
-                                    expected);
-    if (p->token.kind == OTTL_TOKEN_INVALID)
-        return ottl_parsing_fail_at(p, position, "lexer: invalid input text \"%s\" (expected %s)",
-                                    word, expected);
-    if (p->token.kind == OTTL_TOKEN_ARROW)
-        return ottl_parsing_fail_at(
-            p, position,
-            "unexpected token \"%s\": a lambda can only be an argument of a "
-            "function%s",
-            word, "");
-    return ottl_parsing_fail_at(p, position, "unexpected token \"%s\" (expected %s)", word,
-                                expected);
+    struct ottl_unexpected unexpected = {p->statement, position, p->token.kind, expected};
+    struct text hint = {0};
+    if (is_worse(p, position))
+        return NULL;
+    bool is_end = p->token.kind == OTTL_TOKEN_END, has_hint = ottl_hint_token(&unexpected, &hint);
+    struct slice word = ottl_hint_shown(&unexpected, p->token.text);
+    size_t size = text_utf8_cut(word, SHOWN_MAX);
+    p->failed = true;
+    p->failed_at = position;
+    ottl_error_at(p->err, p->statement, position, "unexpected %s%.*s%s%s%s%s",
+                  is_end ? "end" : "\"", (int)size, (const char *)word.data,
+                  size < word.size ? "..." : "", is_end ? "" : "\"",
+                  has_hint ? ": " : " (expected ", has_hint ? text_string(&hint) : expected);
+    if (!has_hint)
+        strncat(p->err->text, ")", sizeof p->err->text - strlen(p->err->text) - 1);
+    text_deinit(&hint);
+    return NULL;
 }
 
-void *ottl_parsing_fail_finally(struct ottl_parsing *p, uint32_t position, const char *format,
-                                const char *word)
+void *ottl_parsing_fail_finally(struct ottl_parsing *p, uint32_t position, const char *format, ...)
 {
-    ottl_parsing_fail_at(p, position, format, word, "");
+    va_list args;
+    va_start(args, format);
+    set_error(p, position, format, args);
+    va_end(args);
     p->is_final = true;
     return NULL;
 }
@@ -141,12 +134,12 @@ bool ottl_parsing_enter(struct ottl_parsing *p)
 {
     if (p->depth == OTTL_DEPTH_MAX) {
         ottl_parsing_fail_finally(p, ottl_parsing_position(p, p->token),
-                                  "nested too deeply, more than %s levels", "100");
+                                  "nested too deeply, more than %d levels", OTTL_DEPTH_MAX);
         return false;
     }
     if (p->steps > STEPS_MAX) {
         ottl_parsing_fail_finally(p, ottl_parsing_position(p, p->token),
-                                  "too many lambdas and parentheses in each other%s", "");
+                                  "too many lambdas and parentheses in each other");
         return false;
     }
     p->depth++;

@@ -53,12 +53,10 @@ void ottl_parsing_leave(struct ottl_parsing *p);
 
 /* ---- errors: those farther on count. Return NULL. ---- */
 uint32_t ottl_parsing_position(const struct ottl_parsing *p, struct ottl_token token);
-void *ottl_parsing_fail_at(struct ottl_parsing *p, uint32_t position, const char *format,
-                           const char *word, const char *expected);
 void *ottl_parsing_unexpected(struct ottl_parsing *p, const char *expected);
 /* No other way to read the text can succeed. */
-void *ottl_parsing_fail_finally(struct ottl_parsing *p, uint32_t position, const char *format,
-                                const char *word);
+void *ottl_parsing_fail_finally(struct ottl_parsing *p, uint32_t position, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* ---- nodes ---- */
 struct ottl_ast *ottl_parsing_ast_at(struct ottl_parsing *p, enum ottl_ast_kind kind,
@@ -71,5 +69,8 @@ void ottl_parsing_add_key(struct ottl_parsing *p, struct ottl_keys *keys, struct
 /* Sets err to "LINE:COLUMN: " and the text; a column counts characters, from 1. Returns false. */
 bool ottl_error_at(struct error *err, struct slice statement, uint32_t position, const char *format,
                    ...) __attribute__((format(printf, 4, 5)));
+
+/* Puts 'unable to parse OTTL KIND "TEXT": ' before the error. */
+void ottl_error_quote(struct error *err, const char *kind, struct slice text);
 
 #endif

@@ -4,7 +4,9 @@
 #include "core/base/memory.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <pcre2.h>
+#include <stdio.h>
 
 /* Steps of the first attempt: for each text, and for each of its bytes. */
 enum { STEPS = 2000, STEPS_PER_BYTE = 20 };
@@ -82,6 +84,51 @@ static pcre2_code *compile_from_start(const struct text *translated, const pcre2
     return from_start;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t size = strlen(text), end_size = strlen(end);
+    return size >= end_size && strcmp(text + size - end_size, end) == 0;
+}
+
+static bool contains(struct slice pattern, const char *text)
+{
+    return pattern.size > 0 && memmem(pattern.data, pattern.size, text, strlen(text)) != NULL;
+}
+
+static bool has_backreference(struct slice pattern)
+{
+    for (size_t i = 0; i + 1 < pattern.size; i++)
+        if (pattern.data[i] == '\\' && isdigit(pattern.data[i + 1]))
+            return true;
+    return false;
+}
+
+/* Returns what RE2 lacks, for those who know other regular expressions, or globs; NULL: nothing. */
+static const char *find_lack(struct slice pattern, const char *problem)
+{
+    if (ends_with(problem, "(?=`"))
+        return "RE2 has no lookahead";
+    if (ends_with(problem, "(?!`"))
+        return "RE2 has no lookahead; write not IsMatch(...)";
+    if (ends_with(problem, "(?<`") && (contains(pattern, "(?<!") || contains(pattern, "(?<=")))
+        return "RE2 has no lookbehind";
+    if (ends_with(problem, "(?>`"))
+        return "RE2 has no atomic groups";
+    if (ends_with(problem, "operator: `*`") && pattern.data[0] == '*')
+        return "a pattern is no glob: any text is .*";
+    return ends_with(problem, "sequence: `\\`") && has_backreference(pattern)
+               ? "RE2 has no backreferences"
+               : NULL;
+}
+
+static void explain(struct slice pattern, struct error *err)
+{
+    const char *lack = find_lack(pattern, err->text);
+    size_t used = strlen(err->text);
+    if (lack)
+        snprintf(err->text + used, sizeof err->text - used, "; %s", lack);
+}
+
 static struct ottl_regex *new_regex(struct slice pattern, struct ottl_groups *groups,
                                     struct error *err)
 {
@@ -90,6 +137,8 @@ static struct ottl_regex *new_regex(struct slice pattern, struct ottl_groups *gr
     uint32_t options = groups ? 0 : PCRE2_NO_AUTO_CAPTURE;
     if (ottl_regex_translate(pattern, &translated, groups, err))
         code = compile(slice_of(text_string(&translated), translated.size), options, err);
+    else
+        explain(pattern, err);
     struct ottl_regex *regex = NULL;
     if (code) {
         regex = memory_zalloc(sizeof *regex);

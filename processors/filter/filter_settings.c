@@ -1,6 +1,7 @@
 #include "processors/filter/filter_settings.h"
 
 #include "config/node.h"
+#include "core/ottl/ottl_check.h"
 
 #include <assert.h>
 
@@ -72,8 +73,6 @@ static const struct field group_fields[] = {
 
 /* ---- signals ---- */
 
-#define BIT(context) (1U << (context))
-
 static const struct signal_keys {
     const char *list;   /* of conditions: "trace_conditions" */
     const char *name;   /* in messages */
@@ -84,17 +83,18 @@ static const struct signal_keys {
 } keys[SIGNAL_COUNT] = {
     [SIGNAL_TRACES] = {"trace_conditions", "trace",
                        "\"traces.resource\", \"traces.span\", \"traces.spanevent\"",
-                       BIT(OTTL_RESOURCE) | BIT(OTTL_SCOPE) | BIT(OTTL_SPAN) | BIT(OTTL_SPAN_EVENT),
+                       OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE) | OTTL_BIT(OTTL_SPAN) |
+                           OTTL_BIT(OTTL_SPAN_EVENT),
                        "resource, scope, span, spanevent", false},
     [SIGNAL_PROFILES] = {"profile_conditions", "profile",
                          "\"profiles.resource\", \"profiles.profile\", \"profiles.profilesample\"",
-                         BIT(OTTL_RESOURCE) | BIT(OTTL_SCOPE) | BIT(OTTL_PROFILE) |
-                             BIT(OTTL_PROFILE_SAMPLE),
+                         OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE) | OTTL_BIT(OTTL_PROFILE) |
+                             OTTL_BIT(OTTL_PROFILE_SAMPLE),
                          "resource, scope, profile, profilesample", false},
     [SIGNAL_METRICS] = {"metric_conditions", "metric", "\"metrics.resource\"",
-                        BIT(OTTL_RESOURCE) | BIT(OTTL_SCOPE), "resource, scope", true},
+                        OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE), "resource, scope", true},
     [SIGNAL_LOGS] = {"log_conditions", "log", "\"logs.resource\"",
-                     BIT(OTTL_RESOURCE) | BIT(OTTL_SCOPE), "resource, scope", true},
+                     OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE), "resource, scope", true},
 };
 
 static const char relayed[] =
@@ -142,11 +142,8 @@ static void add(const struct filter_making *m, const char *key,
     unsigned depth = ottl_context_depth(condition->context);
     struct error err;
     struct ottl_program *program = filter_condition_compile(condition, &err);
-    if (!program) {
-        config_check_error(m->check, key, "%s", err.text);
+    if (!ottl_check_program(m->check, key, program, &err))
         return;
-    }
-    ottl_program_free(program);
     plan->conditions = arena_grow(m->arena, plan->conditions, plan->count,
                                   &plan->condition_capacity, sizeof *plan->conditions);
     plan->conditions[plan->count++] = *condition;
@@ -170,26 +167,13 @@ static bool infer(const struct filter_making *m, const char *key, const char *te
 {
     const struct signal_keys *names = &keys[m->signal];
     struct error err;
-    if (ottl_infer_context(slice_of_string(text), false, out, &err)) {
-        if (names->contexts & BIT(*out))
-            return true;
-        config_check_error(
-            m->check, key,
-            "context \"%s\" inferred from the conditions [\"%s\"] is not a supported "
-            "context: [%s]",
-            ottl_context_names[*out], text, names->context_names);
-        return false;
-    }
-    if (strncmp(err.text, "unable to infer", 15) != 0)
-        config_check_error(m->check, key, "unable to parse OTTL condition \"%s\": %s", text,
-                           err.text);
-    else
-        config_check_error(m->check, key,
-                           "unable to infer context from conditions, path's first segment must be "
-                           "a valid context name: [%s], and at least one context must be capable "
-                           "of parsing all conditions: [\"%s\"]%s%s",
-                           names->context_names, text, names->is_relayed ? "; " : "",
-                           names->is_relayed ? relayed : "");
+    enum ottl_inference result =
+        ottl_infer_context(slice_of_string(text), false, names->contexts, out, &err);
+    if (result == OTTL_INFERRED)
+        return true;
+    bool is_limit = names->is_relayed && result != OTTL_BAD_SYNTAX;
+    config_check_error_in(m->check, key, err.offset, "%s%s%s", err.text, is_limit ? "; " : "",
+                          is_limit ? relayed : "");
     return false;
 }
 
@@ -213,7 +197,7 @@ static bool find_named(const struct filter_making *m, const char *key, const cha
 {
     const struct signal_keys *names = &keys[m->signal];
     for (int i = 0; i < OTTL_CONTEXT_COUNT; i++)
-        if ((names->contexts & BIT(i)) && strcmp(name, ottl_context_names[i]) == 0) {
+        if ((names->contexts & OTTL_BIT(i)) && strcmp(name, ottl_context_names[i]) == 0) {
             *out = (enum ottl_context)i;
             return true;
         }
@@ -223,18 +207,18 @@ static bool find_named(const struct filter_making *m, const char *key, const cha
     return false;
 }
 
-/* Without `context`, the lowest one that a condition of the group asks for. */
+/* Without `context`, the lowest one that a condition of the group asks for. Sets are_wrong for
+ * conditions that an error was reported for. */
 static bool find_context(const struct filter_making *m, const char *key, const struct group *group,
-                         enum ottl_context *out)
+                         bool *are_wrong, enum ottl_context *out)
 {
     if (group->context && group->context[0])
         return find_named(m, key, group->context, out);
     *out = OTTL_RESOURCE;
     for (size_t i = 0; i < group->conditions.count; i++) {
-        enum ottl_context context;
+        enum ottl_context context = OTTL_RESOURCE;
         const char *place = arena_printf(m->arena, "%s::conditions::%zu", key, i);
-        if (!infer(m, place, group->conditions.items[i], &context))
-            return false;
+        are_wrong[i] = !infer(m, place, group->conditions.items[i], &context);
         if (ottl_context_depth(context) > ottl_context_depth(*out))
             *out = context;
     }
@@ -258,7 +242,8 @@ static void add_group(const struct filter_making *m, const struct config_node *n
         config_check_error(m->check, key, "condition cannot be empty");
         return;
     }
-    if (!find_context(m, key, &group, &condition.context))
+    bool *are_wrong = arena_zalloc(m->arena, group.conditions.count * sizeof *are_wrong);
+    if (!find_context(m, key, &group, are_wrong, &condition.context))
         return;
     condition.error_mode = (enum ottl_error_mode)(
         config_node_get(node, "error_mode") ? group.error_mode : m->settings->error_mode);
@@ -267,7 +252,18 @@ static void add_group(const struct filter_making *m, const struct config_node *n
         condition.text = group.conditions.items[i];
         condition.place =
             arena_printf(m->arena, "%s[%zu].conditions[%zu]", keys[m->signal].list, index, i);
-        add(m, arena_printf(m->arena, "%s::conditions::%zu", key, i), &condition);
+        if (!are_wrong[i])
+            add(m, arena_printf(m->arena, "%s::conditions::%zu", key, i), &condition);
+    }
+}
+
+/* Reports what is neither a string nor a group. */
+static void tell_empty(const struct filter_making *m, const struct config_node *list)
+{
+    for (size_t i = 0; i < config_node_count(list); i++) {
+        enum config_node_kind kind = config_node_kind(config_node_at(list, i));
+        if (kind != CONFIG_NODE_MAP && kind != CONFIG_NODE_SCALAR)
+            config_check_node_error(m->check, config_node_at(list, i), "condition cannot be empty");
     }
 }
 
@@ -289,10 +285,10 @@ static void add_list(const struct filter_making *m, const struct config_node *li
     }
     if (groups > 0 && strings > 0)
         config_check_error(m->check, key,
-                           "configuring multiple configuration styles is not supported, please use "
-                           "only Basic configuration or only Advanced configuration");
+                           "strings and groups cannot stand in one list; write the strings as a "
+                           "group, too: - conditions: [...]");
     else if (groups + strings < config_node_count(list))
-        config_check_error(m->check, key, "condition cannot be empty");
+        tell_empty(m, list);
     else if (strings > 0)
         add_strings(m, list);
     for (size_t i = 0; groups == config_node_count(list) && i < groups; i++)

@@ -1,7 +1,7 @@
 #include "processors/spanjoin/keep_settings.h"
 
 #include "core/data/sampling.h"
-#include "core/ottl/ottl.h"
+#include "core/ottl/ottl_check.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -95,10 +95,7 @@ static bool compiles(struct config_check *check, const char *path, const char *c
     struct error err;
     struct ottl_program *program =
         ottl_compile_condition(OTTL_SPAN, slice_of_string(condition), OTTL_PREFIX_OPTIONAL, &err);
-    if (!program)
-        config_check_error(check, path, "%s", err.text);
-    ottl_program_free(program);
-    return program != NULL;
+    return ottl_check_program(check, path, program, &err);
 }
 
 /* ---- one condition ---- */

@@ -1,6 +1,6 @@
 #include "processors/tail_sampling/leaf_checks.h"
 
-#include "config/check.h"
+#include "core/ottl/ottl_check.h"
 #include "core/ottl/ottl_regex.h"
 
 static const char *below(struct config_check *check, const char *key, const char *name)
@@ -70,9 +70,7 @@ static void check_conditions(struct config_check *check, const char *key,
         struct error err;
         struct ottl_program *program = ottl_compile_condition(
             context, slice_of_string(conditions->items[i]), OTTL_PREFIX_OPTIONAL, &err);
-        if (!program)
-            config_check_error(check, item(check, key, i), "%s", err.text);
-        ottl_program_free(program);
+        ottl_check_program(check, item(check, key, i), program, &err);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "processors/transform/transform_settings.h"
 
 #include "config/node.h"
+#include "core/ottl/ottl_check.h"
 
 #include <assert.h>
 
@@ -40,23 +41,23 @@ static const struct field group_fields[] = {
 
 /* ---- signals ---- */
 
-#define BIT(context) (1U << (context))
-
 static const struct signal_keys {
     const char *list;
     unsigned contexts; /* bits */
     const char *context_names;
 } keys[SIGNAL_COUNT] = {
     [SIGNAL_TRACES] = {"trace_statements",
-                       BIT(OTTL_RESOURCE) | BIT(OTTL_SCOPE) | BIT(OTTL_SPAN) | BIT(OTTL_SPAN_EVENT),
+                       OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE) | OTTL_BIT(OTTL_SPAN) |
+                           OTTL_BIT(OTTL_SPAN_EVENT),
                        "resource, scope, span, spanevent"},
     [SIGNAL_PROFILES] = {"profile_statements",
-                         BIT(OTTL_RESOURCE) | BIT(OTTL_SCOPE) | BIT(OTTL_PROFILE) |
-                             BIT(OTTL_PROFILE_SAMPLE),
+                         OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE) | OTTL_BIT(OTTL_PROFILE) |
+                             OTTL_BIT(OTTL_PROFILE_SAMPLE),
                          "resource, scope, profile, profilesample"},
-    [SIGNAL_METRICS] = {"metric_statements", BIT(OTTL_RESOURCE) | BIT(OTTL_SCOPE),
+    [SIGNAL_METRICS] = {"metric_statements", OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE),
                         "resource, scope"},
-    [SIGNAL_LOGS] = {"log_statements", BIT(OTTL_RESOURCE) | BIT(OTTL_SCOPE), "resource, scope"},
+    [SIGNAL_LOGS] = {"log_statements", OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE),
+                     "resource, scope"},
 };
 
 static const char relayed[] =
@@ -93,81 +94,105 @@ static const char *relayed_hint(const struct making *m)
     return m->signal == SIGNAL_METRICS || m->signal == SIGNAL_LOGS ? relayed : "";
 }
 
-/* Reports what is wrong with a text of the group at its key. */
-static void check_program(const struct making *m, const char *key, struct ottl_program *program,
-                          const struct error *err)
+/* A group with the keys of its texts in the configuration. NULL: an error was reported there. */
+struct keyed_group {
+    struct transform_group group;
+    const char **statement_keys;
+    const char **condition_keys;
+};
+
+/* Returns the keys of texts below `key`. */
+static const char **keys_below(const struct making *m, const char *key, size_t count)
 {
-    if (!program)
-        config_check_error(m->check, key, "%s", err->text);
-    ottl_program_free(program);
+    const char **keys_of = arena_array(m->arena, count + 1, sizeof(const char *));
+    for (size_t i = 0; i < count; i++)
+        keys_of[i] = arena_printf(m->arena, "%s::%zu", key, i);
+    return keys_of;
 }
 
-/* key: of the group; is_list: its statements stand in the list itself. */
-static void add_group(const struct making *m, const char *key, bool is_list,
-                      const struct transform_group *group)
+static void add_group(const struct making *m, const struct keyed_group *keyed)
 {
     struct transform_plan *plan = &m->settings->plans[m->signal];
+    const struct transform_group *group = &keyed->group;
     struct error err;
     for (size_t i = 0; i < group->conditions.count; i++)
-        check_program(m, arena_printf(m->arena, "%s::conditions::%zu", key, i),
-                      transform_compile_condition(group, i, &err), &err);
+        if (keyed->condition_keys[i])
+            ottl_check_program(m->check, keyed->condition_keys[i],
+                               transform_compile_condition(group, i, &err), &err);
     for (size_t i = 0; i < group->statements.count; i++)
-        check_program(m,
-                      arena_printf(m->arena, is_list ? "%s::%zu" : "%s::statements::%zu", key, i),
-                      transform_compile_statement(group, i, &err), &err);
+        if (keyed->statement_keys[i])
+            ottl_check_program(m->check, keyed->statement_keys[i],
+                               transform_compile_statement(group, i, &err), &err);
     plan->groups =
         arena_grow(m->arena, plan->groups, plan->count, &plan->capacity, sizeof *plan->groups);
     plan->groups[plan->count++] = *group;
 }
 
-/* Takes the lowest context of the texts. Returns false after reporting a text that is not valid. */
-static bool infer_of(const struct making *m, const char *key, const struct config_strings *texts,
-                     bool are_statements, struct transform_group *group, bool *found)
+/* ---- the context of a group ---- */
+
+struct group_inference {
+    bool found;
+    enum ottl_context lowest;
+};
+
+/* Takes the lowest context of the texts. Reports a text that has none of the signal's contexts, and
+ * takes its key away. */
+static void infer_of(const struct making *m, const char **text_keys,
+                     const struct config_strings *texts, bool are_statements,
+                     struct group_inference *out)
 {
     struct error err;
     for (size_t i = 0; i < texts->count; i++) {
-        enum ottl_context context;
-        if (ottl_infer_context(slice_of_string(texts->items[i]), are_statements, &context, &err)) {
+        enum ottl_context context = OTTL_RESOURCE;
+        enum ottl_inference result =
+            ottl_infer_context(slice_of_string(texts->items[i]), are_statements,
+                               keys[m->signal].contexts, &context, &err);
+        if (result == OTTL_BAD_SYNTAX || result == OTTL_OTHER_CONTEXT) {
+            config_check_error_in(m->check, text_keys[i], err.offset, "%s%s", err.text,
+                                  result == OTTL_OTHER_CONTEXT ? relayed_hint(m) : "");
+            text_keys[i] = NULL;
+        } else if (result == OTTL_INFERRED) {
             bool is_lower =
-                !*found || ottl_context_depth(context) > ottl_context_depth(group->context);
-            group->context = is_lower ? context : group->context;
-            *found = true;
-        } else if (strncmp(err.text, "unable to infer", 15) != 0) {
-            config_check_error(m->check, key, "unable to parse OTTL %s \"%s\": %s",
-                               are_statements ? "statement" : "condition", texts->items[i],
-                               err.text);
-            return false;
+                !out->found || ottl_context_depth(context) > ottl_context_depth(out->lowest);
+            out->lowest = is_lower ? context : out->lowest;
+            out->found = true;
         }
     }
-    return true;
 }
 
-static bool infer(const struct making *m, const char *key, struct transform_group *group)
+/* Reports why statements have no context, if none of the group has one. */
+static void tell_none(const struct making *m, const struct keyed_group *keyed)
 {
-    bool found = false;
-    if (!infer_of(m, key, &group->statements, true, group, &found) ||
-        !infer_of(m, key, &group->conditions, false, group, &found))
-        return false;
-    if (found && (keys[m->signal].contexts & BIT(group->context)))
-        return true;
-    if (found)
-        config_check_error(
-            m->check, key, "inferred context \"%s\" is not a valid candidate: [%s]%s",
-            ottl_context_names[group->context], keys[m->signal].context_names, relayed_hint(m));
+    const struct config_strings *texts = &keyed->group.statements;
+    enum ottl_context ignored;
+    struct error err;
+    for (size_t i = 0; i < texts->count; i++)
+        if (keyed->statement_keys[i] &&
+            ottl_infer_context(slice_of_string(texts->items[i]), true, keys[m->signal].contexts,
+                               &ignored, &err) == OTTL_NO_CONTEXT)
+            config_check_error_in(m->check, keyed->statement_keys[i], err.offset, "%s%s", err.text,
+                                  relayed_hint(m));
+}
+
+/* Adds the group on the context that its texts name. A text without one takes that of the others,
+ * and misses its prefix then. */
+static void add_inferred(const struct making *m, struct keyed_group *keyed)
+{
+    struct group_inference inference = {.found = false};
+    infer_of(m, keyed->statement_keys, &keyed->group.statements, true, &inference);
+    infer_of(m, keyed->condition_keys, &keyed->group.conditions, false, &inference);
+    keyed->group.context = inference.lowest;
+    if (inference.found)
+        add_group(m, keyed);
     else
-        config_check_error(m->check, key,
-                           "unable to infer context from statements, path's first segment must be "
-                           "a valid context name: [%s], and at least one context must be capable "
-                           "of parsing all statements%s",
-                           keys[m->signal].context_names, relayed_hint(m));
-    return false;
+        tell_none(m, keyed);
 }
 
 static bool find_named(const struct making *m, const char *key, const char *name,
                        struct transform_group *group)
 {
     for (int i = 0; i < OTTL_CONTEXT_COUNT; i++)
-        if ((keys[m->signal].contexts & BIT(i)) && strcmp(name, ottl_context_names[i]) == 0) {
+        if ((keys[m->signal].contexts & OTTL_BIT(i)) && strcmp(name, ottl_context_names[i]) == 0) {
             group->context = (enum ottl_context)i;
             return true;
         }
@@ -186,30 +211,40 @@ static void add_written(const struct making *m, const char *key, const struct co
         return;
     bool has_mode = config_node_get(node, "error_mode") != NULL;
     bool is_named = written.context && written.context[0];
-    struct transform_group group = {
-        .prefix = is_named ? OTTL_PREFIX_OPTIONAL : OTTL_PREFIX_REQUIRED,
-        .error_mode =
-            (enum ottl_error_mode)(has_mode ? written.error_mode : m->settings->error_mode),
-        .conditions = written.conditions,
-        .statements = written.statements};
-    if (group.statements.count == 0)
-        config_check_error(m->check, key, "missing required field \"statements\"");
-    else if (is_named ? find_named(m, key, written.context, &group) : infer(m, key, &group))
-        add_group(m, key, false, &group);
+    struct keyed_group keyed = {
+        .statement_keys =
+            keys_below(m, arena_printf(m->arena, "%s::statements", key), written.statements.count),
+        .condition_keys =
+            keys_below(m, arena_printf(m->arena, "%s::conditions", key), written.conditions.count),
+        .group = {.prefix = is_named ? OTTL_PREFIX_OPTIONAL : OTTL_PREFIX_REQUIRED,
+                  .error_mode = (enum ottl_error_mode)(has_mode ? written.error_mode
+                                                                : m->settings->error_mode),
+                  .conditions = written.conditions,
+                  .statements = written.statements}};
+    if (is_named && !find_named(m, key, written.context, &keyed.group))
+        return;
+    if (written.statements.count == 0)
+        config_check_warn(m->check, key, "the group has no statements, so it changes nothing");
+    else if (is_named)
+        add_group(m, &keyed);
+    else
+        add_inferred(m, &keyed);
 }
 
 /* Makes one group of strings from `first` up to `end`. */
-static void add_strings(const struct making *m, const char *key, const struct config_node *list,
-                        size_t first, size_t end)
+static void add_strings(const struct making *m, const struct config_node *list, size_t first,
+                        size_t end)
 {
-    struct transform_group group = {.prefix = OTTL_PREFIX_REQUIRED,
-                                    .error_mode = (enum ottl_error_mode)m->settings->error_mode};
-    group.statements.items = arena_array(m->arena, end - first + 1, sizeof(const char *));
+    const char *key = keys[m->signal].list;
+    struct keyed_group keyed = {
+        .statement_keys = keys_below(m, key, end) + first,
+        .group = {.prefix = OTTL_PREFIX_REQUIRED,
+                  .error_mode = (enum ottl_error_mode)m->settings->error_mode}};
+    struct config_strings *statements = &keyed.group.statements;
+    statements->items = arena_array(m->arena, end - first + 1, sizeof(const char *));
     for (size_t i = first; i < end; i++)
-        group.statements.items[group.statements.count++] =
-            config_node_text(config_node_at(list, i));
-    if (infer(m, key, &group))
-        add_group(m, key, first == 0, &group);
+        statements->items[statements->count++] = config_node_text(config_node_at(list, i));
+    add_inferred(m, &keyed);
 }
 
 static bool is_string(const struct config_node *list, size_t at)
@@ -222,28 +257,28 @@ static void add_list(const struct making *m, const struct config_node *list)
 {
     const char *key = keys[m->signal].list;
     size_t count = list ? config_node_count(list) : 0, strings = 0;
-    if (list && config_node_kind(list) == CONFIG_NODE_SCALAR)
+    enum config_node_kind kind = config_node_kind(list);
+    if (kind == CONFIG_NODE_SCALAR || kind == CONFIG_NODE_MAP)
         config_check_error(m->check, key, "must be a list of statements or of groups");
     for (size_t i = 0; i < count; i++)
         strings += is_string(list, i);
-    if (count == 0 || config_node_kind(list) != CONFIG_NODE_LIST)
+    if (count == 0 || kind != CONFIG_NODE_LIST)
         return;
     if (strings == count) {
-        add_strings(m, key, list, 0, count);
+        add_strings(m, list, 0, count);
         return;
     }
     if (is_string(list, 0)) {
         config_check_error(m->check, key,
-                           "configuring multiple configuration styles is not supported, please use "
-                           "only Basic configuration or only Advanced configuration");
+                           "strings and groups cannot stand in one list; write the strings as a "
+                           "group, too: - statements: [...]");
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        const char *item = arena_printf(m->arena, "%s::%zu", key, i);
         if (is_string(list, i))
-            add_strings(m, item, list, i, i + 1);
+            add_strings(m, list, i, i + 1);
         else
-            add_written(m, item, config_node_at(list, i));
+            add_written(m, arena_printf(m->arena, "%s::%zu", key, i), config_node_at(list, i));
     }
 }
 

@@ -575,10 +575,9 @@ static void mistakes_are_refused(void **state)
         {"{spans: {'': }}", "a name cannot be empty"},
         {"{metrics: {n: {attributes: [{key: a}]}}}", "a metric has no attributes to count by"},
         {"{spans: {n: {conditions: ['true', 'nme == \"a\"']}}}",
-         "spans::n::conditions::1: unable to parse OTTL condition \"nme == \"a\"\": 1:1: segment "
-         "\"nme\" from path \"nme\" is not a valid path nor a valid OTTL keyword for the span "
-         "context; "
-         "did you mean \"name\"?"},
+         "spans::n::conditions::1: unable to parse OTTL condition \"nme == \"a\"\": 1:1: the "
+         "context "
+         "span has no path \"nme\"; did you mean \"name\"?"},
         {"{spanevents: {n: {conditions: ['IsRootSpan()']}}}",
          "1:1: the context spanevent has no function \"IsRootSpan\""},
         {"{logs: {n: {conditions: ['severity_number >= 17']}}}",

@@ -455,19 +455,18 @@ static void refuses_wrong_settings(void **state)
         const char *settings, *wanted;
     } wrong[] = {
         {"{trace_conditions: ['span.nme == \"y\"']}",
-         "unable to parse OTTL condition \"span.nme == \"y\"\": 1:6: segment \"nme\" from path "
-         "\"span.nme\" is not a valid path nor a valid OTTL keyword for the span context; did you "
-         "mean \"name\"?"},
+         "unable to parse OTTL condition \"span.nme == \"y\"\": 1:6: the context span has no "
+         "path \"nme\"; did you mean \"span.name\"?"},
         {"{trace_conditions: ['name == \"y\"']}",
-         "unable to infer context from conditions, path's first segment must be a valid context "
-         "name: [resource, scope, span, spanevent]"},
-        {"{trace_conditions: ['IsRootSpan()']}", "unable to infer context from conditions"},
-        {"{trace_conditions: ['log.body == \"y\"']}", "unable to infer context from conditions"},
+         "1:1: unable to infer context: the path \"name\" does not begin with one of resource, "
+         "scope, span, spanevent; write \"span.name\" or \"spanevent.name\" or \"scope.name\""},
+        {"{trace_conditions: ['IsRootSpan()']}", "unable to infer context: "},
+        {"{trace_conditions: ['log.body == \"y\"']}", "unable to infer context: "},
         {"{trace_conditions: ['profile.period == 1']}",
-         "context \"profile\" inferred from the conditions [\"profile.period == 1\"] is not a "
-         "supported context: [resource, scope, span, spanevent]"},
+         "context \"profile\" inferred from the path \"profile.period\" is not a supported context "
+         "here, which is one of resource, scope, span, spanevent"},
         {"{profile_conditions: ['span.name == \"\"']}", "is not a supported context"},
-        {"{trace_conditions: ['span.name = \"x\"']}", "condition has invalid syntax: 1:11"},
+        {"{trace_conditions: ['span.name = \"x\"']}", "1:11: unexpected"},
         {"{trace_conditions: ['']}", "condition cannot be empty"},
         {"{trace_conditions: [{context: span}]}", "condition cannot be empty"},
         {"{trace_conditions: [{context: spans, conditions: [a]}]}", "unknown context spans"},
@@ -476,8 +475,7 @@ static void refuses_wrong_settings(void **state)
         {"{trace_conditions: [{context: span, error_mode: drop, conditions: ['true']}]}",
          "\"drop\" is not one of ignore, silent, propagate"},
         {"{trace_conditions: ['span.name == \"x\"', {context: span, conditions: ['true']}]}",
-         "configuring multiple configuration styles is not supported, please use only Basic "
-         "configuration or only Advanced configuration"},
+         "strings and groups cannot stand in one list"},
         {"{trace_conditions: ['span.name == \"x\"'], traces: {span: ['true']}}",
          "cannot use context inferred trace conditions \"trace_conditions\" and the settings "
          "\"traces.resource\", \"traces.span\", \"traces.spanevent\" at the same time"},
@@ -492,7 +490,7 @@ static void refuses_wrong_settings(void **state)
         {"{spans: {include: {match_type: strict, services: [x]}}}", "write OTTL conditions"},
         {"{metrics: {exclude: {match_type: strict}}}", "write OTTL conditions"},
         {"{profile_conditions: ['profilesample.leaf.functions == \"f\"']}",
-         "did you mean \"leaf.function\"?"},
+         "did you mean \"profilesample.leaf.function\"?"},
         {"{profile_conditions: [{context: profile, conditions: ['period == 1 and "
          "StackContains(\"x\")']}]}",
          "the context profile has no function \"StackContains\""},

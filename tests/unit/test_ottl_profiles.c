@@ -227,9 +227,8 @@ static void keeps_contexts_apart(void **state)
         const char *condition, *wanted;
     } wrong[] = {
         {OTTL_PROFILE, "profilesample.link_index == 1",
-         "context \"profilesample\" from path \"profilesample.link_index\" is not valid, it must "
-         "be "
-         "replaced by one of: \"profile\""},
+         "context \"profilesample\" from path \"profilesample.link_index\" is not there: this is "
+         "evaluated on the context profile"},
         {OTTL_PROFILE_SAMPLE, "span.name == \"x\"", "context \"span\" from path"},
         {OTTL_PROFILE_SAMPLE, "spanevent.name == \"x\"", "context \"spanevent\" from path"},
         {OTTL_SPAN, "profile.period == 1", "context \"profile\" from path"},
@@ -240,7 +239,7 @@ static void keeps_contexts_apart(void **state)
         {OTTL_SPAN, "StackContains(\"x\")", "has no function \"StackContains\""},
         {OTTL_PROFILE_SAMPLE, "StackContains(leaf.function)", "a pattern must be a literal string"},
         {OTTL_PROFILE_SAMPLE, "stack.dept == 1", "did you mean \"stack.depth\"?"},
-        {OTTL_PROFILE, "period[1] == 1", "the keys indexing \"period\" were not used"},
+        {OTTL_PROFILE, "period[1] == 1", "\"period\" is no map and no list"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -270,8 +269,9 @@ static void infers_contexts(void **state)
     for (size_t i = 0; i < sizeof inferred / sizeof *inferred; i++) {
         enum ottl_context context;
         struct error err;
-        assert_true(
-            ottl_infer_context(slice_of_string(inferred[i].condition), false, &context, &err));
+        assert_int_equal(ottl_infer_context(slice_of_string(inferred[i].condition), false,
+                                            OTTL_BIT(OTTL_CONTEXT_COUNT) - 1, &context, &err),
+                         OTTL_INFERRED);
         assert_int_equal(context, inferred[i].wanted);
     }
 }

@@ -270,11 +270,11 @@ static void mistakes_are_refused(void **state)
         const char *settings;
         const char *wanted;
     } wrong[] = {
-        {"{trace_statements: ['set(span.nme, \"x\")']}", "did you mean \"name\"?"},
-        {"{trace_statements: ['set(name, \"x\")']}", "unable to infer context from statements"},
+        {"{trace_statements: ['set(span.nme, \"x\")']}", "did you mean \"span.name\"?"},
+        {"{trace_statements: ['set(name, \"x\")']}", "unable to infer context: "},
         {"{trace_statements: ['set(span.name, \"x\"']}", "unable to parse OTTL statement"},
         {"{trace_statements: ['sett(span.name, \"x\")']}", "did you mean \"set\"?"},
-        {"{trace_statements: ['set(profile.period, 1)']}", "not a valid candidate"},
+        {"{trace_statements: ['set(profile.period, 1)']}", "is not a supported context"},
         {"{trace_statements: [{context: span, statements: ['set_semconv_span_name(\"1.36.0\")']}]}",
          "must be between 1.37.0 and 1.40.0"},
         {"{profile_statements: ['set(profile.original_payload, 0x01)']}", "can only be read"},
@@ -282,18 +282,18 @@ static void mistakes_are_refused(void **state)
         {"{profile_statements: ['set(profilesample.values[0], 1)']}", "can only be read"},
         {"{trace_statements: [{context: log, statements: ['set(name, \"x\")']}]}",
          "unknown context log"},
-        {"{trace_statements: [{context: span}]}", "missing required field \"statements\""},
+        {"{trace_statements: {context: span, statements: [a]}}", "must be a list"},
         {"{trace_statements: [{context: span, error_mode: drop, statements: ['set(name, "
          "\"x\")']}]}",
          "error_mode"},
         {"{trace_statements: ['set(span.name, \"x\")', {context: span, statements: ['set(name, "
          "\"x\")']}]}",
-         "configuring multiple configuration styles is not supported"},
+         "strings and groups cannot stand in one list"},
         {"{log_statements: [{context: log, statements: ['set(body, \"x\")']}]}",
          "profcol relays metrics and logs unopened"},
         {"{flatten_data: true}", "which profcol does not open"},
         /* Seen in public documentation. */
-        {"{trace_statements: ['set(span.name, \"x\") where span.name =~ \"x\"']}", "syntax"},
+        {"{trace_statements: ['set(span.name, \"x\") where span.name =~ \"x\"']}", "IsMatch"},
         {"{trace_statements: ['set(span.name, \"x\") where span.attributes.foo == \"x\"']}",
          "attributes"},
         {"{trace_statements: ['limit(span.attributes, 100)', 'drop()']}", "undefined function"},
