@@ -112,6 +112,7 @@ static bool open_server(struct pull_reader *reader, struct error *err)
         .max_body_bytes = 1024,
         .compression_mask = 1u << COMPRESSION_NONE,
         .max_connections = 64,
+        .makes_room = true,
         .label = label,
         .budget = NULL, /* none, because metrics are needed most when memory is short */
         .uses_reserve = true,

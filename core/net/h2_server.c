@@ -1122,6 +1122,15 @@ static void h2_close(struct connection *connection)
     free(h2);
 }
 
+static bool h2_is_idle(const struct connection *connection)
+{
+    const struct h2 *h2 = connection->session;
+    for (struct list_link *link = h2->exchanges.first; link; link = link->next)
+        if (exchange_of_link(link)->state > EXCHANGE_BODY)
+            return false;
+    return !server_connection_has_unsent(connection);
+}
+
 const struct protocol h2_protocol = {
     .name = "h2",
     .open = h2_open,
@@ -1133,6 +1142,7 @@ const struct protocol h2_protocol = {
     .answer = h2_answer,
     .answer_grpc = h2_answer_grpc,
     .check = h2_check,
+    .is_idle = h2_is_idle,
     .drain = h2_drain,
     .close = h2_close,
 };

@@ -737,6 +737,13 @@ static uint64_t http1_check(struct connection *connection, uint64_t now_ns)
     return deadline;
 }
 
+static bool http1_is_idle(const struct connection *connection)
+{
+    const struct http1 *http1 = connection->session;
+    bool is_complete = http1->exchange && http1->exchange->state > EXCHANGE_BODY;
+    return !is_complete && !server_connection_has_unsent(connection);
+}
+
 static void http1_drain(struct connection *connection)
 {
     struct http1 *http1 = connection->session;
@@ -768,6 +775,7 @@ const struct protocol http1_protocol = {
     .output = http1_output,
     .answer = http1_answer,
     .check = http1_check,
+    .is_idle = http1_is_idle,
     .drain = http1_drain,
     .close = http1_close,
 };

@@ -409,6 +409,7 @@ static const char *const reason_names[CLOSE_REASON_COUNT] = {
     [CLOSE_TOO_MANY_PINGS] = "too_many_pings",
     [CLOSE_NO_DESCRIPTOR] = "no_descriptor",
     [CLOSE_PER_IP] = "per_ip",
+    [CLOSE_MADE_ROOM] = "made_room",
     [CLOSE_SHUTDOWN] = "shutdown",
 };
 

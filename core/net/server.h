@@ -63,8 +63,10 @@ struct server_options {
     size_t write_buffer_bytes; /* HTTP/2 frames are collected up to here for a write; 0: 64 KiB */
     uint32_t compression_mask; /* of plain HTTP: bit per enum compression, set if accepted */
     bool include_metadata;
-    bool no_keep_alive;              /* HTTP/1.1: a connection serves one request */
-    uint32_t max_connections;        /* 0: 1024 */
+    bool no_keep_alive;       /* HTTP/1.1: a connection serves one request */
+    uint32_t max_connections; /* 0: 1024 */
+    bool makes_room; /* at max_connections, an old connection without a complete request gives
+                        way to a new one */
     uint32_t max_connections_per_ip; /* 0: no limit */
     int64_t read_timeout_ns, read_header_timeout_ns, write_timeout_ns,
         idle_timeout_ns; /* 0: the server's own limits */

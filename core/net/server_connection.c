@@ -263,6 +263,34 @@ void server_connection_close(struct connection *connection, enum close_reason re
     }
 }
 
+/* Whether the next thing to happen is up to the client. */
+static bool waits_for_client(const struct connection *connection)
+{
+    switch ((enum connection_phase)connection->phase) {
+    case CONNECTION_HANDSHAKE:
+    case CONNECTION_DETECT:
+    case CONNECTION_LINGERING:
+        return true;
+    case CONNECTION_OPEN:
+        return connection->protocol->is_idle(connection);
+    case CONNECTION_CLOSING:
+    case CONNECTION_CLOSED:
+        break;
+    }
+    return false;
+}
+
+void server_connection_make_room(struct server_part *part, const struct connection *newest)
+{
+    for (struct list_link *link = part->connections.last; link; link = link->previous) {
+        struct connection *connection = container_of(link, struct connection, link);
+        if (connection != newest && waits_for_client(connection)) {
+            server_connection_close(connection, CLOSE_MADE_ROOM);
+            return;
+        }
+    }
+}
+
 static void begin_lingering(struct connection *connection)
 {
     assert(connection->phase == CONNECTION_CLOSING && !connection->broken);

@@ -475,12 +475,21 @@ static void connection_lost(struct server_part *part, int fd, const struct socka
     listener_connection_ended(part->server, peer_key(address));
 }
 
+static bool is_full(const struct server *server)
+{
+    return atomic_load(&server->connections) >= server->max_connections;
+}
+
 static void open_here(struct server_part *part, int fd, const struct sockaddr *address)
 {
     bool is_lingering = part == part->server->parts && part->server->lingering;
     bool is_closed = part->stopped || (part->draining && !is_lingering);
-    if (is_closed || !server_connection_open(part, fd, address, NULL, NULL))
+    struct connection *connection =
+        is_closed ? NULL : server_connection_open(part, fd, address, NULL, NULL);
+    if (!connection)
         connection_lost(part, fd, address);
+    else if (part->server->options.makes_room && is_full(part->server))
+        server_connection_make_room(part, connection);
 }
 
 static void on_handover(struct worker *worker, struct post *post)
@@ -507,10 +516,24 @@ static struct server_part *least_loaded(struct server *server)
     return best;
 }
 
-/* Only the first part of a server that lingers waits until that ends before it is drained. */
+static struct server_part *most_loaded(struct server *server)
+{
+    struct server_part *best = &server->parts[0];
+    for (unsigned i = 1; i < server->part_count; i++)
+        if (atomic_load_explicit(&server->parts[i].load, memory_order_relaxed) >
+            atomic_load_explicit(&best->load, memory_order_relaxed))
+            best = &server->parts[i];
+    return best;
+}
+
+/* Only the first part of a server that lingers waits until that ends before it is drained. The last
+ * connection that may be opened goes where another one can give way to the next. */
 static struct server_part *choose_part(struct server *server)
 {
-    return server->lingering ? &server->parts[0] : least_loaded(server);
+    if (server->lingering)
+        return &server->parts[0];
+    bool makes_room = server->options.makes_room && is_full(server);
+    return makes_room ? most_loaded(server) : least_loaded(server);
 }
 
 /* Closes a connection whose client has reached max_connections_per_ip. */
@@ -577,16 +600,17 @@ static void log_full(struct server *server)
 /* Returns true if the limit is reached; accepting then pauses until listener_connection_ended. */
 static bool pause_when_full(struct server *server)
 {
-    if (atomic_load(&server->connections) < server->max_connections)
+    if (!is_full(server))
         return false;
     atomic_store(&server->accept_paused, true);
     /* A connection may have ended before accept_paused was set. */
-    if (atomic_load(&server->connections) < server->max_connections) {
+    if (!is_full(server)) {
         atomic_store(&server->accept_paused, false);
         return false;
     }
     uv_poll_stop(&server->listen_poll);
-    log_full(server);
+    if (!server->options.makes_room) /* which is over in a moment, or too many requests wait */
+        log_full(server);
     return true;
 }
 

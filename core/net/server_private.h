@@ -60,7 +60,8 @@ enum close_reason {
     CLOSE_KEEPALIVE,      /* no answer to our PING */
     CLOSE_TOO_MANY_PINGS, /* more often than ping_min_time_ns allows */
     CLOSE_NO_DESCRIPTOR,
-    CLOSE_PER_IP, /* its address has reached max_connections_per_ip */
+    CLOSE_PER_IP,    /* its address has reached max_connections_per_ip */
+    CLOSE_MADE_ROOM, /* for a new connection (options.makes_room) */
     CLOSE_SHUTDOWN,
     CLOSE_REASON_COUNT,
 };
@@ -116,6 +117,8 @@ struct protocol {
     /* Checks time limits, and may close the connection. Returns the time of the next check
      * (monotonic). */
     uint64_t (*check)(struct connection *connection, uint64_t now_ns);
+    /* Whether it has no complete request whose answer is still to be sent. */
+    bool (*is_idle)(const struct connection *connection);
     void (*drain)(struct connection *connection);
     /* Ends its exchanges and frees the session. */
     void (*close)(struct connection *connection);
@@ -343,6 +346,9 @@ void server_connection_mark_dirty(struct connection *connection);
 void server_connection_finish(struct connection *connection, enum close_reason reason, bool linger);
 /* Closes the connection at once. Protocol functions call server_connection_break instead. */
 void server_connection_close(struct connection *connection, enum close_reason reason);
+/* Closes the oldest connection of a part that waits for its client, if there is one; not `newest`.
+ * Not from protocol functions. */
+void server_connection_make_room(struct server_part *part, const struct connection *newest);
 /* Closes the connection in the next round. */
 void server_connection_break(struct connection *connection, enum close_reason reason);
 /* Makes sure that `check` runs at this time or earlier. */

@@ -25,6 +25,7 @@ bool probe_server_open(struct probe_server *probe, const struct component *compo
     own.budget = NULL;
     own.accounts = NULL;
     own.uses_reserve = true;
+    own.makes_room = true;
     lower(&own.read_header_timeout_ns);
     lower(&own.idle_timeout_ns);
     lower(&own.max_connection_idle_ns);

@@ -55,9 +55,11 @@ static const struct field explore_fields[] = {
     FIELD_STRING(explore_settings, endpoint,
                  HTTP_SERVER_ENDPOINT_HELP " Other addresses than loopback need `auth` or `token`.",
                  .fallback = "localhost:4319"),
-    FIELD_BLOCK(explore_settings, server, http_server_settings, http_server_fields,
-                "The listener. Idle connections are closed after 5 s; there are at most 64.",
-                .inlined = true),
+    FIELD_BLOCK(
+        explore_settings, server, http_server_settings, http_server_fields,
+        "The listener. Idle connections are closed after 5 s; there are at most 64, and an idle "
+        "one gives way to a new one.",
+        .inlined = true),
     FIELD_SECRET(explore_settings, token,
                  "What the paths under /api/ want as `Authorization: Bearer`."),
     FIELD_UINT(explore_settings, max_memory_mib,
@@ -142,7 +144,9 @@ static const struct explore_settings *settings_of(const struct explore *explore)
 static void respond(struct exchange *exchange, int status, const char *type, struct slice body,
                     const struct http_header *more)
 {
-    struct http_header headers[6] = {
+    static const struct http_header challenge = {SLICE("www-authenticate"), SLICE("Bearer")};
+    static const struct http_header retry_after = {SLICE("retry-after"), SLICE("1")};
+    struct http_header headers[7] = {
         {SLICE("content-security-policy"), SLICE(EXPLORE_PAGE_POLICY)},
         {SLICE("x-content-type-options"), SLICE("nosniff")},
         {SLICE("referrer-policy"), SLICE("no-referrer")},
@@ -150,6 +154,10 @@ static void respond(struct exchange *exchange, int status, const char *type, str
         {SLICE("cache-control"), SLICE("no-store")},
     };
     size_t count = 5;
+    if (status == 401)
+        headers[count++] = challenge;
+    if (status == 503)
+        headers[count++] = retry_after;
     if (more)
         headers[count++] = *more;
     exchange_respond(exchange, status, type, body, headers, count);
@@ -171,11 +179,9 @@ static void respond_json(struct exchange *exchange, struct api_request *request)
 
 static bool refuse(struct exchange *exchange, int status, const char *code, const char *why)
 {
-    static const struct http_header challenge = {SLICE("www-authenticate"), SLICE("Bearer")};
     struct api_request request = {.status = status};
     api_refuse(&request, status, code, "%s", why);
-    respond(exchange, status, request.type, slice_of(request.body.data, request.body.size),
-            status == 401 ? &challenge : NULL);
+    respond(exchange, status, request.type, slice_of(request.body.data, request.body.size), NULL);
     text_deinit(&request.body);
     return false;
 }

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import unittest
@@ -202,6 +203,18 @@ class Access(unittest.TestCase):
             self.assertEqual(get(profcol, "/")[0], 401)
             secret = base64.b64encode(b"ann:secret").decode()
             ask(profcol, "status", Authorization=f"Basic {secret}")
+
+
+    def test_silent_connections_keep_nobody_out(self):
+        with server.Profcol(CONFIG, listen=LISTEN) as profcol:
+            host, port = profcol.address("explore").rsplit(":", 1)
+            silent = [socket.create_connection((host, int(port))) for _ in range(70)]
+            for one in silent[::2]:
+                one.sendall(b"GET /api/status HTTP/1.1\r\nHost:")
+            ask(profcol, "status")
+            self.assertGreater(profcol.metric("profcol_server_connections_closed", server="extension explore", reason="made_room"), 0)
+            for one in silent:
+                one.close()
 
 
 class Reloads(unittest.TestCase):

@@ -810,6 +810,40 @@ static void test_connection_limit(void **state)
     site_free(site);
 }
 
+/* Connections that are silent or in the middle of a request give way; a request that waits for its
+ * answer does not. */
+static void test_connections_that_make_room(void **state)
+{
+    (void)state;
+    enum { LIMIT = 6, SILENT = 12 };
+    static const char *const starts[] = {
+        "", "GET /now HTTP/1.1\r\nHost:", "PRI * HTTP/2.0\r\n",
+        "POST /now HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n1"};
+    struct site *site =
+        site_new(2, (struct server_options){.max_connections = LIMIT, .makes_room = true});
+    int later = dial(server_port(site->server)), fds[SILENT];
+    say(later, GET("/never"));
+    wait_for(&site->requests, 1);
+    for (int i = 0; i < SILENT; i++) {
+        fds[i] = dial(server_port(site->server));
+        say(fds[i], starts[i % 4]);
+        int fd = dial(server_port(site->server));
+        say(fd, GET("/now"));
+        assert_true(hear(fd, "\r\n\r\nok"));
+        close(fd);
+    }
+    assert_int_equal(atomic_load(&site->gone), 0);
+    int closed = 0;
+    for (int i = 0; i < SILENT; i++) {
+        struct pollfd silent = {.fd = fds[i], .events = POLLIN};
+        closed += poll(&silent, 1, 0);
+        close(fds[i]);
+    }
+    assert_true(closed >= SILENT + 1 - LIMIT);
+    close(later);
+    site_free(site);
+}
+
 static void test_connection_limit_for_each_address(void **state)
 {
     (void)state;
@@ -1067,6 +1101,7 @@ int main(void)
         cmocka_unit_test(test_body_in_pieces),
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_connection_limit),
+        cmocka_unit_test(test_connections_that_make_room),
         cmocka_unit_test(test_connection_limit_for_each_address),
         cmocka_unit_test(test_out_of_descriptors),
         cmocka_unit_test(test_unix_socket),
