@@ -25,7 +25,7 @@ struct reading {
     const struct request_sender *sender;
     struct span_source source;      /* of the resource being read */
     struct request_process process; /* likewise */
-    enum thread_id_kind thread_ids; /* likewise */
+    enum thread_ids thread_ids;     /* likewise */
     bool has_threads;               /* likewise: spans of it name their thread */
     struct span_reader *reader;
     struct request_spans *spans;
@@ -146,11 +146,10 @@ static void read_thread(struct reading *reading, const struct span_view *span,
 {
     struct thread_span *thread = &reading->threads[reading->thread_count];
     if (!reading->sender->settings->samples.by_thread || reading->process.instance == 0 ||
-        !thread_of_span(span, key, thread))
+        !thread_of_span(span, key, reading->thread_ids, thread))
         return;
     thread->instance = reading->process.instance;
     thread->owner = reading->process.owner;
-    thread->kind = reading->thread_ids;
     reading->thread_count++;
     if (!reading->has_threads)
         request_process_note_threads(reading->sender, &reading->process);
@@ -162,10 +161,10 @@ static void note_run(const struct reading *reading, const struct span_view *span
                      const struct span_put *put, struct tree_span *added)
 {
     struct thread_span thread;
-    if (!thread_of_span(span, &put->key, &thread))
+    if (!thread_of_span(span, &put->key, reading->thread_ids, &thread))
         return;
-    added->thread.has_id[reading->thread_ids] = true;
-    added->thread.id[reading->thread_ids] = thread.id;
+    added->thread.has_id[thread.kind] = true;
+    added->thread.id[thread.kind] = thread.id;
     added->thread.name = thread.name;
 }
 
@@ -230,7 +229,7 @@ static void read_resource(struct reading *reading, struct slice resource_spans)
     span_place_set_resource(&place, &reading->sender->settings->samples, resource);
     reading->source = request_source(reading->sender, resource);
     reading->process = request_process(reading->sender, resource, &reading->source);
-    reading->thread_ids = thread_id_kind_of(resource);
+    reading->thread_ids = thread_ids_of(resource);
     reading->has_threads = false;
     keep_judge_resource(&reading->judge, resource_spans);
     if (value_expressions_any(&reading->expressions))

@@ -4,20 +4,29 @@
 
 #include <assert.h>
 
-enum thread_id_kind thread_id_kind_of(struct slice resource)
+/* Linux has no larger id of a process or thread (PID_MAX_LIMIT). */
+enum { OS_ID_MAX = 4 << 20 };
+
+enum thread_ids thread_ids_of(struct slice resource)
 {
     static const char *const of_os[] = {"cpp", "swift", "erlang", "go", "php"};
     struct any_value language = any_value_read(
         attribute_value(resource, RESOURCE_ATTRIBUTES, SLICE("telemetry.sdk.language")));
     if (language.kind != ANY_VALUE_STRING)
-        return THREAD_ID_OS;
+        return THREAD_IDS_OS;
     for (size_t i = 0; i < sizeof of_os / sizeof *of_os; i++)
         if (slice_is(language.bytes, of_os[i]))
-            return THREAD_ID_OS;
-    return THREAD_ID_RUNTIME;
+            return THREAD_IDS_OS;
+    return slice_is(language.bytes, "python") ? THREAD_IDS_BY_SIZE : THREAD_IDS_RUNTIME;
 }
 
-bool thread_of_span(const struct span_view *span, const struct span_key *key,
+static enum thread_id_kind kind_of(enum thread_ids ids, int64_t id)
+{
+    bool is_os = ids == THREAD_IDS_OS || (ids == THREAD_IDS_BY_SIZE && id <= OS_ID_MAX);
+    return is_os ? THREAD_ID_OS : THREAD_ID_RUNTIME;
+}
+
+bool thread_of_span(const struct span_view *span, const struct span_key *key, enum thread_ids ids,
                     struct thread_span *out)
 {
     assert(span->wanted);
@@ -25,8 +34,11 @@ bool thread_of_span(const struct span_view *span, const struct span_key *key,
     if (id.kind != ANY_VALUE_INT)
         return false;
     struct any_value name = any_value_read(span->wanted->values[WANTED_THREAD_NAME]);
-    *out = (struct thread_span){
-        .key = *key, .start_ns = span->start_ns, .end_ns = span->end_ns, .id = id.integer};
+    *out = (struct thread_span){.key = *key,
+                                .start_ns = span->start_ns,
+                                .end_ns = span->end_ns,
+                                .kind = kind_of(ids, id.integer),
+                                .id = id.integer};
     if (name.kind == ANY_VALUE_STRING)
         out->name = name.bytes;
     if (span->parent_id.size == SPAN_ID_SIZE)

@@ -11,14 +11,16 @@
 #include "core/data/thread_spans.h"
 #include "processors/spanjoin/joined_values.h"
 
-/* Returns what the attribute thread.id of spans of a resource means. Runtimes with threads of their
- * own, such as Java, send their ids; others those of the operating system. */
-enum thread_id_kind thread_id_kind_of(struct slice resource);
+/* What the attribute thread.id of spans means. Runtimes with threads of their own, such as Java,
+ * send their ids; others those of the operating system. Python has both: get_ident is an address,
+ * and larger than any get_native_id. */
+enum thread_ids { THREAD_IDS_OS, THREAD_IDS_RUNTIME, THREAD_IDS_BY_SIZE };
+enum thread_ids thread_ids_of(struct slice resource);
 
 /* Reads `thread.id` and `thread.name`, the ids and the times of a span. Returns false if it has no
  * thread. The attributes of the span were looked for. The instance and the owner are the
  * caller's. */
-bool thread_of_span(const struct span_view *span, const struct span_key *key,
+bool thread_of_span(const struct span_view *span, const struct span_key *key, enum thread_ids ids,
                     struct thread_span *out);
 
 #endif

@@ -19,6 +19,8 @@
 #                       Pyroscope has of it, and a service without a profiler is not delayed
 #   run.sh threads      a live Java program -> profcol, its profiles joined by thread and time only, compared with what its profiler names; needs a JDK
 #                       and Maven; --help lists options
+#   run.sh ebpf PROFILER  live Java and Python programs -> OpenTelemetry's eBPF profiler (the program PROFILER, as root) -> profcol, joined by
+#                       thread and time only, compared with the functions on the stacks; needs a JDK and Maven; --help lists options
 #   run.sh              the first two
 # More arguments choose tests (ClientsTest.test_go).
 #   PROFCOL   the binary of profcol    (build/release/profcol)
@@ -114,12 +116,16 @@ threads)
     shift
     exec build/venv/bin/python tests/interop/threads "$@"
     ;;
+ebpf)
+    shift
+    exec build/venv/bin/python tests/interop/ebpf "$@"
+    ;;
 both)
     "$0" collector
     "$0" clients
     ;;
 *)
-    echo "usage: $0 [collector|clients|sdks [TEST...]|complete URL [TEST...]|compare [--help]|ottl [--help]|count [--help]|samplers [--help]|tail_sampling [--help]|readers [--help]|redaction [--help]|threads [--help]]" >&2
+    echo "usage: $0 [collector|clients|sdks [TEST...]|complete URL [TEST...]|compare [--help]|ottl [--help]|count [--help]|samplers [--help]|tail_sampling [--help]|readers [--help]|redaction [--help]|threads [--help]|ebpf PROFILER [--help]]" >&2
     exit 2
     ;;
 esac

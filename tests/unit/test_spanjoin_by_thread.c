@@ -135,6 +135,39 @@ static void expect_sample(const struct request *out, size_t i, uint64_t span, co
         assert_int_equal(sample->values[k], values[k]);
 }
 
+/* Spans of Python name the operating system's id, or an address. */
+static void python_names_either_id(void **state)
+{
+    static const struct {
+        int64_t span, sample;
+        uint64_t joined;
+    } cases[] = {{31337, 31337, FIRST}, {0x7f0000001000, 0x7f0000001000, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct join join;
+        struct request request;
+        setup(&join, "samples: {wait: 0s}");
+        traces_begin(&request, "shop");
+        traces_resource_string(&request, "telemetry.sdk.language", "python");
+        SpanMessage *span =
+            traces_span(&request, TRACE, FIRST, WALL + 100 * MS, WALL + 200 * MS, "work");
+        span_int(&request, span, "thread.id", cases[i].span);
+        send_request(&join, &request);
+        begin_upload(&request, "shop");
+        SampleMessage *sample = profiles_sample(&request, 1);
+        sample_int(&request, sample, "thread.id", cases[i].sample);
+        sample_string(&request, sample, "thread.name", "worker");
+        sample_time(&request, sample, WALL + 110 * MS);
+        sample_value(&request, sample, 1);
+        send_request(&join, &request);
+        struct request out;
+        read_last(&join, SIGNAL_PROFILES, &out);
+        expect_sample(&out, 0, cases[i].joined, (const int64_t[]){1}, 1);
+        request_free(&out);
+        fixture_deinit(&join.fixture);
+    }
+}
+
 static void joins_at_once_without_wait(void **state)
 {
     (void)state;
@@ -532,6 +565,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spans_wait_for_what_is_joined_when_an_upload_leaves),
         cmocka_unit_test(a_link_without_ids_and_values_without_pairs),
+        cmocka_unit_test(python_names_either_id),
         cmocka_unit_test(joins_at_once_without_wait),
         cmocka_unit_test(waits_for_the_spans_of_its_process),
         cmocka_unit_test(splits_a_sample_by_its_times),
