@@ -136,6 +136,7 @@ struct ottl_item {
     uint64_t batch;                     /* a number of its own for each batch */
     uint64_t serials[OTTL_DEPTH_COUNT]; /* counts resources, scopes, spans or profiles, and events
                                            or samples */
+    size_t bytes;                       /* of the groups so far */
     struct message_iter group;          /* ResourceSpans, ResourceMetrics and so on */
     struct message_iter resource;
     struct message_iter scope_group; /* ScopeSpans */
@@ -152,6 +153,7 @@ struct ottl_item {
     struct ottl_draft *draft; /* NULL: likewise */
     struct ottl_cache *cache; /* NULL: `cache` is empty, and cannot be written */
     size_t room;              /* bytes of values that the batch may still gain */
+    size_t cache_room;        /* bytes that caches may still gain */
     size_t steps;             /* bytes of messages around the items that may still be searched */
     bool is_changed;          /* a statement wrote something since this was set to false */
 };

@@ -104,7 +104,8 @@ static bool keep_fixed(struct ottl_compiler *c, struct ottl_node **at, uint32_t 
         (*at)->operands[0] = node;
         return true;
     }
-    for (uint32_t i = 0; i < node->operand_count; i++)
+    bool keeps_map = node->code == OTTL_PATH; /* its operand is kept already */
+    for (uint32_t i = 0; i < node->operand_count && !keeps_map; i++)
         if (node->operands[i] && node->operands[i]->code != OTTL_LAMBDA &&
             !keep_fixed(c, &node->operands[i], first))
             return false;

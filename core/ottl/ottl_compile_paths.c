@@ -182,6 +182,19 @@ static bool check_cache(struct ottl_compiler *c, const struct ottl_ast *path,
                   ottl_context_names[row->context], own);
 }
 
+/* If a key is of the items, and the map that it is of around them, the map is an operand, which is
+ * read once for all of them. */
+static void keep_map(struct ottl_compiler *c, struct ottl_node *node, enum ottl_level level)
+{
+    if (node->level <= level)
+        return;
+    struct ottl_node *map = ottl_compiler_node(c, OTTL_PATH, 0);
+    map->path = node->path;
+    ottl_compiler_depend(map, level);
+    node->operands = arena_array(&c->program->arena, 1, sizeof(struct ottl_node *));
+    node->operands[node->operand_count++] = map;
+}
+
 struct ottl_node *ottl_compiler_path(struct ottl_compiler *c, const struct ottl_ast *path)
 {
     enum ottl_context context;
@@ -199,6 +212,7 @@ struct ottl_node *ottl_compiler_path(struct ottl_compiler *c, const struct ottl_
     c->program->reads_scope |= context == OTTL_SCOPE;
     ottl_compiler_depend(node, ottl_compiler_level(context));
     ottl_compiler_depend_on_all(node);
+    keep_map(c, node, ottl_compiler_level(context));
     return node;
 }
 

@@ -1,6 +1,7 @@
 #include "core/ottl/ottl_evaluation.h"
 
 #include "core/base/memory.h"
+#include "core/ottl/ottl_around.h"
 #include "core/ottl/ottl_draft.h"
 #include "core/ottl/ottl_encode.h"
 #include "core/ottl/ottl_functions.h"
@@ -29,6 +30,7 @@ struct slot {
     uint64_t serial;
     bool ok;
     struct ottl_value value;
+    size_t steps; /* of reading the value; 0: few */
     char error[200];
 };
 
@@ -40,6 +42,7 @@ struct ottl_evaluation {
     struct ottl_value input;
     struct ottl_item *target; /* of a statement */
     size_t free_bytes;
+    bool writes_around; /* the target of the program is in a message around its items */
     struct wire_writer writer;
     struct text text;
     struct attribute_list list; /* a map that is changed */
@@ -51,9 +54,12 @@ struct ottl_evaluator {
     const struct ottl_program *program;
     struct ottl_evaluation evaluation;
     uint64_t batch;
+    size_t bytes; /* of the batch, which have given steps */
+    size_t steps; /* that are left for what the items share */
     struct {
         uint64_t batch, serial;
     } kept[OTTL_LEVEL_COUNT];           /* whose results are in the scratch memory of the level */
+    unsigned levels_read;               /* by the evaluation: a bit for each */
     struct ottl_stack_search *searches; /* of the program's calls that look into stacks */
     struct slot slots[];
 };
@@ -147,6 +153,11 @@ struct attribute_list *ottl_evaluation_list(struct ottl_evaluation *evaluation)
     return &evaluation->list;
 }
 
+/* Evaluates a node without counting that what is kept is read, and counts it. */
+static bool look_at(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                    struct ottl_value *out);
+static bool take_kept(struct ottl_evaluation *evaluation, const struct ottl_node *node);
+
 /* ---- keys ---- */
 
 static bool fail(struct ottl_evaluation *evaluation, const char *text)
@@ -213,13 +224,18 @@ static bool enter_trace_state(struct ottl_evaluation *evaluation, const struct o
     return true;
 }
 
-/* As a whole, attributes are read from their message. */
+/* As a whole, attributes are read from their message. What is kept is read again and again, without
+ * the rest of the message. */
 static bool read_path(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
                       struct ottl_value *out)
 {
     if (ottl_draft_of(evaluation->item, row))
         ottl_draft_write(evaluation->target);
-    return ottl_path_read(evaluation, row, out);
+    if (!ottl_path_read(evaluation, row, out))
+        return false;
+    if (evaluation->level < OTTL_LEVEL_LOWEST)
+        ottl_around_copy(evaluation, out);
+    return true;
 }
 
 static void take_search_of_attributes(struct ottl_evaluation *evaluation,
@@ -228,6 +244,14 @@ static void take_search_of_attributes(struct ottl_evaluation *evaluation,
     struct ottl_value map;
     if (evaluation->locals.depth > 0 && ottl_path_read(evaluation, row, &map))
         take_search(evaluation, &map);
+}
+
+/* Sets *value to a map that is kept. In a lambda, a search in it takes steps of the lambda. */
+static bool look_at_map(struct ottl_evaluation *evaluation, const struct ottl_node *map,
+                        struct ottl_value *value)
+{
+    return look_at(evaluation, map, value) &&
+           (evaluation->locals.depth > 0 || take_kept(evaluation, map));
 }
 
 /* Sets *value to the attribute of the first key. */
@@ -259,9 +283,12 @@ static bool enter_attributes(struct ottl_evaluation *evaluation, const struct ot
 static bool evaluate_path(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                           struct ottl_value *out)
 {
-    bool is_missing = false;
+    bool is_missing = false, is_kept = node->operand_count > 0; /* what the keys are of */
     uint32_t first = 0;
-    if (node->key_count > 0 && ottl_draft_takes(node->path)) {
+    if (is_kept && !ottl_draft_of(evaluation->item, node->path)) {
+        if (!look_at_map(evaluation, node->operands[0], out))
+            return false;
+    } else if (node->key_count > 0 && ottl_draft_takes(node->path)) {
         if (!enter_attributes(evaluation, node, out, &is_missing))
             return false;
         first = 1;
@@ -369,6 +396,16 @@ static void give_bool(bool truth, struct ottl_value *out)
     out->truth = truth;
 }
 
+/* Only the entries of maps are counted before they are compared; anything else takes no longer than
+ * the smaller operand, which is the item's own. */
+static bool take_comparison(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                            const struct ottl_value *left, const struct ottl_value *right)
+{
+    if (left->kind != OTTL_MAP || right->kind != OTTL_MAP)
+        return true;
+    return take_kept(evaluation, node->operands[0]) && take_kept(evaluation, node->operands[1]);
+}
+
 static bool evaluate_comparison(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                                 struct ottl_value *out)
 {
@@ -376,13 +413,15 @@ static bool evaluate_comparison(struct ottl_evaluation *evaluation, const struct
     const struct ottl_value *second = &other->constant;
     enum ottl_operator operator= node->operators[1];
     struct ottl_value left, right;
-    if (!ottl_node_evaluate(evaluation, node->operands[0], &left))
+    if (!look_at(evaluation, node->operands[0], &left))
         return false;
     if (other->code != OTTL_CONSTANT) {
-        if (!ottl_node_evaluate_any(evaluation, other, &right))
+        if (!look_at(evaluation, other, &right))
             return false;
         second = &right;
     }
+    if (!take_comparison(evaluation, node, &left, second))
+        return false;
     bool is_order = operator!= OTTL_EQUAL && operator!= OTTL_NOT_EQUAL;
     if (is_order || left.kind != OTTL_STRING || second->kind != OTTL_STRING)
         give_bool(ottl_compare(&left, operator, second), out);
@@ -483,6 +522,11 @@ unsigned ottl_evaluation_depth(struct ottl_evaluation *evaluation)
     return ottl_context_depth(evaluator_of(evaluation)->program->context);
 }
 
+bool ottl_evaluation_writes_around(const struct ottl_evaluation *evaluation)
+{
+    return evaluation->writes_around;
+}
+
 struct ottl_stack_search *ottl_evaluation_search(struct ottl_evaluation *evaluation,
                                                  const struct ottl_node *call)
 {
@@ -497,16 +541,17 @@ static uint64_t serial_of(const struct ottl_item *item, enum ottl_level level)
     return item->serials[level - OTTL_LEVEL_RESOURCE];
 }
 
-/* Forgets what was kept for another resource, scope or span. */
+/* Forgets what was kept for another resource, scope or span, unless the evaluation has read some of
+ * it: then memory is added. */
 static void renew(struct ottl_evaluator *evaluator, enum ottl_level level)
 {
     const struct ottl_item *item = evaluator->evaluation.item;
     uint64_t serial = serial_of(item, level);
-    if (evaluator->kept[level].batch == item->batch && evaluator->kept[level].serial == serial)
-        return;
-    scratch_clear(&evaluator->evaluation.scratch[level]);
-    evaluator->kept[level].batch = item->batch;
-    evaluator->kept[level].serial = serial;
+    bool is_current =
+        evaluator->kept[level].batch == item->batch && evaluator->kept[level].serial == serial;
+    if (!is_current && !(evaluator->levels_read & 1U << level))
+        scratch_clear(&evaluator->evaluation.scratch[level]);
+    evaluator->levels_read |= 1U << level;
 }
 
 /* What was read of the dictionary is not all of it if there were no steps left. */
@@ -516,36 +561,94 @@ static bool has_steps(struct ottl_evaluation *evaluation)
     return !tables || !tables->ran_out || fail(evaluation, ottl_steps_error);
 }
 
+/* Returns the steps of reading a value of a message around the items; 0: they are few. */
+static size_t steps_of(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                       const struct ottl_value *value)
+{
+    enum { FEW_STEPS = 256 };
+    if (node->level >= OTTL_LEVEL_RESOURCE + ottl_evaluation_depth(evaluation))
+        return 0;
+    size_t steps = ottl_around_steps(value);
+    return steps > FEW_STEPS ? steps : 0;
+}
+
+/* Reading the draft's attributes as a whole writes it, which gives the level another serial. */
 static void fill(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                  struct slot *slot)
 {
+    struct ottl_evaluator *evaluator = evaluator_of(evaluation);
     enum ottl_level before = evaluation->level;
-    renew(evaluator_of(evaluation), node->level);
+    renew(evaluator, node->level);
     evaluation->level = node->level;
     slot->ok = evaluate(evaluation, node, &slot->value);
     slot->ok &= has_steps(evaluation);
     evaluation->level = before;
     slot->batch = evaluation->item->batch;
     slot->serial = serial_of(evaluation->item, node->level);
+    evaluator->kept[node->level].batch = slot->batch;
+    evaluator->kept[node->level].serial = slot->serial;
+    slot->steps = slot->ok ? steps_of(evaluation, node, &slot->value) : 0;
     if (!slot->ok)
         snprintf(slot->error, sizeof slot->error, "%.*s", (int)sizeof slot->error - 1,
                  evaluation->error.text);
 }
 
-bool ottl_node_evaluate_any(struct ottl_evaluation *evaluation, const struct ottl_node *node,
-                            struct ottl_value *out)
+static bool has_slot(const struct ottl_evaluation *evaluation, const struct ottl_node *node)
 {
-    if (node->slot == OTTL_NO_SLOT || !evaluation->item)
-        return evaluate(evaluation, node, out);
-    struct slot *slot = &evaluator_of(evaluation)->slots[node->slot];
-    assert(node->slot < evaluator_of(evaluation)->program->slot_count);
+    return node->slot != OTTL_NO_SLOT && evaluation->item;
+}
+
+/* Returns the slot of a node, with its value for the item. */
+static struct slot *slot_of(struct ottl_evaluation *evaluation, const struct ottl_node *node)
+{
+    struct ottl_evaluator *evaluator = evaluator_of(evaluation);
+    struct slot *slot = &evaluator->slots[node->slot];
+    assert(node->slot < evaluator->program->slot_count);
     if (slot->batch != evaluation->item->batch ||
         slot->serial != serial_of(evaluation->item, node->level))
         fill(evaluation, node, slot);
+    evaluator->levels_read |= 1U << node->level;
+    return slot;
+}
+
+static bool give_kept(struct ottl_evaluation *evaluation, const struct slot *slot,
+                      struct ottl_value *out)
+{
     if (!slot->ok)
         return fail(evaluation, slot->error);
     *out = slot->value;
     return true;
+}
+
+/* Counts that an item reads a value that it shares with others. */
+static bool take_slot(struct ottl_evaluation *evaluation, const struct slot *slot)
+{
+    struct ottl_evaluator *evaluator = evaluator_of(evaluation);
+    if (slot->steps > evaluator->steps)
+        return fail(evaluation, "too many items of the request read the same large data");
+    evaluator->steps -= slot->steps;
+    return true;
+}
+
+static bool take_kept(struct ottl_evaluation *evaluation, const struct ottl_node *node)
+{
+    return !has_slot(evaluation, node) || take_slot(evaluation, slot_of(evaluation, node));
+}
+
+static bool look_at(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                    struct ottl_value *out)
+{
+    return has_slot(evaluation, node) ? give_kept(evaluation, slot_of(evaluation, node), out)
+                                      : evaluate(evaluation, node, out);
+}
+
+bool ottl_node_evaluate_any(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                            struct ottl_value *out)
+{
+    if (!has_slot(evaluation, node))
+        return evaluate(evaluation, node, out);
+    const struct slot *slot = slot_of(evaluation, node);
+    return give_kept(evaluation, slot, out) && take_slot(evaluation, slot);
 }
 
 bool ottl_node_fold(const struct ottl_node *node, struct arena *arena, struct ottl_value *out,
@@ -563,12 +666,22 @@ bool ottl_node_fold(const struct ottl_node *node, struct arena *arena, struct ot
 
 /* ---- evaluators ---- */
 
+static bool writes_around(const struct ottl_program *program)
+{
+    const struct ottl_node *editor = program->editor;
+    const struct ottl_node *target =
+        editor && editor->operand_count > 0 ? editor->operands[0] : NULL;
+    return target && target->code == OTTL_PATH &&
+           ottl_context_depth(target->path->context) < ottl_context_depth(program->context);
+}
+
 struct ottl_evaluator *ottl_evaluator_new(const struct ottl_program *program)
 {
     struct ottl_evaluator *evaluator =
         memory_zalloc(sizeof *evaluator + program->slot_count * sizeof(struct slot));
     evaluator->program = program;
     evaluator->evaluation.level = OTTL_LEVEL_LOWEST;
+    evaluator->evaluation.writes_around = writes_around(program);
     evaluator->searches = memory_zalloc((program->search_count + 1) * sizeof *evaluator->searches);
     for (int i = 0; i < OTTL_LEVEL_COUNT; i++) {
         struct scratch *scratch = &evaluator->evaluation.scratch[i];
@@ -593,25 +706,46 @@ void ottl_evaluator_free(struct ottl_evaluator *evaluator)
 
 static void begin_batch(struct ottl_evaluator *evaluator, const struct ottl_item *item)
 {
-    if (evaluator->batch == item->batch)
-        return;
+    enum { SPARE_STEPS = 4 << 20 };
     evaluator->batch = item->batch;
+    evaluator->bytes = 0;
+    evaluator->steps = SPARE_STEPS;
     ottl_locals_begin(&evaluator->evaluation.locals);
     if (evaluator->evaluation.matcher)
         ottl_matcher_begin(evaluator->evaluation.matcher);
+}
+
+/* Each group comes with the steps of its bytes. */
+static void begin_group(struct ottl_evaluator *evaluator, const struct ottl_item *item)
+{
+    enum { STEPS_PER_BYTE = 64 };
+    assert(evaluator->bytes < item->bytes);
+    size_t more = item->bytes - evaluator->bytes;
+    evaluator->steps += STEPS_PER_BYTE * more;
+    ottl_locals_grow(&evaluator->evaluation.locals, more);
+    evaluator->bytes = item->bytes;
 }
 
 static void begin_item(struct ottl_evaluator *evaluator, struct ottl_item *item)
 {
     struct ottl_evaluation *evaluation = &evaluator->evaluation;
     assert(item->batch > 0 && item->serials[ottl_context_depth(evaluator->program->context)] > 0);
-    begin_batch(evaluator, item);
-    scratch_clear(&evaluation->scratch[OTTL_LEVEL_LOWEST]);
+    if (evaluator->batch != item->batch)
+        begin_batch(evaluator, item);
+    if (evaluator->bytes != item->bytes)
+        begin_group(evaluator, item);
+    evaluator->levels_read = 0;
     evaluation->item = item;
     if (evaluator->program->reads_scope)
         ottl_item_find_scope(item);
     if (item->tables)
         item->tables->ran_out = false;
+}
+
+static void end_item(struct ottl_evaluation *evaluation)
+{
+    scratch_clear(&evaluation->scratch[OTTL_LEVEL_LOWEST]);
+    evaluation->item = NULL;
 }
 
 static enum ottl_result evaluate_condition(struct ottl_evaluator *evaluator, struct ottl_item *item)
@@ -623,7 +757,7 @@ static enum ottl_result evaluate_condition(struct ottl_evaluator *evaluator, str
         return OTTL_MATCH;
     bool ok = ottl_node_evaluate(evaluation, evaluator->program->root, &value);
     ok &= has_steps(evaluation); /* whatever else came of it */
-    evaluation->item = NULL;
+    end_item(evaluation);
     assert(!ok || value.kind == OTTL_BOOL);
     if (!ok)
         return OTTL_FAILED;
@@ -646,7 +780,7 @@ enum ottl_result ottl_evaluate_value(struct ottl_evaluator *evaluator, struct ot
     ok = ok && has_steps(evaluation) && ottl_encode(&value, limit, out, &evaluation->error);
     if (ok && out->size > limit)
         ok = ottl_refuse_growth(&evaluation->error);
-    evaluation->item = NULL;
+    end_item(evaluation);
     if (!ok)
         return OTTL_FAILED;
     return value.kind == OTTL_NIL ? OTTL_NO_MATCH : OTTL_MATCH;
@@ -683,7 +817,8 @@ enum ottl_result ottl_execute(struct ottl_evaluator *evaluator, struct ottl_item
         result = ok ? OTTL_MATCH : OTTL_FAILED;
         trim(evaluation);
     }
-    evaluation->item = evaluation->target = NULL;
+    end_item(evaluation);
+    evaluation->target = NULL;
     return result;
 }
 

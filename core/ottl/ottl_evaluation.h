@@ -53,6 +53,8 @@ struct ottl_locals *ottl_evaluation_locals(struct ottl_evaluation *evaluation);
 enum ottl_level ottl_evaluation_level(struct ottl_evaluation *evaluation);
 /* Bytes that the execution may still add without counting. */
 size_t *ottl_evaluation_free_bytes(struct ottl_evaluation *evaluation);
+/* Whether the statement's target is in a message around the items. */
+bool ottl_evaluation_writes_around(const struct ottl_evaluation *evaluation);
 /* Returns how many levels contain the items of the program. */
 unsigned ottl_evaluation_depth(struct ottl_evaluation *evaluation);
 /* Returns memory that lives as long as the result. */

@@ -32,6 +32,7 @@ void ottl_item_set_group(struct ottl_item *item, struct message_iter group)
     assert(item->batch > 0);
     item->serials[SERIAL_RESOURCE]++;
     item->serials[SERIAL_SCOPE]++;
+    item->bytes += (size_t)(group.cursor.end - group.cursor.next);
     item->group = group;
     item->resource = enter(group, GROUP_RESOURCE);
 }
@@ -64,6 +65,7 @@ void ottl_item_set_profile(struct ottl_item *item, struct message_iter profile)
     item->profile = profile;
     item->tables->profile = &item->profile;
     item->tables->sample = &item->sample;
+    item->tables->has_indices = false;
 }
 
 void ottl_item_set_fields(struct ottl_item *item, const struct message_field *fields,
@@ -82,10 +84,11 @@ void ottl_item_set_fields(struct ottl_item *item, const struct message_field *fi
 void ottl_item_set_way(struct ottl_item *item, struct ottl_way *way, struct ottl_draft *draft,
                        size_t room)
 {
-    enum { STEPS_PER_BYTE = 16, SPARE_STEPS = 16 << 20 };
+    enum { STEPS_PER_BYTE = 16, SPARE_STEPS = 16 << 20, CACHE_PER_BYTE = 4 };
     item->way = way;
     item->draft = draft;
     item->room = room;
+    item->cache_room = CACHE_PER_BYTE * room;
     item->steps = SPARE_STEPS + STEPS_PER_BYTE * room;
 }
 

@@ -6,8 +6,9 @@
 
 enum {
     SPARE_STEPS = 4 << 20,
-    ENTRY_STEPS = 64, /* that an entry takes at least */
-    FREE_FACTOR = 32  /* times what is gone over may be read */
+    SPARE_PER_BYTE = 16, /* memory, too */
+    ENTRY_STEPS = 64,    /* that an entry takes at least */
+    FREE_FACTOR = 32     /* times what is gone over may be read */
 };
 
 /* ---- steps ---- */
@@ -38,6 +39,11 @@ static size_t free_steps(const struct ottl_value *over)
 void ottl_locals_begin(struct ottl_locals *locals)
 {
     locals->spare = SPARE_STEPS;
+}
+
+void ottl_locals_grow(struct ottl_locals *locals, size_t bytes)
+{
+    locals->spare += SPARE_PER_BYTE * bytes;
 }
 
 void ottl_locals_take(struct ottl_locals *locals, size_t steps)

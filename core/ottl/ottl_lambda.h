@@ -8,7 +8,7 @@
  * A client chooses how many entries there are, and how large what they are compared with is. So
  * each use of a local takes steps, as many as it has bytes, and so does the memory that a lambda
  * needs. A call may take a number that grows with the entries it goes over; beyond that, all calls
- * of an evaluator share a number for each batch, and without any left they fail.
+ * of an evaluator share a number that grows with the batch, and without any left they fail.
  *
  * Owner: the evaluation.
  *
@@ -40,6 +40,8 @@ struct ottl_locals {
 
 /* Begins a batch: the spare steps are there again. */
 void ottl_locals_begin(struct ottl_locals *locals);
+/* Adds the spare steps of so many bytes of the batch. */
+void ottl_locals_grow(struct ottl_locals *locals, size_t bytes);
 /* Takes steps. Without any left, the call fails after this entry. */
 void ottl_locals_take(struct ottl_locals *locals, size_t steps);
 

@@ -1,6 +1,7 @@
 #include "core/ottl/ottl_profile_tables.h"
 
 #include "core/base/arena.h"
+#include "core/data/message_fields.h"
 #include "core/ottl/ottl.h"
 #include "core/ottl/ottl_regex.h"
 
@@ -206,12 +207,27 @@ uint32_t ottl_sample_stack(const struct ottl_profile_tables *tables)
 
 /* ---- attributes ---- */
 
-struct ottl_numbers ottl_attribute_indices(const struct ottl_profile_tables *tables,
-                                           uint32_t number)
+static void copy_indices(struct ottl_profile_tables *tables)
+{
+    size_t size = message_fields_size(*tables->profile, PROFILE_ATTRIBUTE_INDICES);
+    uint8_t *to = (uint8_t *)tables->indices.data;
+    if (size > tables->indices_capacity || !to) {
+        tables->indices_capacity = 2 * size + 16;
+        to = arena_alloc(tables->arena, tables->indices_capacity);
+    }
+    message_fields_write(*tables->profile, PROFILE_ATTRIBUTE_INDICES, to);
+    tables->indices = slice_of(to, size);
+    tables->has_indices = true;
+}
+
+struct ottl_numbers ottl_attribute_indices(struct ottl_profile_tables *tables, uint32_t number)
 {
     bool is_profile = number == PROFILE_ATTRIBUTE_INDICES;
     assert(is_profile || number == SAMPLE_ATTRIBUTE_INDICES);
-    return (struct ottl_numbers){.message = is_profile ? *tables->profile : *tables->sample,
+    if (is_profile && !tables->has_indices)
+        copy_indices(tables);
+    return (struct ottl_numbers){.message = is_profile ? message_iter_bytes(tables->indices)
+                                                       : *tables->sample,
                                  .number = number};
 }
 

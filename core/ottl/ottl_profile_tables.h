@@ -28,10 +28,13 @@ struct ottl_profile_tables {
     struct arena *arena;
     const struct message_iter *profile; /* the item's, at their start */
     const struct message_iter *sample;
-    size_t steps;     /* that are left */
-    bool ran_out;     /* since it was set to false: something was not read to its end */
-    uint32_t *depths; /* of each stack, plus 1; 0: not known */
-    uint32_t *lines;  /* frames of each location, plus 1 */
+    size_t steps;         /* that are left */
+    bool ran_out;         /* since it was set to false: something was not read to its end */
+    struct slice indices; /* a copy of the profile's attribute_indices */
+    bool has_indices;
+    size_t indices_capacity;
+    uint32_t *depths;                  /* of each stack, plus 1; 0: not known */
+    uint32_t *lines;                   /* frames of each location, plus 1 */
     uint32_t *leaves[OTTL_LEAF_COUNT]; /* of each location as the leaf, plus 1 */
     uint32_t stack_count, leaf_count, location_count;
 };
@@ -77,9 +80,9 @@ struct ottl_numbers {
 bool ottl_numbers_next(struct ottl_numbers *numbers, uint64_t *out);
 
 /* Returns the indices of the attributes of the current profile (PROFILE_ATTRIBUTE_INDICES) or
- * sample (SAMPLE_ATTRIBUTE_INDICES). */
-struct ottl_numbers ottl_attribute_indices(const struct ottl_profile_tables *tables,
-                                           uint32_t number);
+ * sample (SAMPLE_ATTRIBUTE_INDICES). Those of the profile, which contains its samples, are copied
+ * at their first use. */
+struct ottl_numbers ottl_attribute_indices(struct ottl_profile_tables *tables, uint32_t number);
 /* Moves to the next attribute; returns false at the end. The value is the payload of an AnyValue.
  */
 bool ottl_table_attribute_next(struct ottl_profile_tables *tables, struct ottl_numbers *indices,

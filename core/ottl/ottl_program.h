@@ -15,7 +15,7 @@
 
 enum ottl_code {
     OTTL_CONSTANT,
-    OTTL_PATH,
+    OTTL_PATH, /* operands[0]: the path without its keys, if these are of a lower level */
     OTTL_CALL,
     OTTL_MATH,   /* operands, each but the first with an operator */
     OTTL_NEGATE, /* operands[0] */

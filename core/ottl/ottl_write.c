@@ -13,11 +13,13 @@ enum { FREE_BYTES = 64 };
 
 /* ---- limits ---- */
 
+/* A value that is replaced for each item leaves as many old ones behind, in the batch's memory. */
 bool ottl_take_room(struct ottl_evaluation *evaluation, size_t bytes, size_t old)
 {
     struct ottl_item *item = ottl_evaluation_target(evaluation);
     size_t *free_bytes = ottl_evaluation_free_bytes(evaluation);
-    size_t more = bytes > old ? bytes - old : 0;
+    size_t counted_before = ottl_evaluation_writes_around(evaluation) ? 0 : old;
+    size_t more = bytes > counted_before ? bytes - counted_before : 0;
     size_t counted = more > *free_bytes ? more - *free_bytes : 0;
     *free_bytes -= more - counted;
     if (counted > item->room) {
@@ -43,14 +45,24 @@ bool ottl_take_entry(struct ottl_evaluation *evaluation, const struct ottl_entry
     return ottl_take_steps(evaluation, LEAST + entry->key.size);
 }
 
+/* What items before this one have appended is searched, too. */
+static size_t search_steps(const struct message_iter *message)
+{
+    enum { LEAST = 16, LEAST_OF_TAIL = 64 };
+    size_t steps = LEAST + (size_t)(message->cursor.end - message->cursor.next);
+    const struct message_tail *tail = message->message ? message->message->tail : NULL;
+    for (; tail; tail = tail->next)
+        steps += LEAST_OF_TAIL + tail->fields.size;
+    return steps;
+}
+
 bool ottl_take_search(struct ottl_evaluation *evaluation, const struct ottl_path_row *row)
 {
-    enum { LEAST = 16 };
     if (row->is_cache || ottl_context_depth(row->context) >= ottl_evaluation_depth(evaluation))
         return true;
-    const struct message_iter *message = ottl_path_message(evaluation, row);
+    bool has_steps = ottl_evaluation_target(evaluation)->steps > 0;
     return ottl_take_steps(evaluation,
-                           LEAST + (size_t)(message->cursor.end - message->cursor.next));
+                           has_steps ? search_steps(ottl_path_message(evaluation, row)) : SIZE_MAX);
 }
 
 /* ---- fields ---- */
@@ -113,9 +125,27 @@ static uint8_t *write_number(uint8_t *to, uint32_t number, enum wire_type type, 
     return to;
 }
 
+/* Whether the only field of a number, or none for 0, says the value already. */
+static bool has_number(struct message_iter message, uint32_t number, enum wire_type type,
+                       uint64_t value)
+{
+    struct message_field field;
+    unsigned others = 0, same = 0;
+    assert(type != WIRE_BYTES);
+    while (message_next(&message, &field))
+        if (field.wire.number == number) {
+            bool is_same = field.wire.type == type && field.wire.value == value;
+            same += is_same;
+            others += !is_same;
+        }
+    return others == 0 && same == (value != 0);
+}
+
 void ottl_put_number(struct message_iter message, uint32_t number, enum wire_type type,
                      uint64_t value)
 {
+    if (has_number(message, number, type, value))
+        return;
     remove_fields(message, number);
     if (value == 0)
         return;
@@ -169,6 +199,8 @@ struct message_iter *ottl_item_open(struct ottl_item *item, const struct ottl_pa
     struct message_iter *place = (struct message_iter *)(void *)((char *)item + row->message);
     *place = open_message(item, row);
     item->has_scope |= place == &item->scope;
+    if (place == &item->profile)
+        item->tables->has_indices = false;
     ottl_forget(item, row->context);
     item->is_changed = true;
     return place;
@@ -338,16 +370,46 @@ static bool read_key(struct ottl_evaluation *evaluation, const struct ottl_node 
     return key.kind == OTTL_STRING || wrong_key(evaluation, &key, "string");
 }
 
+/* Counts what the cache gains. It is emptied for each item, but what the items of a request put
+ * into it together is limited, too, because each reads it again and again. */
+static bool take_cache(struct ottl_evaluation *evaluation, size_t bytes, size_t old)
+{
+    enum { FEW_BYTES = 256 };
+    struct ottl_item *item = ottl_evaluation_target(evaluation);
+    size_t more = bytes > old ? bytes - old : 0;
+    size_t counted = more > FEW_BYTES ? more - FEW_BYTES : 0;
+    if (bytes > FREE_BYTES + item->room)
+        return ottl_refuse_growth(ottl_evaluation_error(evaluation));
+    if (counted > item->cache_room)
+        return error_set(ottl_evaluation_error(evaluation),
+                         "the items of the request put too much into cache");
+    item->cache_room -= counted;
+    return true;
+}
+
+/* Several versions of a large cache are not kept. */
+static void replace_cache(struct ottl_cache *cache, struct slice payload)
+{
+    enum { KEPT_BYTES = 4096 };
+    struct arena old = cache->arena;
+    if (old.reserved_bytes <= KEPT_BYTES) {
+        cache->map = arena_copy(&cache->arena, payload);
+        return;
+    }
+    arena_init(&cache->arena, NULL);
+    cache->map = arena_copy(&cache->arena, payload);
+    arena_deinit(&old);
+}
+
 static bool write_cache(struct ottl_evaluation *evaluation, const struct ottl_node *path,
                         struct slice payload)
 {
     struct ottl_item *item = ottl_evaluation_target(evaluation);
     assert(item->cache);
-    if (path->key_count > 0 && !put_inside(evaluation, path, 0, item->cache->map, &payload))
+    if ((path->key_count > 0 && !put_inside(evaluation, path, 0, item->cache->map, &payload)) ||
+        !take_cache(evaluation, payload.size, item->cache->map.size))
         return false;
-    if (payload.size > FREE_BYTES + item->room)
-        return ottl_refuse_growth(ottl_evaluation_error(evaluation));
-    item->cache->map = arena_copy(&item->cache->arena, payload);
+    replace_cache(item->cache, payload);
     ottl_forget(item, path->path->context);
     return true;
 }

@@ -36,8 +36,9 @@ struct message_iter *ottl_open(struct ottl_evaluation *evaluation, const struct 
 struct message_iter *ottl_item_open(struct ottl_item *item, const struct ottl_path_row *row);
 /* What was kept for this level and those inside it is not up to date any more. */
 void ottl_forget(struct ottl_item *item, enum ottl_context context);
-/* Counts bytes of a key and a value that take the place of `old` bytes; each execution has 64 that
- * do not count. Returns false with the error set if there is no room for them. */
+/* Counts bytes of a key and a value that take the place of `old` bytes, which stay in memory if
+ * they are in a message around the item; each execution has 64 that do not count. Returns false
+ * with the error set if there is no room for them. */
 bool ottl_take_room(struct ottl_evaluation *evaluation, size_t bytes, size_t old);
 /* Count steps of what an item reads that other items share: any; an entry of a map; the search in
  * the message of a row, if that is around the item. Return false with the error set if there are

@@ -131,33 +131,40 @@ static void walk_depth(struct transform_walk *walk, unsigned depth)
     }
 }
 
-static void walk_group(struct transform_walk *walk, uint32_t group, size_t *room, size_t *steps)
+/* What the groups of a batch share, after the first one. */
+struct limits {
+    size_t room, cache_room, steps; /* those of struct ottl_item */
+};
+
+static void walk_group(struct transform_walk *walk, uint32_t group, struct limits *limits)
 {
     struct batch *batch = walk->batch;
     walk->group = group;
     ottl_item_begin(&walk->item);
     if (batch->signal == SIGNAL_PROFILES)
         ottl_item_set_dictionary(&walk->item, batch_dictionary(batch), &batch->arena);
-    ottl_item_set_way(&walk->item, &walk->way, walk->draft, *room);
-    walk->item.steps = group > 0 ? *steps : walk->item.steps;
+    ottl_item_set_way(&walk->item, &walk->way, walk->draft, limits->room);
+    if (group > 0) {
+        walk->item.cache_room = limits->cache_room;
+        walk->item.steps = limits->steps;
+    }
     walk->item.cache = &walk->cache;
     for (size_t i = 0; i < batch->part_count && !walk->errors.failed; i++) {
         walk->way.iters[0] = message_iter(&batch->parts[i].root, &batch->arena);
         walk_depth(walk, RESOURCES);
     }
     ottl_cache_clear(&walk->cache);
-    *room = walk->item.room;
-    *steps = walk->item.steps;
+    *limits = (struct limits){walk->item.room, walk->item.cache_room, walk->item.steps};
     walk->changed |= walk->item.is_changed;
 }
 
 void transform_walk_batch(struct transform_walk *walk, struct batch *batch)
 {
-    size_t room = items_values_room(batch), steps = 0;
+    struct limits limits = {.room = items_values_room(batch)};
     ottl_errors_begin(&walk->errors, walk->label);
     walk->changed = false;
     walk->batch = batch;
     for (uint32_t i = 0; i < walk->plan->count && !walk->errors.failed; i++)
-        walk_group(walk, i, &room, &steps);
+        walk_group(walk, i, &limits);
     walk->batch = NULL;
 }

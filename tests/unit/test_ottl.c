@@ -620,6 +620,74 @@ static void another_span_is_evaluated_anew(void **state)
     ottl_program_free(program);
 }
 
+/* A group with a resource whose attribute "k" is a text of this size. */
+static struct message_iter group_with_text(struct arena *arena, size_t size)
+{
+    struct wire_writer writer = {0};
+    uint8_t *text = arena_alloc(arena, size);
+    memset(text, 'a', size);
+    size_t resource = wire_writer_begin(&writer, GROUP_RESOURCE);
+    key_value_append(&writer, RESOURCE_ATTRIBUTES, SLICE("k"),
+                     any_value_string(slice_of(text, size)));
+    wire_writer_end(&writer, resource);
+    struct slice copy = arena_copy(arena, wire_writer_slice(&writer));
+    wire_writer_deinit(&writer);
+    return message_iter_bytes(copy);
+}
+
+/* Returns on how many spans the condition is evaluated before it fails, up to `most`. */
+static unsigned spans_until_failure(const char *condition, size_t text_size, unsigned most,
+                                    struct text *why)
+{
+    static const uint8_t span[] = {0x2a, 1, 'a'};
+    struct arena arena;
+    struct error err;
+    struct ottl_item item;
+    unsigned count = 0;
+    struct ottl_program *program =
+        ottl_compile_condition(OTTL_SPAN, slice_of_string(condition), OTTL_PREFIX_REQUIRED, &err);
+    assert_non_null(program);
+    struct ottl_evaluator *evaluator = ottl_evaluator_new(program);
+    arena_init(&arena, NULL);
+    for (int batch = 0; batch < 2; batch++) { /* the second one begins anew */
+        ottl_item_begin(&item);
+        ottl_item_set_group(&item, group_with_text(&arena, text_size));
+        ottl_item_set_scope_group(&item, message_iter_bytes((struct slice){0}));
+        for (count = 0; count < most; count++) {
+            ottl_item_set_span(&item, message_iter_bytes(slice_of(span, sizeof span)));
+            if (ottl_evaluate(evaluator, &item) == OTTL_FAILED)
+                break;
+        }
+    }
+    text_clear(why);
+    text_append(why, ottl_evaluator_error(evaluator));
+    ottl_evaluator_free(evaluator);
+    ottl_program_free(program);
+    arena_deinit(&arena);
+    return count;
+}
+
+/* What all items share is large for each of them: reading it takes steps of the request. */
+static void reading_what_items_share_has_an_end(void **state)
+{
+    enum { LARGE = 1 << 20, MANY = 200 };
+    static const char reads[] = "Index(resource.attributes[\"k\"], span.name) < 0",
+                      searches[] = "resource.attributes[span.name] != nil",
+                      compares[] = "resource.attributes[\"k\"] == span.name",
+                      computes[] = "Len(resource.attributes[\"k\"]) < 5 and span.name == \"a\"";
+    struct text why = {0};
+    (void)state;
+    assert_int_equal(spans_until_failure(reads, LARGE, MANY, &why), 68); /* 4 MiB and 64 a byte */
+    expect_text(text_string(&why), "too many items of the request read the same large data");
+    assert_true(spans_until_failure(searches, LARGE, MANY, &why) < 68);
+    /* What takes no time for a large text does not count, nor what is computed once. */
+    assert_int_equal(spans_until_failure(compares, LARGE, MANY, &why), MANY);
+    assert_int_equal(spans_until_failure(computes, LARGE, MANY, &why), MANY);
+    /* Nor do values of ordinary size. */
+    assert_int_equal(spans_until_failure(reads, 256, 100000, &why), 100000);
+    text_deinit(&why);
+}
+
 /* ---- values ---- */
 
 /* Returns an encoded value as a text; otherwise like result_of. */
@@ -706,6 +774,7 @@ int main(void)
         cmocka_unit_test(the_context_is_the_lowest_prefix),
         cmocka_unit_test(another_resource_is_evaluated_anew),
         cmocka_unit_test(another_span_is_evaluated_anew),
+        cmocka_unit_test(reading_what_items_share_has_an_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

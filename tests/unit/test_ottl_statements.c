@@ -278,6 +278,30 @@ static void test_other_contexts(void **state)
         {"set(time_unix_nano, 7)", "time_unix_nano == 7"},
         {"set(span.attributes[\"k\"], 1)", "span.attributes[\"k\"] == 1"},
         {"set(event_index, 1)", "! this path can only be read"},
+        {"set(attributes[\"all\"], span.attributes)",
+         "Len(attributes[\"all\"]) == 13 and attributes[\"all\"][\"map\"] == "
+         "span.attributes[\"map\"]"},
+        {"set(attributes, {\"s\": span.attributes, \"r\": [resource.attributes]})",
+         "Len(attributes[\"s\"]) == 13 and attributes[\"r\"][0][\"host\"] == \"h1\""},
+        {"merge_maps(attributes, span.attributes, \"insert\")",
+         "attributes[\"s\"] == \"text\" and attributes[\"k\"] == \"in event\" and "
+         "Len(attributes) == 13"},
+        {"set(attributes[\"n\"], span.attributes[Concat([\"tw\", \"ice\"], \"\")])",
+         "attributes[\"n\"] == \"first\""},
+        {"set(name, \"twice\") where span.attributes[name] == nil", "name == \"twice\""},
+        {"set(name, \"x\") where span.attributes[attributes[\"k\"]] != nil", "no match"},
+        {"set(name, span.attributes[\"map\"][Concat([\"i\", TrimSuffix(attributes[\"k\"], \" "
+         "event\")], \"\")][\"deep\"])",
+         "? setting a value to nil"},
+        {"set(name, span.attributes[\"map\"][TrimSuffix(attributes[\"k\"], \" "
+         "event\")][\"deep\"])",
+         "name == \"yes\""},
+        {"set(name, span.attributes[\"list\"][Len(name)])", "name == \"x\""},
+        {"set(name, span.attributes[\"none\"][name])", "? type Empty does not support"},
+        {"set(name, span.attributes[Len(name)])", "? expecting 'string' but got 'int64'"},
+        {"set(name, span.trace_state[TrimSuffix(\"other\", name)])", "name == \"x\""},
+        {"set(attributes[\"n\"], Len(Filter(span.attributes, (k, v) => span.attributes[k] == v)))",
+         "attributes[\"n\"] == 12"},
     };
     static const struct row resources[] = {
         {"set(attributes[\"k\"], 1)", "attributes[\"k\"] == 1 and Len(attributes) == 3"},
@@ -583,6 +607,70 @@ static void test_room(void **state)
     sample_deinit(&sample);
 }
 
+/* ---- cache ---- */
+
+/* Executes statements on one item after another. Returns how many of the executions failed. */
+static unsigned fill_caches(struct sample *sample, const char *const *statements, size_t count,
+                            unsigned items, struct text *why)
+{
+    struct ottl_program *programs[8];
+    struct ottl_evaluator *evaluators[8];
+    struct error err;
+    unsigned failed = 0;
+    for (size_t i = 0; i < count; i++) {
+        programs[i] = ottl_compile_statement(OTTL_SPAN, slice_of_string(statements[i]),
+                                             OTTL_PREFIX_OPTIONAL, &err);
+        evaluators[i] = ottl_evaluator_new(programs[i]);
+    }
+    for (unsigned item = 0; item < items; item++) {
+        ottl_cache_clear(&sample->cache);
+        for (size_t i = 0; i < count; i++)
+            if (ottl_execute(evaluators[i], &sample->item) == OTTL_FAILED) {
+                failed++;
+                text_clear(why);
+                text_append(why, ottl_evaluator_error(evaluators[i]));
+            }
+    }
+    ottl_item_finish(&sample->item);
+    for (size_t i = 0; i < count; i++) {
+        ottl_evaluator_free(evaluators[i]);
+        ottl_program_free(programs[i]);
+    }
+    return failed;
+}
+
+/* The cache is emptied for each item, but not what the request may put into it. */
+static void test_caches_have_an_end(void **state)
+{
+    static const char *const small[] = {
+        "set(cache[\"name\"], name)",
+        "merge_maps(cache, ParseJSON(attributes[\"json\"]), \"upsert\")",
+        "set(cache[\"l\"], attributes[\"list\"])", "set(attributes[\"n\"], cache[\"name\"])"};
+    static const char *const large[] = {
+        "set(cache[\"v\"], attributes[\"big\"])",
+        "set(cache[\"v\"], Concat([cache[\"v\"], cache[\"v\"]], \"\"))",
+        "set(cache[\"v\"], Concat([cache[\"v\"], cache[\"v\"]], \"\"))"};
+    struct sample sample;
+    struct text why = {0};
+    char big[1100];
+    (void)state;
+    sample_init(&sample);
+    assert_int_equal(fill_caches(&sample, small, 4, 10000, &why), 0);
+    assert_true(holds(OTTL_SPAN, "attributes[\"n\"] == name", &sample.item));
+    snprintf(big, sizeof big, "set(attributes[\"big\"], \"%01000d\")", 0);
+    execute(OTTL_SPAN, big, &sample, &why);
+    expect_text(text_string(&why), "");
+    sample.item.cache_room = 400000;
+    assert_int_equal(fill_caches(&sample, large, 3, 100, &why), 0);
+    assert_true(fill_caches(&sample, large, 3, 100, &why) > 0);
+    expect_text(text_string(&why), "the items of the request put too much into cache");
+    assert_int_equal(fill_caches(&sample, small, 4, 10000, &why), 0);
+    text_deinit(&why);
+    sample_deinit(&sample);
+}
+
+/* ---- sequences ---- */
+
 /* Statements that change attributes, read them in each way, change other fields, and fail. */
 static const char *const mixed[] = {
     "set(attributes[\"x\"], \"1\")",
@@ -624,7 +712,26 @@ static const char *const mixed[] = {
     "set(attributes[\"s\"][\"k\"], \"fails\")",
     "set(attributes[\"large\"], Concat([name, name, name, name, name, name], \" and \"))",
 };
-enum { MIXED_COUNT = sizeof mixed / sizeof *mixed, PER_SEQUENCE = 8, SEQUENCES = 3000 };
+/* On an event, with what is around it: some read it as a whole, some change it. */
+static const char *const around[] = {
+    "set(span.attributes[\"a\"], name)",
+    "delete_key(span.attributes, \"long\")",
+    "set(resource.attributes[\"r\"], attributes[\"k\"])",
+    "set(span.name, Concat([span.name, name], \"\"))",
+    "set(attributes[\"all\"], span.attributes)",
+    "set(attributes[\"both\"], {\"s\": span.attributes, \"r\": resource.attributes, \"e\": name})",
+    "merge_maps(attributes, span.attributes, \"insert\")",
+    "set(attributes[\"n\"], Len(span.attributes) + Len(attributes) + Len(span.events))",
+    "set(attributes[\"l\"], [name, SHA1(span.name), String(span.attributes), MD5(span.name)])",
+    "set(attributes[\"found\"], span.attributes[attributes[\"which\"]])",
+    "set(attributes[\"which\"], \"s\")",
+    "set(attributes[\"deep\"], span.attributes[\"map\"][attributes[\"part\"]])",
+    "set(attributes[\"part\"], \"a\")",
+    "set(attributes[\"state\"], span.trace_state[attributes[\"k\"]])",
+    "set(attributes[\"where\"], true) where span.attributes == attributes[\"all\"]",
+    "set(attributes[Concat([span.name, \"k\"], \"\")][Concat([span.name, \"j\"], \"\")], name)",
+};
+enum { MIXED_MAX = 64, PER_SEQUENCE = 8, SEQUENCES = 3000 };
 
 /* Returns the request that results, in the sample's arena. */
 static struct slice execute_sequence(struct sample *sample,
@@ -646,7 +753,7 @@ static struct slice execute_sequence(struct sample *sample,
 }
 
 static void check_sequence(struct ottl_evaluator *const *evaluators, const unsigned *sequence,
-                           unsigned *failed)
+                           const char *const *statements, unsigned *failed)
 {
     struct sample at_once, one_by_one;
     unsigned failed_then = *failed;
@@ -655,47 +762,66 @@ static void check_sequence(struct ottl_evaluator *const *evaluators, const unsig
     assert_int_equal(*failed, failed_then);
     if (!slice_equal(got, wanted))
         for (int i = 0; i < PER_SEQUENCE; i++)
-            print_error("%s\n", mixed[sequence[i]]);
+            print_error("%s\n", statements[sequence[i]]);
     assert_true(slice_equal(got, wanted));
     sample_deinit(&at_once);
     sample_deinit(&one_by_one);
 }
 
 /* Attributes are written once for all statements: the result is that of writing them each time. */
-static void test_sequences(void **state)
+static void check_sequences(enum ottl_context context, const char *const *statements,
+                            unsigned count)
 {
-    struct ottl_program *programs[MIXED_COUNT];
-    struct ottl_evaluator *evaluators[MIXED_COUNT];
+    struct ottl_program *programs[MIXED_MAX];
+    struct ottl_evaluator *evaluators[MIXED_MAX];
     struct error err;
     unsigned sequence[PER_SEQUENCE], failed = 0;
-    (void)state;
-    for (int i = 0; i < MIXED_COUNT; i++) {
-        programs[i] = ottl_compile_statement(OTTL_SPAN, slice_of_string(mixed[i]),
+    assert_true(count <= MIXED_MAX);
+    for (unsigned i = 0; i < count; i++) {
+        programs[i] = ottl_compile_statement(context, slice_of_string(statements[i]),
                                              OTTL_PREFIX_OPTIONAL, &err);
         if (!programs[i])
-            fail_msg("%s: %s", mixed[i], err.text);
+            fail_msg("%s: %s", statements[i], err.text);
         evaluators[i] = ottl_evaluator_new(programs[i]);
     }
     srandom(1);
     for (int i = 0; i < SEQUENCES; i++) {
         for (int k = 0; k < PER_SEQUENCE; k++)
-            sequence[k] = (unsigned)random() % MIXED_COUNT;
-        check_sequence(evaluators, sequence, &failed);
+            sequence[k] = (unsigned)random() % count;
+        check_sequence(evaluators, sequence, statements, &failed);
     }
     assert_true(failed > SEQUENCES / 2 && failed < SEQUENCES * PER_SEQUENCE / 2);
-    for (int i = 0; i < MIXED_COUNT; i++) {
+    for (unsigned i = 0; i < count; i++) {
         ottl_evaluator_free(evaluators[i]);
         ottl_program_free(programs[i]);
     }
 }
 
+static void test_sequences(void **state)
+{
+    (void)state;
+    check_sequences(OTTL_SPAN, mixed, sizeof mixed / sizeof *mixed);
+}
+
+static void test_sequences_around(void **state)
+{
+    (void)state;
+    check_sequences(OTTL_SPAN_EVENT, around, sizeof around / sizeof *around);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_set),     cmocka_unit_test(test_other_contexts),
-        cmocka_unit_test(test_keys),    cmocka_unit_test(test_maps),
-        cmocka_unit_test(test_replace), cmocka_unit_test(test_converters),
-        cmocka_unit_test(test_room),    cmocka_unit_test(test_sequences),
+        cmocka_unit_test(test_set),
+        cmocka_unit_test(test_other_contexts),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_maps),
+        cmocka_unit_test(test_replace),
+        cmocka_unit_test(test_converters),
+        cmocka_unit_test(test_room),
+        cmocka_unit_test(test_sequences),
+        cmocka_unit_test(test_sequences_around),
+        cmocka_unit_test(test_caches_have_an_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -184,6 +184,17 @@ static const struct row profile_rows[] = {
      "\"s.*\", \"masked\")']}, {statements: ['keep_keys(profilesample.attributes, "
      "[\"thread\"])']}]}",
      {"!secret", "masked"}},
+    /* What a sample reads of its profile is what the statements have made of it. */
+    {"{profile_statements: ['set(profilesample.attributes[\"was\"], profile.attributes)', "
+     "'set(profile.attributes[\"user\"], \"new\")', "
+     "'merge_maps(profilesample.attributes, profile.attributes, \"upsert\")', "
+     "'set(profilesample.attributes[\"n\"], Len(profile.attributes))', "
+     "'delete_key(profilesample.attributes, \"was\")']}",
+     {"!secret", "\"stringValue\":\"new\""}},
+    {"{profile_statements: ['set(profile.attributes[profilesample.attributes[\"thread\"]], 7)', "
+     "'set(profilesample.attributes[\"found\"], "
+     "profile.attributes[profilesample.attributes[\"thread\"]])']}",
+     {"\"t1\"", "\"found\""}},
     {"{profile_statements: ['set(resource.attributes[\"host\"], \"x\")']}", {"!\"h\"", "secret"}},
     {"{profile_statements: ['set(profile.attributes[\"new\"][\"in\"], 5)']}",
      {"\"kvlistValue\"", "\"new\""}},
