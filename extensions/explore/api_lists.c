@@ -279,8 +279,7 @@ static void finish_rows(struct api_request *request, struct operation_rows *rows
     for (uint32_t i = 0; i < rows->count; i++) {
         struct operation_row *row = &rows->rows[i];
         uint64_t max_ns = store_operation_at(&request->store->cells, i)->max_ns;
-        for (int p = 0; p < 3; p++)
-            row->percentiles[p] = fine_counts_percentile(&durations[i], parts[p], max_ns);
+        fine_counts_percentiles(&durations[i], parts, 3, max_ns, row->percentiles);
         row->key = key_of(request, row, sort);
     }
     qsort(rows->rows, rows->count, sizeof *rows->rows, compare_rows);

@@ -1,7 +1,6 @@
 #include "extensions/explore/percentiles.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 unsigned fine_bucket_of(uint64_t ns)
 {
@@ -17,12 +16,6 @@ uint64_t fine_bucket_lower(unsigned fine)
     unsigned bucket = fine / FINE_PARTS;
     uint64_t lower = store_bucket_lower(bucket);
     return lower + (store_bucket_lower(bucket + 1) - lower) / FINE_PARTS * (fine % FINE_PARTS);
-}
-
-static int compare_counts(const void *a, const void *b)
-{
-    const struct fine_count *one = a, *other = b;
-    return one->bucket < other->bucket ? -1 : one->bucket > other->bucket;
 }
 
 /* Where the counts of each operation begin, in one array for all. */
@@ -49,37 +42,32 @@ struct fine_counts *fine_counts_group(struct arena *arena, const struct fine_cou
         group->first[group->size++] = counts[i];
         group->spans += counts[i].spans;
     }
-    for (uint32_t i = 0; i < operations; i++)
-        if (groups[i].size > 1)
-            qsort(groups[i].first, groups[i].size, sizeof *counts, compare_counts);
     return groups;
 }
 
-/* Entries of one bucket come from several cells. Returns the spans in the bucket at *index, and
- * moves *index behind it. */
-static uint64_t take_bucket(const struct fine_counts *counts, uint32_t *index)
+/* Returns the duration of the span with this rank (from 1) in a bucket of so many spans. */
+static uint64_t interpolate(unsigned bucket, uint64_t rank, uint64_t spans, uint64_t max_ns)
 {
-    unsigned bucket = counts->first[*index].bucket;
-    uint64_t spans = 0;
-    while (*index < counts->size && counts->first[*index].bucket == bucket)
-        spans += counts->first[(*index)++].spans;
-    return spans;
+    uint64_t lower = fine_bucket_lower(bucket), upper = fine_bucket_lower(bucket + 1);
+    assert(rank <= spans && spans > 0);
+    if (max_ns > lower && max_ns < upper)
+        upper = max_ns;
+    return lower + (uint64_t)((double)(upper - lower) * (double)rank / (double)spans);
 }
 
-uint64_t fine_counts_percentile(const struct fine_counts *counts, double part, uint64_t max_ns)
+void fine_counts_percentiles(const struct fine_counts *counts, const double *parts, unsigned count,
+                             uint64_t max_ns, uint64_t *out)
 {
-    uint64_t before = 0, rank = (uint64_t)ceil(part * (double)counts->spans);
-    for (uint32_t i = 0; i < counts->size;) {
-        unsigned bucket = counts->first[i].bucket;
-        uint64_t spans = take_bucket(counts, &i);
-        before += spans;
-        if (before < rank)
-            continue;
-        uint64_t lower = fine_bucket_lower(bucket), upper = fine_bucket_lower(bucket + 1);
-        if (max_ns > lower && max_ns < upper)
-            upper = max_ns;
-        double inside = spans ? (double)(spans - (before - rank)) / (double)spans : 0;
-        return lower + (uint64_t)((double)(upper - lower) * inside);
+    uint64_t spans[FINE_BUCKETS] = {0}, before = 0;
+    for (uint32_t i = 0; i < counts->size; i++)
+        spans[counts->first[i].bucket] += counts->first[i].spans;
+    unsigned bucket = 0;
+    for (unsigned i = 0; i < count && counts->spans > 0; i++) {
+        uint64_t rank = (uint64_t)ceil(parts[i] * (double)counts->spans);
+        while (before + spans[bucket] < rank)
+            before += spans[bucket++];
+        out[i] = interpolate(bucket, rank - before, spans[bucket], max_ns);
     }
-    return 0;
+    for (unsigned i = 0; i < count && counts->spans == 0; i++)
+        out[i] = 0;
 }

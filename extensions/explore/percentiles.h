@@ -15,7 +15,7 @@
 #include "core/base/arena.h"
 #include "extensions/explore/store_cells.h"
 
-enum { FINE_PARTS = 4 /* of a bucket */ };
+enum { FINE_PARTS = 4 /* of a bucket */, FINE_BUCKETS = STORE_BUCKETS * FINE_PARTS };
 
 /* Returns the fine bucket of a duration; its bounds: [lower, lower of the next). */
 unsigned fine_bucket_of(uint64_t ns);
@@ -35,12 +35,13 @@ struct fine_counts {
     uint64_t spans;
 };
 
-/* Groups counts by operation, and in each sorts them by bucket. Returns an array with a member for
- * each of `operations`, in the arena; the counts of a member are in the arena, too. */
+/* Groups counts by operation. Returns an array with a member for each of `operations`, in the
+ * arena; the counts of a member are in the arena, too. */
 struct fine_counts *fine_counts_group(struct arena *arena, const struct fine_count *counts,
                                       uint32_t size, uint32_t operations);
-/* Returns the duration that this part (0 to 1) of the spans take at most; 0 without spans.
- * max_ns: the longest; 0: not known. */
-uint64_t fine_counts_percentile(const struct fine_counts *counts, double part, uint64_t max_ns);
+/* Writes for each part (0 to 1, ascending) the duration that it of the spans takes at most; 0
+ * without spans. max_ns: the longest; 0: not known. */
+void fine_counts_percentiles(const struct fine_counts *counts, const double *parts, unsigned count,
+                             uint64_t max_ns, uint64_t *out);
 
 #endif
