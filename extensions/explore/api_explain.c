@@ -328,10 +328,11 @@ static void explain_span(struct explanation *e)
     else if (e->span)
         explain_silence(e);
     else
-        set_reason(e, "unknown",
-                   "Neither the span nor a sample that names it was seen since %.0f s ago, or they "
-                   "are forgotten. Check that both signals come to this profcol.",
-                   SECONDS(e->request->now_ns - e->request->store->started_ns));
+        set_reason(
+            e, "unknown",
+            "Neither the span nor a sample that names it was seen in the last %.0f s, or they "
+            "are forgotten. Check that both signals come to this profcol.",
+            SECONDS(e->request->now_ns - e->request->store->started_ns));
 }
 
 static void explain_trace(struct explanation *e)

@@ -124,7 +124,7 @@ for (let i = 0; i < 60 && !/bucket=/.test(page.url()); i++) { // upwards until a
 }
 await settled(page);
 const bucket = +new URLSearchParams(page.url().split("?")[1]).get("bucket");
-check(cells.counts[bucket] > 0, `a cell of the heat map: bucket ${bucket}, ${cells.counts[bucket]} requests; its graph: ${await page.$$eval(".profile-body, .message", (all) => all[0]?.className)}`);
+check(cells.counts[bucket] > 0, `a cell of the heat map: bucket ${bucket}, ${cells.counts[bucket]} requests; its graph: ${await page.$$eval(".flame, .message", (all) => all[0]?.className)}`);
 await page.focus(".heat");
 await page.keyboard.press("Escape");
 check(!/bucket=/.test(page.url()), "Escape goes back to all of it");

@@ -49,7 +49,7 @@ function apiUrl(path, params = {}) {
   return `api/${path}${text ? `?${text}` : ""}`;
 }
 
-async function request(url) {
+async function request(url, tries = 3) {
   const token = sessionStorage.getItem(TOKEN);
   let response;
   try {
@@ -64,6 +64,10 @@ async function request(url) {
   if (response.ok) return response;
   let error = {};
   try { error = (await response.json()).error || {}; } catch { /* not JSON */ }
+  if (error.code === "busy" && tries) {
+    await new Promise((resolve) => setTimeout(resolve, 1000)); // Retry-After
+    return request(url, tries - 1);
+  }
   throw new ApiError(response.status, error.code || "", error.message || `The answer was ${response.status}.`);
 }
 

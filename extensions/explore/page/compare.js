@@ -1,13 +1,13 @@
 // Two selections side by side: a differential flame graph, and a table of what grew and shrank.
 
-import { h, select, button, replace, loader, emptyBox, choice, soft, small, strong, lead } from "./dom.js";
+import { h, to, select, button, replace, loader, emptyBox, choice, soft, small, strong, lead } from "./dom.js";
 import { duration, value, percent, plural, clean, durationParameter, toMs } from "./format.js";
 import { get, basics, mainType, typeName } from "./api.js";
 import { link, go, selectionOf, prefixed, setParams } from "./route.js";
 import { KEYS, describe, form, ofOperation } from "./selection.js";
 import { Stacks } from "./stacks.js";
 import { ProfileView } from "./profile.js";
-import { mergedNote } from "./requests.js";
+import { mergedNote, spanLink } from "./requests.js";
 
 // ---- one click from a request or an operation ----
 
@@ -37,9 +37,9 @@ function comparisons(operation, state, span) {
   return list;
 }
 
-export function compareButtons(operation, state, span) {
+export function compareButtons(operation, state, span, isMain = true) {
   return comparisons(operation, state, span).map(([text, help, a, b], i) =>
-    h("a", { className: i === 0 ? "button main" : "button", title: help, href: link("compare", { ...prefixed(a, "a."), ...prefixed(b, "b.") }) }, text));
+    h("a", { className: i === 0 && isMain ? "button main" : "button", title: help, href: link("compare", { ...prefixed(a, "a."), ...prefixed(b, "b.") }) }, text));
 }
 
 // ---- the page ----
@@ -69,17 +69,20 @@ function summary(answer, stacks, format, per) {
   return lead(text);
 }
 
-function side(letter, selection, onchange, known) {
-  const box = h("details.side");
-  replace(box, h("summary", h("b", { className: `letter letter-${letter}` }, letter.toUpperCase()), ` ${describe(selection)}`),
-    selection.span || selection.bucket ? h("p", button("Choose other requests instead", () => onchange({ service: selection.service, operation: selection.operation })))
-      : form(selection, onchange, KEYS, known));
-  return box;
+function side(letter, selection, onchange, known, span) {
+  const title = h("summary", h("b", { className: `letter letter-${letter}` }, letter.toUpperCase()), ` ${describe(selection, span)}`);
+  if (!selection.span && !selection.bucket) return h("details.side", title, form(selection, onchange, KEYS, known));
+  return h("details.side", title, span && h("p", to(spanLink(span), "This request")),
+    h("p", button("Choose other requests instead", () => onchange(span ? ofOperation(span) : { service: selection.service, operation: selection.operation }))));
 }
+
+// The one span of a selection, as far as it is known.
+const spanOf = ({ span, trace }) => span && get("span", { span, trace }).then((answer) => answer.span, () => null);
 
 export async function comparePage(params) {
   const [state, known] = await basics();
   const a = selectionOf(params, "a."), b = selectionOf(params, "b.");
+  const [spanA, spanB] = await Promise.all([spanOf(a), spanOf(b)]);
   const type = params.get("type") || mainType(state.types)?.name;
   let view;
   const reopen = (left, right) => go("compare", { ...prefixed(left, "a."), ...prefixed(right, "b."), type: params.get("type"), per: params.get("per") });
@@ -115,7 +118,7 @@ export async function comparePage(params) {
       h("h1", "Compare"),
       isEmpty ? [lead("What is different about slow requests? Choose an operation; or open a request or an operation and compare from there."),
         h("ul.cards", suggestions.map(([o, buttons]) => h("li", strong(clean(o.operation, 80)), small(clean(o.service, 60)), h("div.actions", buttons)))), h("h2", "Or any two")] : null,
-      h("div.sides", side("a", a, (s) => reopen(s, b), { operations: known }), side("b", b, (s) => reopen(a, s), { operations: known })),
+      h("div.sides", side("a", a, (s) => reopen(s, b), known, spanA), side("b", b, (s) => reopen(a, s), known, spanB)),
       !isEmpty && h("div.toolbar", button("Swap A and B", () => reopen(b, a)), types.length > 1 && select(types, type, (t) => go("compare", { ...Object.fromEntries(params), type: t }), { "aria-label": "Profile type" })),
       loader(load).box,
     ],

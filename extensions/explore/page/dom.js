@@ -132,7 +132,7 @@ export function resize(canvas, width, height, options) {
 }
 
 export function errorBox(error, retry) {
-  return h("div.message.error", { role: "alert" }, strong(error.title || "This could not be loaded."), h("p", error.message || String(error)), retry && button("Try again", retry));
+  return h("div.message.error", { role: "alert" }, strong(error.title || "This could not be loaded."), h("p", error.message), retry && button("Try again", retry));
 }
 
 export const emptyBox = (title, ...children) => h("div.message", strong(title), children);

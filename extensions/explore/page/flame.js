@@ -4,7 +4,7 @@ import { h, isShortcut, resize, announce } from "./dom.js";
 import { clean, cut } from "./format.js";
 
 const ROW = 20;
-const FONT = "12px ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
+const FONT = "12px ui-monospace, Menlo, Consolas, monospace";
 const MIN_TEXT = 26; // px
 const TINY = 0.7; // px; narrower frames are drawn as one
 

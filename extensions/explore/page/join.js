@@ -23,7 +23,7 @@ function reasons(join) {
   const all = samples.joined + sum(samples.unjoined);
   const list = Object.entries(samples.unjoined || {}).filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
   if (!list.length) return note("No sample stayed without its span.");
-  return table("Reasons", [["Why Sample records stay without a span"], ["Records", "number"], ["Share", "number"]], list.map(([reason, n]) => [h("span", reasonText(reason), " ", h("small.soft.mono", clean(reason, 40))), count(n), bar(percent(n, all), n / all)]));
+  return table("Reasons", [["Reason"], ["Sample records", "number"], ["Share", "number"]], list.map(([reason, n]) => [h("span", reasonText(reason), " ", h("small.soft.mono", clean(reason, 40))), count(n), bar(percent(n, all), n / all)]));
 }
 
 function byService(all) {

@@ -8,9 +8,10 @@ const SPARE = 8; // rows above and below the visible ones
 // What sorts is a number.
 const cellClass = ({ sort, className = "" }) => `cell ${sort ? "number " : ""}${className}`;
 
-// columns: {title, className, sort (the name to sort by), cell(row) -> node or text, help}
-// options: {label, columns, template (grid-template-columns), sort, order, onSort(sort, order),
-//   onOpen(row), need(from, to) (rows that are wanted), height}
+// columns: {title, className, sort (the name to sort by), key(row) -> number, cell(row) -> node or text, help}
+// options: {label, columns, template (grid-template-columns), sort, order, onOpen(row);
+//   rows: all of them, which are sorted here by `key`; or
+//   onSort(sort, order), need(from, to) (rows that are wanted)}
 export class List {
   constructor(options) {
     this.options = options;
@@ -29,6 +30,7 @@ export class List {
     this.drawHeader();
     this.observer = new ResizeObserver(() => this.schedule());
     this.observer.observe(this.element);
+    if (options.rows) this.sortRows();
   }
 
   drawHeader() {
@@ -45,7 +47,14 @@ export class List {
     Object.assign(this.options, { sort, order });
     this.drawHeader();
     this.header.children[at]?.querySelector("button")?.focus();
-    this.options.onSort(sort, order);
+    if (this.options.rows) this.sortRows();
+    else this.options.onSort(sort, order);
+  }
+
+  sortRows() {
+    const { rows, columns, sort, order } = this.options;
+    const { key } = columns.find((column) => column.sort === sort), sign = order === "asc" ? 1 : -1;
+    this.setRows(rows.sort((a, b) => sign * (key(a) - key(b))));
   }
 
   // rows: those that are known, from the first; count: how many there are

@@ -44,7 +44,7 @@ const KEYS = [["?", "this help"], ["/", "search, or the first filter"], ["g then
   ["↑ ↓ Enter", "move in a list, open"], ["↑ ↓ ← →", "move in a flame graph, tree or heat map"], ["Enter, Esc", "zoom into a function, back out"], ["0", "whole flame graph"], ["c", "copy the stack of the selected function"]];
 
 const help = h("dialog", { "aria-labelledby": "help-title" }, h("h2", { id: "help-title" }, "Keys"),
-  h("dl.keys", KEYS.map(([key, text]) => [h("dt", h("kbd", key)), h("dd", text)])),
+  h("dl.facts-list", KEYS.map(([key, text]) => [h("dt", h("kbd", key)), h("dd", text)])),
   h("h2", "What you see"),
   h("p", "profcol joins samples of profiles to the requests (spans) they were taken in. A ", h("em", "flame graph"), " shows functions as boxes, callers below, what they call above; the wider a box, the more of the resource it and what it calls used."),
   h("p", button("Close", () => help.close(), { className: "main" })));

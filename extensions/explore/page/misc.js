@@ -17,7 +17,7 @@ export async function configPage() {
 
 // ---- explain ----
 
-const words = (text) => clean(String(text).replace(/_ns$/, "").replace(/_/g, " "), 80);
+const words = (text) => clean(String(text).replace(/_ns$/, "").replace("names_", "names its ").replace(/_/g, " "), 80);
 
 function factValue({ name, value }) {
   if (/_ns$/.test(name) && /^-?\d+$/.test(value)) return duration(+value);

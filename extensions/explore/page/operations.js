@@ -28,7 +28,7 @@ export function profileSection(selection, params, state, label, whenEmpty) {
     performance.mark("flame-begin");
     view = new ProfileView({ stacks: new Stacks(answer), label, exportParams: { ...selection, type } });
     const facts = [`${typeName(answer.type)} ${value(answer.total, answer.unit)}`];
-    if (answer.spans) facts.push(plural(answer.spans, "request"));
+    if (answer.spans) facts.push(plural(answer.spans, "span"));
     if (answer.truncated) facts.push("the smallest stacks are combined");
     return [note(facts.join(" · ")), view.element];
   };
@@ -50,29 +50,25 @@ export async function operationsPage() {
   if (!known.length) return { title: "Operations", content: [heading, nothingYet(state)] };
   const cost = (o) => o.costs?.[type.name] || 0;
   const each = (o) => o.cost_per_span?.[type.name] || 0;
-  const by = { cost, each, spans: (o) => o.spans, errors: (o) => o.errors / (o.spans || 1), p50: (o) => o.p50_ns, p95: (o) => o.p95_ns, p99: (o) => o.p99_ns };
-  const sorted = (sort, order) => [...known].sort((a, b) => (order === "asc" ? 1 : -1) * (by[sort](a) - by[sort](b)));
   const linkOf = (o) => link("operation", ofOperation(o));
   const time = (ns) => (ns ? duration(ns) : "–");
   const largest = Math.max(1, ...known.map(cost)), slowest = Math.max(1, ...known.map((o) => o.p95_ns));
   const all = known.reduce((sum, o) => sum + cost(o), 0);
   const list = new List({
-    label: "Operations", sort: "cost", order: "desc", className: "operations",
+    label: "Operations", rows: [...known], sort: "cost", order: "desc", className: "operations",
     template: "minmax(14rem,1fr) 10rem 7rem 6rem 9rem 6rem 5rem 4.5rem",
     columns: [
-      { title: "Operation", cell: (o) => h("span.two", h("a", { href: linkOf(o), tabIndex: -1 }, clean(o.operation, 120) || "outside of requests"), small(`${clean(o.service, 60) || "(no service)"}${o.kind && o.kind !== "unspecified" ? `, ${clean(o.kind, 12)}` : ""}`)) },
-      { title: typeName(type.name), sort: "cost", cell: (o) => bar(cost(o) ? `${value(cost(o), type.unit)}  ${percent(cost(o), all)}` : "–", cost(o) / largest, "cost") },
-      { title: "Each", sort: "each", className: "wide-only", help: "For each request", cell: (o) => (each(o) ? value(each(o), type.unit) : "–") },
-      { title: "p50", sort: "p50", className: "wide-only", cell: (o) => time(o.p50_ns) },
-      { title: "p95", sort: "p95", help: "95 % of the requests take at most this", cell: (o) => bar(time(o.p95_ns), o.p95_ns / slowest) },
-      { title: "p99", sort: "p99", className: "wide-only", cell: (o) => time(o.p99_ns) },
-      { title: "Spans", sort: "spans", cell: (o) => (o.spans ? count(o.spans) : "–") },
-      { title: "Errors", sort: "errors", cell: (o) => h("span", { className: o.errors ? "bad" : "soft" }, o.errors ? percent(o.errors, o.spans) : "0") },
+      { title: "Operation", cell: (o) => h("span.two", h("a.name", { href: linkOf(o), tabIndex: -1 }, clean(o.operation, 120) || "outside of requests"), small(`${clean(o.service, 60) || "(no service)"}${o.kind && o.kind !== "unspecified" ? `, ${clean(o.kind, 12)}` : ""}`)) },
+      { title: typeName(type.name), sort: "cost", key: cost, cell: (o) => bar(cost(o) ? `${value(cost(o), type.unit)}  ${percent(cost(o), all)}` : "–", cost(o) / largest, "cost") },
+      { title: "Each", sort: "each", key: each, className: "wide-only", help: "For each span", cell: (o) => (each(o) ? value(each(o), type.unit) : "–") },
+      { title: "p50", sort: "p50", key: (o) => o.p50_ns, help: "The median", className: "wide-only", cell: (o) => time(o.p50_ns) },
+      { title: "p95", sort: "p95", key: (o) => o.p95_ns, help: "95 % of the spans take at most this", cell: (o) => bar(time(o.p95_ns), o.p95_ns / slowest) },
+      { title: "p99", sort: "p99", key: (o) => o.p99_ns, className: "wide-only", cell: (o) => time(o.p99_ns) },
+      { title: "Spans", sort: "spans", className: "wide-only", key: (o) => o.spans, cell: (o) => (o.spans ? count(o.spans) : "–") },
+      { title: "Errors", sort: "errors", key: (o) => o.errors / (o.spans || 1), cell: (o) => h("span", { className: o.errors ? "bad" : "soft" }, o.errors ? percent(o.errors, o.spans) : "0") },
     ],
-    onSort: (sort, order) => list.setRows(sorted(sort, order)),
     onOpen: (o) => { location.hash = linkOf(o); },
   });
-  list.setRows(sorted("cost", "desc"));
   return { title: "Operations", content: [heading, list.element], stop: () => list.observer.disconnect() };
 }
 
@@ -111,9 +107,9 @@ export async function operationPage(params) {
     content: [
       h("p.crumbs", to(link("operations"), "Operations"), " / ", clean(base.service, 80) || "(no service)"),
       h("h1", title),
-      o ? h("dl.figures", figure("median", duration(o.p50_ns), "p50: half of them take at most this"), figure("p95", duration(o.p95_ns), "95 % of them take at most this"), figure("p99", duration(o.p99_ns)), figure("slowest", duration(o.max_ns)),
+      o?.spans ? h("dl.figures", figure("median", duration(o.p50_ns), "p50: half of them take at most this"), figure("p95", duration(o.p95_ns), "95 % of them take at most this"), figure("p99", duration(o.p99_ns)), figure("slowest", duration(o.max_ns)),
         figure("spans", count(o.spans)), figure("errors", o.errors ? percent(o.errors, o.spans) : "0"), figure(`${typeName(type.name)} each`, value(o.cost_per_span?.[type.name], type.unit)))
-        : [note("Its figures are not kept any more."), mergedNote(state)],
+        : !o && [note("Its figures are not kept any more."), mergedNote(state)],
       base.operation && o && h("div.actions", compareButtons(o, state), h("a.button", { href: link("requests", { service: base.service, operation: base.operation, spans: "all" }) }, "All of them")),
       base.operation && heat.element,
       profile.element,
@@ -137,7 +133,7 @@ export async function profilePage(params) {
     say();
     if (key === "service") draw();
     profile.show(selection);
-  }, KEYS, { operations: known }));
+  }, KEYS, known));
   say();
   draw();
   return { title: "Flame graph", content: [h("h1", "Flame graph"), intro, filters, known.length || state.types?.some((t) => t.total) ? profile.element : nothingYet(state)], stop: () => profile.stop() };

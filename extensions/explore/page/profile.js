@@ -18,10 +18,10 @@ export class ProfileView {
     this.state = current().params;
     this.format ||= (v) => value(v, this.stacks.unit);
     this.view = this.state.get("view") || "flame";
-    this.body = h("div.profile-body");
+    this.body = h("div");
     this.detail = h("div.detail");
     this.hits = null;
-    this.element = h("section.profile", { "aria-label": this.label }, this.toolbar(), this.body);
+    this.element = h("section", { "aria-label": this.label }, this.toolbar(), this.body);
     this.search(this.state.get("q") || "");
     this.show(this.view);
   }
@@ -67,7 +67,7 @@ export class ProfileView {
     const formats = [["pprof", "pprof", "pb.gz"], ["collapsed", "Collapsed stacks", "txt"], ["speedscope", "speedscope", "speedscope.json"]];
     const save = (format, extension) => download("export", { ...this.exportParams, format }, `profile.${extension}`)
       .then(() => notify("Saved"), (error) => notify(`Not saved: ${error.message}`));
-    return h("details.menu", h("summary", "Export"),
+    return h("details.menu", h("summary.button", "Export"),
       h("div.menu-items", formats.map(([format, text, extension]) => button(text, (e) => {
         e.target.closest("details").open = false;
         save(format, extension);
@@ -167,7 +167,7 @@ export class ProfileView {
 
   functionName(i) {
     const file = this.stacks.fileOf(i);
-    return h("span.function", button(clean(this.stacks.nameOf(i), 160), () => this.showCallers(this.stacks.func[i]), { className: "link mono", title: "Callers and callees" }),
+    return h("span.two", button(clean(this.stacks.nameOf(i), 160), () => this.showCallers(this.stacks.func[i]), { className: "link name mono", title: "Callers and callees" }),
       file && small(clean(file, 80)));
   }
 
@@ -177,20 +177,13 @@ export class ProfileView {
     let rows = stacks.functions().filter(matches);
     if (stacks.isDiff) rows = rows.map((f) => ({ ...f, deltaSelf: f.selfA - f.selfB, deltaTotal: f.totalA - f.totalB }));
     if (!rows.length) return emptyBox("No function matches.");
-    const by = { self: (f) => f.self, total: (f) => f.total, deltaSelf: (f) => Math.abs(f.deltaSelf), deltaTotal: (f) => Math.abs(f.deltaTotal), selfA: (f) => f.selfA, selfB: (f) => f.selfB };
-    const sorted = (sort, order) => {
-      const key = by[sort];
-      return rows.sort((a, b) => (order === "asc" ? key(a) - key(b) : key(b) - key(a)));
-    };
-    const sort = stacks.isDiff ? "deltaSelf" : "self";
-    const largest = Math.max(...rows.map(by[sort]).slice(0, 1e5), Number.MIN_VALUE);
+    const largest = rows.reduce((most, f) => Math.max(most, Math.abs(f.deltaSelf)), Number.MIN_VALUE);
     const list = new List({
-      label: stacks.isDiff ? "Functions, by how much they changed" : "Functions", sort, order: "desc", className: stacks.isDiff ? "functions diff" : "functions",
+      label: stacks.isDiff ? "Functions, by how much they changed" : "Functions", rows, sort: "self", order: "desc", className: stacks.isDiff ? "functions diff" : "functions",
       template: stacks.isDiff ? "minmax(12rem,1fr) 9rem 8rem 7rem 7rem" : "minmax(12rem,1fr) 10rem 10rem",
       columns: stacks.isDiff ? this.diffColumns(largest) : this.functionColumns(),
-      onSort: (s, o) => list.setRows(sorted(s, o)), onOpen: (f) => this.showCallers(stacks.func[f.node]),
+      onOpen: (f) => this.showCallers(stacks.func[f.node]),
     });
-    list.setRows(sorted(sort, "desc"));
     return [list.element, note("Self: in the function itself. Total: with all that it calls.")];
   }
 
@@ -199,8 +192,8 @@ export class ProfileView {
     const cell = (key) => (f) => bar(`${this.format(f[key])}  ${percent(f[key], total)}`, f[key] / total);
     return [
       { title: "Function", cell: (f) => this.functionName(f.node) },
-      { title: "Self", sort: "self", cell: cell("self") },
-      { title: "Total", sort: "total", cell: cell("total") },
+      { title: "Self", sort: "self", key: (f) => f.self, cell: cell("self") },
+      { title: "Total", sort: "total", key: (f) => f.total, cell: cell("total") },
     ];
   }
 
@@ -209,10 +202,10 @@ export class ProfileView {
     const change = (key) => (f) => bar(signed(f[key]), Math.abs(f[key]) / largest, f[key] > 0 ? "grew" : "shrank");
     return [
       { title: "Function", cell: (f) => this.functionName(f.node) },
-      { title: "Change, self", sort: "deltaSelf", cell: change("deltaSelf") },
-      { title: "Change, total", sort: "deltaTotal", className: "wide-only", cell: (f) => signed(f.deltaTotal) },
-      { title: `Self, ${this.sides[0]}`, sort: "selfA", className: "wide-only", cell: (f) => this.format(f.selfA) },
-      { title: `Self, ${this.sides[1]}`, sort: "selfB", className: "wide-only", cell: (f) => this.format(f.selfB) },
+      { title: "Change, self", sort: "self", key: (f) => Math.abs(f.deltaSelf), cell: change("deltaSelf") },
+      { title: "Change, total", sort: "total", key: (f) => Math.abs(f.deltaTotal), className: "wide-only", cell: (f) => signed(f.deltaTotal) },
+      { title: `Self, ${this.sides[0]}`, sort: "selfA", key: (f) => f.selfA, className: "wide-only", cell: (f) => this.format(f.selfA) },
+      { title: `Self, ${this.sides[1]}`, sort: "selfB", key: (f) => f.selfB, className: "wide-only", cell: (f) => this.format(f.selfB) },
     ];
   }
 
@@ -231,7 +224,7 @@ export class ProfileView {
     const rows = (list, none) => list.length ? h("ul.neighbours", list.slice(0, 100).map((n) => h("li", {},
       bar(`${this.format(n.total)}  ${percent(n.total, total)}`, n.total / total),
       n.node === 0 ? soft("none: it is the outermost") : this.functionName(n.node)))) : note(none);
-    return h("div.callers",
+    return h("div",
       h("p", button("← Back", () => this.show(this.state.get("view") === "tree" ? "tree" : current().params.get("view") || "flame"))),
       h("h3.mono", clean(stacks.nameOf(node), 300)), note(clean(stacks.fileOf(node), 200), stacks.fileOf(node) ? " · " : "",
         `total ${this.format(total)} (${percent(total, stacks.total[0])}), itself ${this.format(self)}`),
@@ -249,7 +242,7 @@ export class ProfileView {
     }
     const rows = h("tbody");
     const grid = h("table.tree", { role: "treegrid", "aria-label": `${this.label}, as a tree` },
-      h("thead", h("tr", { role: "row" }, ["Function", this.stacks.isDiff ? "Both" : "Total", "Self"].map((t, i) => h("th", { scope: "col", className: i ? "number" : "" }, t)))), rows);
+      h("thead", h("tr", { role: "row" }, ["Function", ...(stacks.isDiff ? this.sides : ["Total", "Self"])].map((t, i) => h("th", { scope: "col", className: i ? "number" : "" }, t)))), rows);
     const draw = (focused) => {
       replace(rows, this.treeRows(toggle));
       if (focused !== undefined) [...rows.children].find((r) => +r.dataset.node === focused)?.focus();
@@ -274,8 +267,8 @@ export class ProfileView {
       const row = h("tr", { role: "row", tabIndex: -1, "aria-level": depth + 1, "aria-expanded": hasChildren ? String(isOpen) : null, className: this.hits?.funcs[stacks.func[i]] && i ? "hit" : "" },
         h("td", { role: "gridcell", className: "mono tree-name", vars: { "--depth": Math.min(depth, 40) }, onclick: () => hasChildren && toggle(i) },
           h("span.twist", { "aria-hidden": "true" }, hasChildren ? (isOpen ? "▾" : "▸") : ""), clean(stacks.nameOf(i), 160)),
-        h("td.number", { role: "gridcell" }, bar(`${this.format(stacks.total[i])}  ${this.share(i)}`, stacks.total[i] / stacks.total[0])),
-        h("td.number", { role: "gridcell" }, this.format(stacks.self[i])));
+        h("td.number", { role: "gridcell" }, stacks.isDiff ? this.format(stacks.totalA[i]) : bar(`${this.format(stacks.total[i])}  ${this.share(i)}`, stacks.total[i] / stacks.total[0])),
+        h("td.number", { role: "gridcell" }, this.format(stacks.isDiff ? stacks.totalB[i] : stacks.self[i])));
       row.dataset.node = i;
       rows.push(row);
       if (isOpen) for (const child of stacks.children(i).slice(0, 200)) walk(child, depth + 1);

@@ -46,7 +46,7 @@ class Requests {
     this.order = params.get("order") === "asc" ? "asc" : "desc";
     this.isLive = params.get("live") !== "off";
     this.hasAll = params.get("spans") === "all"; // not only those that begin a request
-    this.box = h("div.list-box");
+    this.box = h("div");
     this.summary = h("p.soft", { role: "status" });
     this.filters = h("div");
     this.drawFilters();
@@ -91,7 +91,7 @@ class Requests {
       setParams({ ...none(KEYS), ...selection });
       if (key === "service") this.drawFilters();
       this.load();
-    }, KEYS, { operations: this.known }));
+    }, KEYS, this.known));
   }
 
   listOptions() {
@@ -99,7 +99,7 @@ class Requests {
       label: "Requests", sort: this.sort, order: this.order, className: "requests",
       template: "minmax(14rem,1fr) 4.5rem 9rem 5.5rem 9rem 6.5rem",
       columns: [
-        { title: "Request", cell: (s) => h("span.two", h("a", { href: spanLink(s), tabIndex: -1 }, clean(s.operation, 120) || "(no name)"), small(clean(s.service, 60))) },
+        { title: "Request", cell: (s) => h("span.two", h("a.name", { href: spanLink(s), tabIndex: -1 }, clean(s.operation, 120) || "(no name)"), small(clean(s.service, 60))) },
         { title: "Status", cell: (s) => statusMark(s.status) },
         { title: "Duration", sort: "duration", cell: (s) => bar(duration(s.duration_ns), s.duration_ns / this.largest.duration) },
         { title: "vs. usual", className: "number wide-only", help: "How many times the median of the operation", cell: (s) => this.usual(s) },

@@ -13,9 +13,10 @@ const time = (text) => {
 
 const length = (text) => (/^[\d.]+ms$/.test(text) ? duration(parseFloat(text) * 1e6) : clean(text, 20));
 
-// "POST /checkout of checkout, from 800 ms"
-export function describe(selection) {
+// "POST /checkout of checkout, from 800 ms". span: the one that is selected, if its details are known
+export function describe(selection, span) {
   const s = selection;
+  if (span) return `${clean(span.operation, 80)} of ${clean(span.service, 60)}, the one of ${duration(span.duration_ns)}`;
   if (s.span) return `the request ${clean(s.span, 32)}`;
   const parts = [];
   if (s.operation === "") parts.push("outside of requests");
@@ -39,7 +40,7 @@ export const none = (keys) => Object.fromEntries(keys.map((k) => [k, null]));
 
 export const KEYS = ["service", "operation", "status", "version", "min_duration", "max_duration", "attribute", "from"];
 
-// The controls of a selection. onchange(selection) when one changes; keys: which ones, in order
+// The controls of a selection. onchange(selection) when one changes; keys: which ones, in order; known: operations
 export function form(selection, onchange, keys, known) {
   const values = { ...selection };
   const set = (key) => (value) => {
@@ -50,7 +51,7 @@ export function form(selection, onchange, keys, known) {
   };
   const options = (list, any) => [["", any], ...[...new Set(list)].filter(Boolean).map((v) => [v, clean(v, 60)])];
   const input = (key, placeholder, pattern, title) => {
-    const element = h("input", { type: "text", value: [values[key] || ""].flat().join(" "), placeholder, title: title || "", spellcheck: false, autocomplete: "off" });
+    const element = h("input", { type: "text", value: [values[key] || ""].flat().join(" "), placeholder, title, spellcheck: false, autocomplete: "off" });
     element.addEventListener("change", () => {
       const isValid = !element.value || !pattern || pattern.test(element.value.trim());
       element.setAttribute("aria-invalid", String(!isValid));
@@ -59,9 +60,9 @@ export function form(selection, onchange, keys, known) {
     return element;
   };
   const durationPattern = /^(\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+$/;
-  const inService = known.operations.filter((o) => !values.service || o.service === values.service);
+  const inService = known.filter((o) => !values.service || o.service === values.service);
   const controls = {
-    service: () => field("Service", select(options(known.operations.map((o) => o.service).concat(values.service || []), "all services"), values.service || "", set("service"))),
+    service: () => field("Service", select(options(known.map((o) => o.service).concat(values.service || []), "all services"), values.service || "", set("service"))),
     operation: () => field("Operation", select(options(inService.map((o) => o.operation).concat(values.operation || []), "all operations"), values.operation || "", set("operation"))),
     status: () => field("Status", select([["", "any"], "error", "ok", "unset"], values.status || "", set("status"))),
     version: () => field("Version", select(options(inService.flatMap((o) => o.versions || []).concat(values.version || []), "any"), values.version || "", set("version"))),

@@ -23,9 +23,9 @@ export function outside(links) {
 const PARTS = [
   ["on_cpu_ns", "on CPU", "The processor worked for it"],
   ["off_cpu_ns", "off CPU", "Its threads slept: input and output, timers"],
-  ["lock_ns", "locks", "It waited for a lock"],
+  ["lock_ns", "in locks", "It waited for a lock"],
   ["wait_ns", "waiting", "It waited for others, such as the calls below"],
-  ["other_ns", "not known", "No profile says what happened"],
+  ["other_ns", "the rest", "No profile says what happened: it waited, or no sample was taken"],
 ];
 
 function timeSplit(span) {
@@ -39,7 +39,7 @@ function timeSplit(span) {
       parts.map(([key, name]) => h("div", { className: `part ${key}`, title: `${name}: ${duration(time[key])}`, vars: { "--share": String(time[key] / sum) } }))),
     h("ul.split-legend", parts.map(([key, name, help]) => h("li", { title: help }, h("i", { className: `swatch ${key}` }), `${name} `, strong(duration(time[key])), ` ${percent(time[key], span.duration_ns)}`))),
     time.on_cpu_ns > span.duration_ns * 1.02 && note("Several threads worked for it at the same time, so the parts add up to more than its duration."),
-    unknown.length > 0 && note(`No profile tells about ${unknown.join(", ")}.`));
+    unknown.length > 0 && note(`No profile tells how much of the rest was ${unknown.join(", ")}.`));
 }
 
 // ---- a sentence that says what matters ----
@@ -143,7 +143,11 @@ function attributes(title, map) {
 
 export async function spanPage(params) {
   const [state, known] = await basics();
-  const answer = await get("span", { span: params.get("span"), trace: params.get("trace") });
+  const id = params.get("span");
+  const answer = await get("span", { span: id, trace: params.get("trace") }).catch((error) => {
+    if (error.status === 404) error.message = ["This request is not kept, or not any more. ", to(link("explain", { id }), "Explain"), " says what is known of it."];
+    throw error;
+  });
   const { span } = answer;
   const type = typeOf(state);
   const operation = operationOf(known, span);
@@ -162,7 +166,7 @@ export async function spanPage(params) {
         h("span.soft", { title: fullTime(span.start) }, `${fullTime(span.start)}, ${ago(span.start, state.now)}`),
         soft("span ", h("code", clean(span.span_id, 32)), " ", button("Copy", () => copy(span.span_id, "Span id"), { className: "link" }), " · ", button("Copy trace id", () => copy(span.trace_id, "Trace id"), { className: "link" }))),
       sentence(answer, operation, type),
-      h("div.actions", other && h("a.button.main", { href: linkIn(span, other) }, `Flame graph of ${clean(other.operation, 60) || "(no name)"}`), compareButtons(operation || span, state, span), h("a.button", { href: link("explain", { id: span.span_id }) }, "Explain"), outside(answer.links)),
+      h("div.actions", other && h("a.button.main", { href: linkIn(span, other) }, `Flame graph of ${clean(other.operation, 60) || "(no name)"}`), compareButtons(operation || span, state, span, !other), h("a.button", { href: link("explain", { id: span.span_id }) }, "Explain"), outside(answer.links)),
       timeSplit(span),
       span.allocated_bytes > 0 && h("p", "It allocated ", strong(bytes(span.allocated_bytes)), "."),
       profile.element,
