@@ -240,6 +240,18 @@ void text_append_json(struct text *text, struct slice bytes)
     }
 }
 
+bool text_read_u64(struct slice text, uint64_t *out)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] < '0' || text.data[i] > '9' ||
+            __builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(text.data[i] - '0'), &number))
+            return false;
+    *out = number;
+    return text.size > 0;
+}
+
 size_t text_count_digits(struct slice text, size_t from)
 {
     size_t at = from;

@@ -46,6 +46,9 @@ uint32_t text_utf8_decode(const uint8_t *p, size_t length);
 /* Returns the size in bytes of the longest beginning of a valid UTF-8 text that has at most max
  * bytes and splits no character. */
 size_t text_utf8_cut(struct slice text, size_t max);
+/* Reads a number that is all of the text, in decimal digits. Returns false if there are others, or
+ * none, or too many. */
+bool text_read_u64(struct slice text, uint64_t *out);
 /* Returns how many decimal digits the text has from a position on. */
 size_t text_count_digits(struct slice text, size_t from);
 /* Removes a character that is cut off at the end of a text, as snprintf leaves it. */

@@ -27,12 +27,6 @@ bool id_from_number(uint64_t number, uint8_t *span_id)
 
 bool id_from_decimal(struct slice text, uint8_t *span_id)
 {
-    uint64_t number = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9' ||
-            __builtin_mul_overflow(number, 10, &number) ||
-            __builtin_add_overflow(number, (uint64_t)(text.data[i] - '0'), &number))
-            return false;
-    }
-    return id_from_number(number, span_id);
+    uint64_t number;
+    return text_read_u64(text, &number) && id_from_number(number, span_id);
 }

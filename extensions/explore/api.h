@@ -65,6 +65,9 @@ void api_answer(struct api_request *request, struct slice path, struct slice que
 void api_deinit(struct api_request *request);
 /* Whether there is an answer to this path. */
 bool api_has_path(struct slice path);
+/* Answers a path that has no parameters and needs no store. Returns false, after refusing, if the
+ * query has any. Free the request with api_deinit. */
+bool api_begin_plain(struct api_request *request, struct slice query);
 
 /* ---- for the answers ---- */
 
@@ -74,8 +77,26 @@ bool api_refuse(struct api_request *request, int status, const char *code, const
 /* Returns whether the deadline has passed, or the answer is too long, and then refuses. Call it for
  * each item of a list. */
 bool api_must_stop(struct api_request *request);
+/* The parameters that a path knows. */
+struct api_known {
+    int selections;    /* 0, 1, or 2: with a. and b. before the names */
+    const char *words; /* further ones, separated by blanks */
+};
+/* Reads a query. Returns false after refusing. */
+bool api_read_parameters(struct api_request *request, const struct api_known *known,
+                         struct slice query);
 /* Returns a parameter, empty if there is none. */
 struct slice api_parameter(const struct api_request *request, const char *name);
+bool api_has_parameter(const struct api_request *request, const char *name);
+/* Returns what is before the next `end`, and takes both off the text. */
+struct slice api_take_until(struct slice *rest, char end);
+/* Reads one of the words: its number, or the fallback. Returns false after refusing. */
+bool api_word(struct api_request *request, const char *name, const char *const *words, int count,
+              int fallback, int *out);
+/* Reads one of the words, or else (-1) a profile type, by default the store's (STORE_TYPES_MAX:
+ * there is none). Returns false after refusing. */
+bool api_word_or_type(struct api_request *request, const char *name, const char *const *words,
+                      int count, int *word_out, uint8_t *type_out);
 /* Reads a number within bounds. Returns false after refusing. */
 bool api_number(struct api_request *request, const char *name, uint64_t fallback, uint64_t max,
                 uint64_t *out);

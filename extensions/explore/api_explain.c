@@ -182,7 +182,7 @@ static const char *types_of(const struct explanation *e, uint64_t types)
     for (uint32_t i = 0; i < cells->type_count; i++)
         if (types >> i & 1) {
             text_append(&out, out.size > 0 ? ", " : "");
-            text_append(&out, text_of(e, cells->types[i].name));
+            text_append(&out, text_of(e, cells->types[i].label));
         }
     const char *text = arena_strdup(&e->request->arena, text_string(&out));
     text_deinit(&out);

@@ -275,33 +275,22 @@ static void export_speedscope(struct exporting *file)
 
 /* ---- all ---- */
 
-static const struct {
-    const char *name;
-    void (*write)(struct exporting *file);
-} formats[] = {
-    {"pprof", export_pprof}, {"collapsed", export_collapsed}, {"speedscope", export_speedscope}};
-enum { FORMATS = sizeof formats / sizeof formats[0] };
-
 void api_export(struct api_request *request)
 {
+    static const char *const formats[] = {"pprof", "collapsed", "speedscope"};
+    static void (*const writers[])(struct exporting * file) = {export_pprof, export_collapsed,
+                                                               export_speedscope};
     struct store_selection selection;
-    struct slice format = api_parameter(request, "format");
     struct exporting file = {.request = request, .names = &request->store->names};
-    int wanted = 0;
-    while (format.size > 0 && wanted < FORMATS && !slice_is(format, formats[wanted].name))
-        wanted++;
-    if (wanted == FORMATS) {
-        api_refuse(request, 400, "invalid_parameter",
-                   "format: must be pprof, collapsed or speedscope");
-        return;
-    }
-    if (!api_selection(request, "", &selection, &file.type))
+    int format;
+    if (!api_word(request, "format", formats, 3, 0, &format) ||
+        !api_selection(request, "", &selection, &file.type))
         return;
     if (file.type == STORE_TYPES_MAX) {
         api_refuse(request, 404, "not_found", "there are no profiles yet");
         return;
     }
     file.values = store_query_values(request->store, &selection, file.type);
-    formats[wanted].write(&file);
+    writers[format](&file);
     store_values_deinit(&file.values);
 }

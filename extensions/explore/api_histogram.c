@@ -159,15 +159,13 @@ void api_histogram(struct api_request *request)
 {
     struct store_selection selection;
     struct histogram histogram = {.request = request};
-    struct slice measure = api_parameter(request, "measure");
-    bool is_duration = measure.size == 0 || slice_is(measure, "duration");
+    static const char *const measures[] = {"duration", "cpu"};
     uint8_t type;
-    if (!api_selection(request, "", &selection, &type))
+    int measure;
+    if (!api_selection(request, "", &selection, &type) ||
+        !api_word(request, "measure", measures, 2, 0, &measure))
         return;
-    if (!is_duration && !slice_is(measure, "cpu")) {
-        api_refuse(request, 400, "invalid_parameter", "measure: must be duration or cpu");
-        return;
-    }
+    bool is_duration = measure == 0;
     uint8_t entries = is_duration ? STORE_ENTRY_DURATION : STORE_ENTRY_CPU;
     if (store_selection_is_of_spans(&selection))
         add_spans(&histogram, &selection, entries);

@@ -12,7 +12,7 @@ static void print_type(struct api_request *request, uint32_t number)
 {
     const struct store_type *type = &request->store->cells.types[number];
     json_text_open(&request->json, NULL, '{');
-    json_text_slice(&request->json, "name", api_text(request, type->name));
+    json_text_slice(&request->json, "name", api_text(request, type->label));
     json_text_slice(&request->json, "unit", api_text(request, type->unit));
     json_text_i64(&request->json, "total", type->total);
     json_text_close(&request->json, '}');
@@ -202,21 +202,22 @@ static struct operation_rows collect_operations(struct api_request *request,
     return rows;
 }
 
-static double key_of(const struct api_request *request, const struct operation_row *row,
-                     struct slice sort)
+/* What operations are sorted by: a word, or else a type. */
+static const char *const sorts[] = {"spans", "errors", "p50", "p95", "p99"};
+struct operation_sort {
+    int word;
+    uint8_t type;
+};
+
+static double key_of(const struct operation_row *row, struct operation_sort sort)
 {
-    uint8_t type = store_query_type(request->store, sort);
-    if (slice_is(sort, "spans"))
-        return (double)row->spans;
-    if (slice_is(sort, "errors"))
+    if (sort.word == 1)
         return (double)row->errors;
-    if (slice_is(sort, "p50"))
-        return (double)row->percentiles[0];
-    if (slice_is(sort, "p95"))
-        return (double)row->percentiles[1];
-    if (slice_is(sort, "p99"))
-        return (double)row->percentiles[2];
-    return type < STORE_TYPES_MAX && row->costs ? (double)row->costs[type] : (double)row->spans;
+    if (sort.word >= 2)
+        return (double)row->percentiles[sort.word - 2];
+    if (sort.word == 0 || sort.type == STORE_TYPES_MAX || !row->costs)
+        return (double)row->spans;
+    return (double)row->costs[sort.type];
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -235,7 +236,7 @@ static void print_cost_per_span(struct api_request *request, const struct operat
     json_text_open(&request->json, "cost_per_span", '{');
     for (uint32_t i = 0; i < cells->type_count && row->spans > 0; i++)
         if (row->costs[i] != 0)
-            json_text_member(&request->json, api_text(request, cells->types[i].name),
+            json_text_member(&request->json, api_text(request, cells->types[i].label),
                              row->costs[i] / (int64_t)row->spans);
     json_text_close(&request->json, '}');
 }
@@ -271,7 +272,8 @@ static void print_operation(struct api_request *request, const struct operation_
     json_text_close(json, '}');
 }
 
-static void finish_rows(struct api_request *request, struct operation_rows *rows, struct slice sort)
+static void finish_rows(struct api_request *request, struct operation_rows *rows,
+                        struct operation_sort sort)
 {
     static const double parts[3] = {0.5, 0.95, 0.99};
     const struct fine_counts *durations =
@@ -280,7 +282,7 @@ static void finish_rows(struct api_request *request, struct operation_rows *rows
         struct operation_row *row = &rows->rows[i];
         uint64_t max_ns = store_operation_at(&request->store->cells, i)->max_ns;
         fine_counts_percentiles(&durations[i], parts, 3, max_ns, row->percentiles);
-        row->key = key_of(request, row, sort);
+        row->key = key_of(row, sort);
     }
     qsort(rows->rows, rows->count, sizeof *rows->rows, compare_rows);
 }
@@ -290,11 +292,13 @@ void api_operations(struct api_request *request)
     struct store_selection selection;
     uint8_t type;
     uint64_t from, limit, i;
+    struct operation_sort sort;
     if (!api_selection(request, "", &selection, &type) ||
+        !api_word_or_type(request, "sort", sorts, 5, &sort.word, &sort.type) ||
         !api_page(request, API_LIST_MAX, &from, &limit))
         return;
     struct operation_rows found = collect_operations(request, &selection);
-    finish_rows(request, &found, api_parameter(request, "sort"));
+    finish_rows(request, &found, sort);
     const struct operation_row *rows = found.rows;
     uint32_t count = found.count;
     json_text_open(&request->json, NULL, '{');

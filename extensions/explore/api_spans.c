@@ -62,7 +62,7 @@ static int compare_spans(const void *a, const void *b)
     return one->number < other->number ? -1 : one->number > other->number;
 }
 
-enum span_sort { SORT_DURATION, SORT_START, SORT_COST };
+enum span_sort { SORT_DURATION, SORT_START, SORT_COST }; /* as in read_order */
 struct span_query {
     enum span_sort sort;
     uint8_t type;
@@ -72,17 +72,15 @@ struct span_query {
 
 static bool read_order(struct api_request *request, struct span_query *order)
 {
-    struct slice sort = api_parameter(request, "sort"), way = api_parameter(request, "order");
-    *order = (struct span_query){.sort = SORT_DURATION, .ascending = slice_is(way, "asc")};
-    if (way.size > 0 && !order->ascending && !slice_is(way, "desc"))
-        return api_refuse(request, 400, "invalid_parameter", "order: must be desc or asc");
-    if (sort.size == 0 || slice_is(sort, "duration"))
-        return true;
-    order->sort = slice_is(sort, "start") ? SORT_START : SORT_COST;
-    order->type = store_query_type(request->store, sort);
-    return order->sort == SORT_START || order->type < STORE_TYPES_MAX ||
-           api_refuse(request, 400, "invalid_parameter",
-                      "sort: must be duration, start or a profile type");
+    static const char *const sorts[] = {"duration", "start"}, *const ways[] = {"desc", "asc"};
+    int sort, way;
+    if (!api_word_or_type(request, "sort", sorts, 2, &sort, &order->type) ||
+        !api_word(request, "order", ways, 2, 0, &way))
+        return false;
+    bool is_given = api_parameter(request, "sort").size > 0;
+    order->sort = !is_given ? SORT_DURATION : sort < 0 ? SORT_COST : (enum span_sort)sort;
+    order->ascending = way == 1;
+    return true;
 }
 
 static double span_key(const struct api_request *request, const struct store_span *span,
@@ -103,10 +101,11 @@ static bool span_is_call(const struct store_span *span)
 
 static bool read_entry(struct api_request *request, bool *only_entries_out)
 {
-    struct slice entry = api_parameter(request, "entry");
-    *only_entries_out = slice_is(entry, "true");
-    return entry.size == 0 || *only_entries_out || slice_is(entry, "false") ||
-           api_refuse(request, 400, "invalid_parameter", "entry: must be true or false");
+    static const char *const words[] = {"false", "true"};
+    int entry;
+    bool is_valid = api_word(request, "entry", words, 2, 0, &entry);
+    *only_entries_out = entry == 1;
+    return is_valid;
 }
 
 /* Drops the calls whose called span is in the list too: a request counts once, where it is served.

@@ -201,7 +201,7 @@ static void print_type(struct api_request *request, uint8_t type)
 {
     const struct store_type *of = &request->store->cells.types[type];
     bool is_known = type < STORE_TYPES_MAX;
-    json_text_slice(&request->json, "type", is_known ? api_text(request, of->name) : SLICE(""));
+    json_text_slice(&request->json, "type", is_known ? api_text(request, of->label) : SLICE(""));
     json_text_slice(&request->json, "unit", is_known ? api_text(request, of->unit) : SLICE(""));
 }
 
@@ -369,14 +369,16 @@ void api_functions(struct api_request *request)
     struct store_selection selection;
     uint8_t type;
     uint64_t from, limit, i;
-    struct slice sort = api_parameter(request, "sort");
+    static const char *const sorts[] = {"self", "total"};
+    int sort;
     if (!api_selection(request, "", &selection, &type) ||
+        !api_word(request, "sort", sorts, 2, 0, &sort) ||
         !api_page(request, API_LIST_DEFAULT, &from, &limit))
         return;
     struct store_values values = store_query_values(request->store, &selection, type);
     struct function_row *rows = collect_functions(request, &values);
     uint32_t count = choose_rows(request, rows);
-    qsort(rows, count, sizeof *rows, slice_is(sort, "total") ? compare_total : compare_self);
+    qsort(rows, count, sizeof *rows, sort == 1 ? compare_total : compare_self);
     int64_t sum = values.sum;
     store_values_deinit(&values);
     if (request->is_late)

@@ -310,10 +310,11 @@ static void on_request(void *context, struct exchange *exchange)
     if (path.data && api_has_path(path)) {
         ask(explore, exchange, path);
     } else if (path.data) {
-        struct text body = {0};
-        operations[operation_index(path)].write(explore->component.process, &body);
-        respond(exchange, 200, "application/json", slice_of(body.data, body.size), NULL);
-        text_deinit(&body);
+        struct api_request request = {.store = NULL};
+        if (api_begin_plain(&request, exchange_query(exchange)))
+            operations[operation_index(path)].write(explore->component.process, &request.body);
+        respond_json(exchange, &request);
+        api_deinit(&request);
     } else {
         const char *type = NULL;
         struct slice file = explore_page_file(exchange_path(exchange), &type);

@@ -3,6 +3,7 @@
 #include "core/base/memory.h"
 #include "core/base/text.h"
 #include "core/data/any_value.h"
+#include "core/data/id_text.h"
 #include "core/data/message.h"
 
 /* Percent of the budget. A tenth is for the mailbox, and the rest for what a query or a reduction
@@ -102,32 +103,7 @@ void store_read_service(struct store *store, struct slice resource, uint32_t *se
 
 /* ---- ids ---- */
 
-static bool read_hex_id(struct slice text, uint8_t *id)
-{
-    if (text.size != (size_t)2 * SPAN_ID_SIZE)
-        return false;
-    for (size_t i = 0; i < SPAN_ID_SIZE; i++) {
-        int byte = text_hex_byte(text.data + 2 * i);
-        if (byte < 0)
-            return false;
-        id[i] = (uint8_t)byte;
-    }
-    return true;
-}
-
-static bool read_decimal_id(struct slice text, uint8_t *id)
-{
-    uint64_t number = 0;
-    if (text.size < 4 || text.size > 20 || text_count_digits(text, 0) != text.size)
-        return false;
-    for (size_t i = 0; i < text.size; i++)
-        if (__builtin_mul_overflow(number, 10, &number) ||
-            __builtin_add_overflow(number, text.data[i] - '0', &number))
-            return false;
-    for (int i = SPAN_ID_SIZE - 1; i >= 0; i--, number >>= 8)
-        id[i] = (uint8_t)number;
-    return true;
-}
+enum { DECIMAL_DIGITS_MIN = 4 /* less is hardly an id */ };
 
 static bool read_base64_id(struct slice text, uint8_t *id)
 {
@@ -152,6 +128,7 @@ bool store_read_id(struct slice text, uint8_t span_id_out[SPAN_ID_SIZE])
         if (!slice_is_one_of(text.data[i], "- :{}"))
             plain[size++] = text.data[i];
     struct slice digits = slice_of(plain, size);
-    return read_hex_id(digits, span_id_out) || read_decimal_id(digits, span_id_out) ||
+    return id_from_hex(digits, span_id_out, SPAN_ID_SIZE) ||
+           (size >= DECIMAL_DIGITS_MIN && id_from_decimal(digits, span_id_out)) ||
            read_base64_id(text, span_id_out);
 }

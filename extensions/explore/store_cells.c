@@ -3,6 +3,8 @@
 #include "core/base/hash.h"
 #include "core/base/saturate.h"
 
+#include <stdio.h>
+
 enum { ENTRY_RESERVE_MIN = 2 * STORE_TYPES_MAX, STATUSES = 3 };
 
 /* ---- buckets: four to each power of two, from 1,024 ns on ---- */
@@ -27,6 +29,21 @@ uint64_t store_bucket_lower(unsigned bucket)
 
 /* ---- types and services ---- */
 
+/* Returns what a type is called, so that two have not the same name. */
+static uint32_t label_of(struct store_cells *cells, uint32_t name, uint32_t unit)
+{
+    char label[2 * STORE_TEXT_MAX + 16];
+    bool is_taken = false;
+    for (uint32_t i = 0; i < cells->type_count; i++)
+        is_taken |= cells->types[i].label == name;
+    if (!is_taken)
+        return name;
+    struct slice first = store_names_read(cells->names, name);
+    struct slice second = store_names_read(cells->names, unit);
+    int size = snprintf(label, sizeof label, "%.*s (%.*s)", SLICE_ARG(first), SLICE_ARG(second));
+    return store_names_text(cells->names, slice_of(label, (size_t)size), STORE_TEXT_MAX);
+}
+
 uint8_t store_cells_type(struct store_cells *cells, uint32_t name, uint32_t unit)
 {
     for (uint32_t i = 0; i < cells->type_count; i++)
@@ -36,7 +53,9 @@ uint8_t store_cells_type(struct store_cells *cells, uint32_t name, uint32_t unit
         return STORE_TYPES_MAX - 1;
     if (cells->type_count == STORE_TYPES_MAX - 1)
         name = STORE_TEXT_MERGED, unit = STORE_TEXT_EMPTY;
-    cells->types[cells->type_count] = (struct store_type){name, unit, 0};
+    uint32_t label = label_of(cells, name, unit);
+    cells->types[cells->type_count] =
+        (struct store_type){.name = name, .unit = unit, .label = label};
     return (uint8_t)cells->type_count++;
 }
 

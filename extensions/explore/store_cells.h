@@ -35,6 +35,7 @@ uint64_t store_bucket_lower(unsigned bucket);
 
 struct store_type {
     uint32_t name, unit; /* texts */
+    uint32_t label;      /* the name; with the unit, if another type has this name */
     int64_t total;
 };
 
@@ -69,7 +70,7 @@ struct store_operation {
     bool keeps_buckets; /* its stacks are kept by bucket */
     struct store_versions versions;
     uint64_t max_ns;
-    uint32_t max_span; /* which took max_ns: its number + 1; 0: it was evicted */
+    uint32_t max_span;                   /* which took max_ns: its number + 1; 0: it was evicted */
     uint32_t slowest[STORE_NOTABLE_MAX]; /* spans (store_spans.h) + 1, any order; 0: none */
     uint32_t costliest[STORE_NOTABLE_MAX];
 };

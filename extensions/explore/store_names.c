@@ -12,7 +12,7 @@ static bool has_bytes(struct store_names *names, size_t size)
     enum { STEP_MIN = 4096 };
     if (names->byte_capacity - names->byte_count >= size)
         return true;
-    uint64_t capacity = (uint64_t)names->byte_capacity + names->byte_capacity / 8 + STEP_MIN;
+    uint64_t capacity = (uint64_t)names->byte_capacity + names->byte_capacity / 16 + STEP_MIN;
     uint64_t most = names->byte_capacity + (uint64_t)store_pool_left(names->pool);
     most = most > UINT32_MAX ? UINT32_MAX : most;
     capacity = capacity > most ? most : capacity;

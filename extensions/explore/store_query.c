@@ -219,7 +219,7 @@ uint8_t store_query_type(const struct store *store, struct slice name)
     if (name.size == 0)
         return default_type(store);
     for (uint32_t i = 0; i < store->cells.type_count; i++)
-        if (slice_equal(store_names_read(&store->names, store->cells.types[i].name), name))
+        if (slice_equal(store_names_read(&store->names, store->cells.types[i].label), name))
             return (uint8_t)i;
     return STORE_TYPES_MAX;
 }

@@ -5,7 +5,7 @@
 #include "extensions/explore/store.h"
 
 enum {
-    FULL_PERCENT = 96,   /* of the pool: time to make room */
+    FULL_PERCENT = 97,   /* of the pool: time to make room */
     TARGET_PERCENT = 88, /* and how much is used then, at most */
     FRESH_MINUTES = 60,  /* that stay minutes as long as possible */
     DETAILED_OPERATIONS = 32,
@@ -512,6 +512,7 @@ static void visit_cells(struct store *store, const struct visit *visit)
     struct store_cells *cells = &store->cells;
     for (uint32_t i = 0; i < cells->type_count; i++) {
         visit->text(visit->sweep, &cells->types[i].name);
+        visit->text(visit->sweep, &cells->types[i].label);
         visit->text(visit->sweep, &cells->types[i].unit);
     }
     for (uint32_t i = 0; i < cells->services.count; i++) {

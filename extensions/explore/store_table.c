@@ -69,7 +69,7 @@ void store_table_deinit(struct store_table *table)
 static bool grow(struct store_table *table)
 {
     size_t left = store_pool_left(table->pool) / bytes_of_record(table);
-    uint32_t step = table->capacity / 8 + STEP_MIN;
+    uint32_t step = table->capacity / 16 + STEP_MIN;
     if (step > table->max - table->capacity)
         step = table->max - table->capacity;
     if (step > left)

@@ -116,7 +116,7 @@ class Explore(unittest.TestCase):
                                          ("/api/spans?limit=5000", "GET", 400), ("/api/spans?sort=x", "GET", 400), ("/api/spans?entry=x", "GET", 400),
                                          ("/api/flamegraph?type=nothing", "GET", 400), ("/api/flamegraph?from=x", "GET", 400),
                                          ("/api/explain?id=x", "GET", 400), ("/api/export?format=x", "GET", 400),
-                                         ("/api/status?" + "a=1&" * 60, "GET", 400)):
+                                         ("/api/status?" + "a=1&" * 60, "GET", 400), ("/api/pipelines?a=1", "GET", 400), ("/api/functions?sort=x", "GET", 400)):
                 got, headers, body = get(profcol, path, method)
                 self.assertEqual(got, status, (path, body))
                 self.assertIn("code", json.loads(body)["error"])

@@ -63,7 +63,8 @@ static void ask(struct asker *asker, const char *path, bool gives_up)
 
 static void *run_asker(void *argument)
 {
-    static const char *const paths[] = {"status", "services", "spans", "flamegraph", "functions"};
+    static const char *const paths[] = {"histogram", "operations", "spans", "flamegraph",
+                                        "functions"};
     struct asker *asker = argument;
     worker_init_manual(&asker->worker, 0, 1);
     for (unsigned i = 0; i < QUERIES; i++) {

@@ -211,6 +211,84 @@ static void test_diff_and_functions(void **state)
     scene_end(&scene);
 }
 
+/* ---- parameters ---- */
+
+static const struct {
+    const char *path, *query, *message; /* NULL: it is answered */
+} questions[] = {
+    {"services", "", NULL},
+    {"services", "service=shop", "service: there is no such parameter; there are none here"},
+    {"span", "span=000000000000002a&x=", "x: there is no such parameter; there are: span trace"},
+    {"spans", "a.service=shop", "a.service: there is no such parameter; there are: sort order"},
+    {"diff", "a.service=shop&b.service=shop&type=cpu&a.type=cpu&max_nodes=9", NULL},
+    {"diff", "service=shop", "service: there is no such parameter; there are: type max_nodes, "},
+    {"diff", "c.service=shop", "c.service: there is no such parameter"},
+    {"spans", "service=shop&service=cart", "service: is there twice"},
+    {"spans", "attribute=size%3D12&attribute=user%3Dann", NULL},
+    {"spans", "sort=bogus", "sort: must be duration, start or a profile type: cpu"},
+    {"spans", "sort=cpu&order=asc&entry=true&limit=1&cursor=0", NULL},
+    {"spans", "order=up", "order: must be desc or asc"},
+    {"spans", "entry=yes", "entry: must be false or true"},
+    {"spans", "limit=1001", "limit: must be a number from 0 to 1000"},
+    {"spans", "cursor=-1", "cursor: must be a number from 0 to 4294967295"},
+    {"spans", "kind=boss", "kind: must be unspecified, internal, server, client, producer or con"},
+    {"spans", "status=bad", "status: must be unset, ok or error"},
+    {"spans", "trace=12", "trace: must be 32 hex digits, not all 0"},
+    {"spans", "from=now", "from: must be nanoseconds since 1970, or -15m"},
+    {"spans", "max_duration=1", "max_duration: must be a duration, such as 250ms"},
+    {"spans", "bucket=128", "bucket: must be a number from 0 to 127"},
+    {"operations", "sort=p98", "sort: must be spans, errors, p50, p95, p99 or a profile type: "},
+    {"operations", "sort=p50", NULL},
+    {"functions", "sort=bogus", "sort: must be self or total"},
+    {"functions", "type=wall", "type: must be a profile type: cpu"},
+    {"histogram", "measure=size", "measure: must be duration or cpu"},
+    {"export", "format=svg", "format: must be pprof, collapsed or speedscope"},
+    {"flamegraph", "max_nodes=many", "max_nodes: must be a number from 0 to 100000"},
+};
+
+static void ask_question(struct scene *scene, size_t i)
+{
+    struct text body;
+    int status = scene_ask_raw(scene, questions[i].path, questions[i].query, &body);
+    const char *message = questions[i].message;
+    if (status != (message ? 400 : 200) || (message && !strstr(text_string(&body), message)))
+        fail_msg("%s?%s: %d %s", questions[i].path, questions[i].query, status, text_string(&body));
+    text_deinit(&body);
+}
+
+static void test_parameters(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene, 8 << 20, "samples: {wait: 0s}");
+    send_span(&scene, SPAN, "GET /a", SECOND);
+    send_sample(&scene, SPAN, 30);
+    for (size_t i = 0; i < sizeof questions / sizeof questions[0]; i++)
+        ask_question(&scene, i);
+    scene_end(&scene);
+}
+
+/* Types of one name are told apart by their units. */
+static void test_types_of_one_name(void **state)
+{
+    (void)state;
+    static const char *const type_units[] = {"count", "nanoseconds"};
+    struct scene scene;
+    scene_begin(&scene, 8 << 20, "");
+    for (int i = 0; i < 4; i++) {
+        struct request request;
+        profiles_begin(&request);
+        profiles_profile(&request, "contentions", type_units[i % 2]);
+        sample_value(&request, profiles_sample(&request, 1), 3 + i % 2);
+        scene_send(&scene, &request);
+    }
+    expect_number(&scene, "services", "", "services.0.costs.contentions", 6);
+    expect_number(&scene, "services", "", "services.0.costs.contentions (nanoseconds)", 8);
+    expect_number(&scene, "flamegraph", "type=contentions", "total", 6);
+    expect_number(&scene, "flamegraph", "type=contentions+(nanoseconds)", "total", 8);
+    scene_end(&scene);
+}
+
 /* ---- random requests ---- */
 
 enum { SERVICES = 4, TYPES = 2 };
@@ -514,7 +592,7 @@ static int64_t sum_of(struct scene *scene, const char *path, const char *member)
         json_array_foreach(json_object_get(answer, path), i, item) sum +=
             json_number_at(item, member);
         const char *next = json_string_value(json_object_get(answer, "next"));
-        snprintf(query, sizeof query, "cursor=%s", next ? next : "");
+        snprintf(query, sizeof query, "cursor=%s", next ? next : "0");
         has_more = next;
         json_decref(answer);
     }
@@ -726,6 +804,8 @@ int main(void)
         cmocka_unit_test(test_span_twice),
         cmocka_unit_test(test_counts_of_a_period),
         cmocka_unit_test(test_diff_and_functions),
+        cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_types_of_one_name),
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_random_in_little_memory),
         cmocka_unit_test(test_last_minute_stays),

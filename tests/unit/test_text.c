@@ -355,6 +355,34 @@ static void a_cut_text_ends_at_a_character(void **state)
     }
 }
 
+static void numbers_are_read_whole(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is_number;
+        uint64_t number;
+    } cases[] = {
+        {"0", true, 0},
+        {"0012", true, 12},
+        {"18446744073709551615", true, UINT64_MAX},
+        {"18446744073709551616", false, 0},
+        {"99999999999999999999", false, 0},
+        {"", false, 0},
+        {"-1", false, 0},
+        {"+1", false, 0},
+        {"1 ", false, 0},
+        {"12abc", false, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint64_t number = 0;
+        bool is_number = text_read_u64(slice_of_string(cases[i].text), &number);
+        assert_int_equal(is_number, cases[i].is_number);
+        if (is_number)
+            assert_int_equal(number, cases[i].number);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +401,7 @@ int main(void)
         cmocka_unit_test(times_are_utc),
         cmocka_unit_test(characters_are_not_split),
         cmocka_unit_test(a_cut_text_ends_at_a_character),
+        cmocka_unit_test(numbers_are_read_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
