@@ -47,10 +47,14 @@ struct component_type {
     bool (*init)(struct component *component, struct error *err);
     void (*deinit)(struct component *component); /* may be NULL */
     /* A reload has changed live settings (config/field.h) and nothing else, so the component is
-     * carried over. `settings` are the new ones, valid during the call; component->settings stays
-     * as it is. Called on main while all workers wait, but jobs do not. Not NULL if there are live
+     * carried over. `settings` are the new ones, of the configuration component->pipelines; they
+     * are valid during the call, and longer if uses_config says so. component->settings stays as it
+     * is. Called on main while all workers wait, but jobs do not. Not NULL if there are live
      * settings. */
     void (*update)(struct component *component, const void *settings);
+    /* Whether the component still refers to settings of this configuration that `update` has given
+     * it. Called on main. NULL: it does not. */
+    bool (*uses_config)(struct component *component, const struct config *config);
     /* A reload replaces component->predecessor, whose type is the same, by this one, whose nodes
      * have started. Called on main while all workers wait, but jobs do not; cannot fail. May be
      * NULL. */

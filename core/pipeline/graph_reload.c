@@ -369,10 +369,16 @@ bool graph_reap(struct graph *graph)
     return false;
 }
 
+static bool uses(struct component *component, const struct config *config)
+{
+    return component->config == config ||
+           (component->type->uses_config && component->type->uses_config(component, config));
+}
+
 static bool has_made_any(const struct graph *graph, const struct config *config)
 {
     for (size_t i = 0; i < graph->component_count; i++)
-        if (graph->components[i]->config == config)
+        if (uses(graph->components[i], config))
             return true;
     return graph->config == config;
 }

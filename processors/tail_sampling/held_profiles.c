@@ -11,8 +11,12 @@ enum {
     HOLD_BYTES = 1536,         /* memory of a waiting request besides its bytes and ids */
     LEAVING_PART = 4,          /* at most a quarter of the limit leaves early at a time */
     LARGE_BYTES = 1024 * 1024, /* decisions are applied to a request of this size in a job */
+    ASKED_PER_MS = 256,        /* so many requests ask again after a reload */
     IDS_PER_TURN = 4096, /* so many traces of a request are asked about in a turn of the loop */
 };
+
+/* In a drain, while decisions wait for spans that are read again. */
+#define ASK_AGAIN_NS UINT64_C(10000000)
 
 struct held_profile {
     struct offer offer;    /* first */
@@ -61,7 +65,7 @@ static void end(struct held_profile *hold)
 
 static void count(struct tail_node *node, const struct linked_result *result)
 {
-    const struct tail_metrics *metrics = &node->tail->metrics;
+    const struct tail_metrics *metrics = tail_metrics(node);
     unsigned worker = node->node.worker->index;
     counter_add(metrics->samples[SAMPLES_KEPT], worker, result->fold.kept);
     counter_add(metrics->samples[SAMPLES_FOLDED], worker, result->fold.folded);
@@ -79,12 +83,20 @@ static void on_sent(struct offer *offer, const struct verdict *verdict)
     end(hold);
 }
 
+/* Folds or drops samples; also in a job, in which a reload does not wait for it. */
+static struct linked_result apply_rules(const struct tail_node *node,
+                                        const struct tail_rules *rules, struct batch *batch)
+{
+    struct table_user user = {rules->settings, &rules->metrics, node->node.worker->index};
+    return linked_samples_apply(batch, node->tail->table, &user, batch->arrived_ns);
+}
+
 static uint64_t apply(struct node *base, struct batch *batch)
 {
     struct tail_node *node = tail_node_of(base);
-    struct table_user user = tail_user(node);
-    node->profiles.applied =
-        linked_samples_apply(batch, node->tail->table, &user, batch->arrived_ns);
+    struct tail_rules *rules = rules_book_ref(trace_table_rules(node->tail->table));
+    node->profiles.applied = apply_rules(node, rules, batch);
+    tail_rules_unref(rules);
     return 0;
 }
 
@@ -156,7 +168,12 @@ static bool ask_some(struct held_profile *hold)
 /* Lets a request leave, or sets its timer. */
 static void ask(struct held_profile *hold)
 {
-    struct worker *worker = hold->node->node.worker;
+    struct tail_node *node = hold->node;
+    struct worker *worker = node->node.worker;
+    if (node->node.draining && trace_holders_are_behind(trace_table_holders(node->tail->table))) {
+        worker_set_timer(worker, &hold->timer, ASK_AGAIN_NS);
+        return;
+    }
     if (!ask_some(hold)) {
         worker_set_timer(worker, &hold->timer, 0);
         return;
@@ -165,7 +182,7 @@ static void ask(struct held_profile *hold)
     hold->id_count = hold->open;
     hold->asked = hold->open = 0;
     hold->until_ns = 0;
-    if (until_ns > worker->now_ns && !hold->node->node.draining)
+    if (until_ns > worker->now_ns && !node->node.draining)
         worker_set_timer(worker, &hold->timer, until_ns - worker->now_ns);
     else
         line_up(hold);
@@ -181,10 +198,32 @@ static void on_hold_timer(struct timer *timer)
 
 /* ---- arriving ---- */
 
+static void drop_reader(struct tail_node *node)
+{
+    profile_reader_deinit(&node->profiles.reader);
+    tail_rules_unref(node->read_by);
+    node->read_by = NULL;
+}
+
+/* Makes the reader anew if a reload has changed the rules. */
+static void follow_rules(struct tail_node *node)
+{
+    struct tail_rules *rules = rules_book_ref(trace_table_rules(node->tail->table));
+    if (rules == node->read_by) {
+        tail_rules_unref(rules);
+        return;
+    }
+    drop_reader(node);
+    node->read_by = rules;
+    profile_reader_init(&node->profiles.reader, &rules->settings->plan, &rules->programs,
+                        node->node.component->label);
+}
+
 static bool is_ready(struct tail_node *node, const struct batch *batch)
 {
     const struct profile_reader *reader = &node->profiles.reader;
-    struct table_user user = tail_user(node);
+    struct table_user user = {node->read_by->settings, &node->read_by->metrics,
+                              node->node.worker->index};
     for (uint32_t i = 0; i < reader->trace_count; i++)
         if (waits_until(node, &user, reader->traces[i].id, batch->arrived_ns, batch->arrived_ns,
                         LOOK_ONLY) > 0)
@@ -196,15 +235,13 @@ uint64_t held_profiles_read(struct node *base, struct batch *batch)
 {
     struct tail_node *node = tail_node_of(base);
     batch_flatten(batch);
+    follow_rules(node);
     profile_reader_read(&node->profiles.reader, batch);
     if (!is_ready(node, batch))
         return false;
     node->profiles.arrived = (struct linked_result){.fold.kept = batch->items};
-    if (node->profiles.reader.trace_count > 0) {
-        struct table_user user = tail_user(node);
-        node->profiles.arrived =
-            linked_samples_apply(batch, node->tail->table, &user, batch->arrived_ns);
-    }
+    if (node->profiles.reader.trace_count > 0)
+        node->profiles.arrived = apply_rules(node, node->read_by, batch);
     return true;
 }
 
@@ -223,7 +260,7 @@ static bool let_oldest_leave(struct tail_node *node)
     struct list_link *oldest = node->profiles.waiting.first;
     if (!oldest)
         return false;
-    counter_add(node->tail->metrics.early_profiles, node->node.worker->index, 1);
+    counter_add(tail_metrics(node)->early_profiles, node->node.worker->index, 1);
     line_up(container_of(oldest, struct held_profile, link));
     offers_pump(&node->profiles.offers);
     return true;
@@ -257,10 +294,15 @@ static bool add_samples(struct tail_node *node)
     struct table_user user = tail_user(node);
     uint32_t *next = &node->profiles.arriving.next;
     uint32_t count = reader->plan->reads_samples ? reader->trace_count : 0;
+    const uint64_t *none = NULL;
+    if (tail_reader_is_stale(node)) /* a reload came between two turns */
+        none = arena_array(&node->profiles.reader.arena,
+                           facts_words(tail_settings(node)->plan.bit_count) + 1, sizeof *none);
     for (int n = 0; n < IDS_PER_TURN && *next < count; n++, ++*next) {
-        struct trace_arrival samples = {.id = reader->traces[*next].id,
-                                        .facts = reader->traces[*next].facts,
-                                        .bits = reader->bits + (size_t)*next * reader->words};
+        struct trace_arrival samples = {
+            .id = reader->traces[*next].id,
+            .facts = reader->traces[*next].facts,
+            .bits = none ? none : reader->bits + (size_t)*next * reader->words};
         trace_table_add_samples(node->tail->table, &user, &samples, node->node.worker->now_ns);
     }
     return *next >= count;
@@ -345,6 +387,10 @@ void held_profiles_add(struct node *base, struct batch *batch, uint64_t was_appl
         forward(node, batch);
         return;
     }
+    if (tail_reader_is_stale(node)) { /* a reload came while a job has read it */
+        large_batches_add(&node->arriving, batch);
+        return;
+    }
     assert(!held->arriving.batch);
     held->arriving =
         (struct arriving_profile){.batch = batch,
@@ -359,14 +405,29 @@ void held_profiles_add(struct node *base, struct batch *batch, uint64_t was_appl
 
 /* ---- start and end ---- */
 
-void held_profiles_init(struct tail_node *node)
+/* Deadlines may be others after a reload: all requests ask again, some each millisecond. */
+static void on_message(void *context, enum holder_message message, const uint8_t *id)
 {
+    struct tail_node *node = context;
+    uint64_t count = 0;
+    (void)id;
+    if (message != RULES_CHANGED)
+        return;
+    for (struct list_link *link = node->profiles.waiting.first; link; link = link->next)
+        worker_set_timer(node->node.worker, &container_of(link, struct held_profile, link)->timer,
+                         count++ / ASKED_PER_MS * 1000000);
+}
+
+bool held_profiles_init(struct tail_node *node)
+{
+    const struct holder listener = {node->node.worker, on_message, node, false};
     struct held_profiles *held = &node->profiles;
-    profile_reader_init(&held->reader, &node->tail->settings->plan, &node->tail->programs,
-                        node->node.component->label);
+    follow_rules(node);
     held->turn.on_timer = on_turn;
     large_batches_init(&held->leaving, &node->node, &leaving_work);
     offers_init(&held->offers, &node->node, send_next);
+    held->listener = trace_holders_add_listener(trace_table_holders(node->tail->table), &listener);
+    return held->listener >= 0;
 }
 
 void held_profiles_drain(struct tail_node *node)
@@ -422,5 +483,6 @@ void held_profiles_stop(struct tail_node *node)
     give_up(&held->working);
     node->lost += give_up(&held->waiting) + give_up(&held->due);
     tail_count_stopped(node, node->lost);
-    profile_reader_deinit(&held->reader);
+    trace_holders_remove(trace_table_holders(node->tail->table), held->listener);
+    drop_reader(node);
 }

@@ -14,7 +14,8 @@
 
 #include "processors/tail_sampling/tail_sampling.h"
 
-void held_profiles_init(struct tail_node *node);
+/* Returns false if the table has no room for another listener (trace_holders.h). */
+bool held_profiles_init(struct tail_node *node);
 /* Work on a batch as it arrives (struct batch_work): reads it, and applies the decisions if it need
  * not wait. */
 uint64_t held_profiles_read(struct node *node, struct batch *batch);

@@ -82,10 +82,9 @@ static struct held_request *allocate(const struct trace_reader *reader, const st
 }
 
 struct held_request *held_request_new(const struct trace_reader *reader, const struct batch *batch,
-                                      uint64_t ordinal, struct budget *held, size_t charged)
+                                      struct budget *held, size_t charged)
 {
     struct held_request *request = allocate(reader, batch);
-    request->ordinal = ordinal;
     request->held = held;
     request->charged = charged;
     request->span_count = reader->span_count;
@@ -113,6 +112,8 @@ void held_request_unref(struct held_request *request)
     assert(request->references > 0);
     if (--request->references > 0)
         return;
+    if (request->link.list)
+        list_remove(request->link.list, &request->link);
     for (size_t i = 0; i < request->buffer_count; i++)
         buffer_unref(request->buffers[i]);
     budget_release(request->held, request->charged);

@@ -32,7 +32,9 @@ struct piece {
 };
 
 struct held_request {
-    uint64_t ordinal; /* of the requests of a node */
+    struct list_link link; /* of the requests of a node */
+    uint64_t ordinal;      /* among them */
+    uint64_t reading; /* of the rules by which it was read (tail_rules.h); 0: to be read again */
     uint32_t references;
     uint32_t span_count;
     size_t charged;
@@ -50,7 +52,7 @@ size_t held_request_memory(const struct trace_reader *reader, const struct batch
 /* Holds what the reader has read of the batch. pieces[i] is of trace i; whoever keeps it takes a
  * reference. Charged bytes were reserved in `held`. */
 struct held_request *held_request_new(const struct trace_reader *reader, const struct batch *batch,
-                                      uint64_t ordinal, struct budget *held, size_t charged);
+                                      struct budget *held, size_t charged);
 void held_request_ref(struct held_request *request);
 void held_request_unref(struct held_request *request);
 

@@ -9,15 +9,21 @@
 #ifndef PROFCOL_TAIL_SAMPLING_HELD_STATE_H
 #define PROFCOL_TAIL_SAMPLING_HELD_STATE_H
 
+#include "core/base/job_queue.h"
 #include "core/base/list.h"
 #include "core/pipeline/large_batches.h"
 #include "core/pipeline/offer.h"
 #include "processors/tail_sampling/linked_samples.h"
 #include "processors/tail_sampling/profile_reader.h"
 #include "processors/tail_sampling/trace_ids.h"
+#include "processors/tail_sampling/trace_reader.h"
+
+/* So many traces are added, asked about or decided in a turn of the loop. */
+enum { TRACES_PER_TURN = 1024 };
 
 struct held_request;
 struct piece;
+struct tail_rules;
 
 /* A request that was read, while its traces are added, some in each turn of the loop. The reader
  * has what was read. */
@@ -30,8 +36,9 @@ struct arriving_traces {
 };
 
 struct waiting_traces {
-    int holder;      /* number in the table */
-    struct list all; /* of struct waiting_trace, in the order of their arrival here */
+    int holder;                   /* number in the table */
+    struct list all;              /* of struct waiting_trace, in the order of their arrival here */
+    struct list_link *asked_next; /* of `all`: those from it on are asked about again; NULL: none */
     struct timer_queue deadlines;
     struct trace_ids ids;
 };
@@ -45,10 +52,24 @@ struct ready_spans {
     struct offers offers;
 };
 
+/* Requests that are read again (reread_traces.h). */
+struct rereading {
+    struct tail_rules *rules; /* of the reader, with a reference; NULL: there is no reader */
+    struct trace_reader reader;
+    struct job_queue queue;
+    struct queued_job job;
+    struct held_request *request; /* with a reference; NULL: none */
+    bool is_reading, is_read;
+    uint32_t next; /* trace of it of which the table is told */
+    struct timer turn;
+};
+
 struct held_traces {
     struct arriving_traces arriving;
-    struct timer turn;        /* at the next deadline, or to go on in the next turn of the loop */
-    uint64_t requests;        /* number of the last one */
+    struct timer turn;    /* at the next deadline, or to go on in the next turn of the loop */
+    struct list requests; /* all struct held_request; those that have to be read again are first */
+    uint64_t ordinal;     /* of the last request */
+    bool is_adapting;     /* to rules that have changed */
     uint64_t pending_dropped; /* spans, in a drain; not logged yet */
 };
 
@@ -62,6 +83,7 @@ struct arriving_profile {
 };
 
 struct held_profiles {
+    int listener; /* number in the table */
     struct profile_reader reader;
     struct arriving_profile arriving;
     struct timer turn;   /* to go on with it */

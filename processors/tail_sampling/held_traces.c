@@ -5,6 +5,7 @@
 #include "core/pipeline/reservation.h"
 #include "processors/tail_sampling/held_spans.h"
 #include "processors/tail_sampling/ready_spans.h"
+#include "processors/tail_sampling/reread_traces.h"
 #include "processors/tail_sampling/waiting_traces.h"
 
 #include <assert.h>
@@ -17,26 +18,32 @@ enum {
     EARLY_ROUNDS = TRACES_PER_TURN / EARLY_TRACES,
 };
 
+static bool is_behind(const struct tail_node *node)
+{
+    return trace_holders_are_behind(trace_table_holders(node->tail->table));
+}
+
+/* Whether the next turn of the loop has something to do. */
+static bool goes_on(const struct tail_node *node)
+{
+    bool decides = node->node.draining && node->waiting.all.count > 0 && !is_behind(node);
+    return node->traces.arriving.batch || node->traces.is_adapting || decides;
+}
+
 /* Sets the timer to when there is more to do: in the next turn of the loop, or at the next
- * deadline. */
+ * deadline. While a node is behind, no trace is due. */
 static void schedule(struct tail_node *node)
 {
     struct held_traces *held = &node->traces;
-    uint64_t next_ns = waiting_traces_next_ns(node), now_ns = node->node.worker->now_ns;
+    uint64_t now_ns = node->node.worker->now_ns;
+    uint64_t next_ns = is_behind(node) ? UINT64_MAX : waiting_traces_next_ns(node);
     ready_spans_schedule(node);
-    if (held->arriving.batch || (node->node.draining && node->waiting.all.count > 0))
+    if (goes_on(node))
         next_ns = now_ns;
     if (next_ns == UINT64_MAX)
         worker_cancel_timer(node->node.worker, &held->turn);
     else if (!timer_is_set(&held->turn) || held->turn.deadline_ns != next_ns)
         worker_set_timer(node->node.worker, &held->turn, next_ns > now_ns ? next_ns - now_ns : 0);
-}
-
-static void on_wake(void *context, const uint8_t *id)
-{
-    struct tail_node *node = context;
-    waiting_traces_ask(node, id);
-    schedule(node);
 }
 
 /* ---- memory ---- */
@@ -71,14 +78,6 @@ static bool decide_early(struct tail_node *node, size_t wanted)
         decide_oldest(node);
     }
     return true;
-}
-
-/* Another node finds no memory, and may hold nothing that it could decide. */
-static void on_shortage(void *context)
-{
-    struct tail_node *node = context;
-    decide_early(node, node->tail->held[SIGNAL_TRACES].limit_bytes / LEAVING_PART);
-    schedule(node);
 }
 
 enum room_result { ROOM_RESERVED, ROOM_LATER, ROOM_NONE };
@@ -117,14 +116,14 @@ static struct batch *end_arriving(struct tail_node *node)
     return batch;
 }
 
-/* Adds the spans of one trace of the request. */
-static void arrive(struct tail_node *node, struct held_request *request, uint32_t index)
+/* Adds the spans of one trace of the request. bits: of the trace. */
+static void arrive(struct tail_node *node, struct held_request *request, uint32_t index,
+                   const uint64_t *bits)
 {
     const struct trace_reader *reader = &node->reader;
     struct table_user user = tail_user(node);
-    struct trace_arrival arrival = {.id = reader->traces[index].id,
-                                    .facts = reader->traces[index].facts,
-                                    .bits = reader->bits + (size_t)index * reader->words};
+    struct trace_arrival arrival = {
+        .id = reader->traces[index].id, .facts = reader->traces[index].facts, .bits = bits};
     struct trace_answer answer = trace_table_arrive(
         node->tail->table, &user, &arrival, node->waiting.holder, node->node.worker->now_ns);
     struct piece *piece = &request->pieces[index];
@@ -137,13 +136,34 @@ static void arrive(struct tail_node *node, struct held_request *request, uint32_
         waiting_traces_add(node, arrival.id, piece, answer.deadline_ns);
 }
 
+/* A reload came between two turns: what the reader has found does not count. */
+static void read_again_later(struct tail_node *node)
+{
+    struct held_request *request = node->traces.arriving.request;
+    if (request->reading == 0)
+        return;
+    request->reading = 0;
+    list_remove(&node->traces.requests, &request->link);
+    list_prepend(&node->traces.requests, &request->link);
+    trace_holders_fall_behind(trace_table_holders(node->tail->table), node->waiting.holder);
+}
+
 /* Adds the next traces of the request. Returns whether these were the last. */
 static bool add_traces(struct tail_node *node)
 {
     struct arriving_traces *arriving = &node->traces.arriving;
-    for (int n = 0; n < TRACES_PER_TURN && arriving->next < node->reader.trace_count; n++)
-        arrive(node, arriving->request, arriving->next++);
-    return arriving->next == node->reader.trace_count;
+    struct trace_reader *reader = &node->reader;
+    const uint64_t *none = NULL;
+    if (tail_reader_is_stale(node)) {
+        read_again_later(node);
+        none = arena_array(&reader->arena, facts_words(tail_settings(node)->plan.bit_count) + 1,
+                           sizeof *none);
+    }
+    for (int n = 0; n < TRACES_PER_TURN && arriving->next < reader->trace_count; n++) {
+        uint32_t i = arriving->next++;
+        arrive(node, arriving->request, i, none ? none : reader->bits + (size_t)i * reader->words);
+    }
+    return arriving->next == reader->trace_count;
 }
 
 /* Makes room for the request, and holds it. Returns false if it was refused, or waits for room. */
@@ -159,8 +179,12 @@ static bool admit(struct tail_node *node)
         tail_refuse_full(node, end_arriving(node));
     if (room != ROOM_RESERVED)
         return false;
-    arriving->request = held_request_new(&node->reader, arriving->batch, ++node->traces.requests,
-                                         &node->tail->held[SIGNAL_TRACES], arriving->size);
+    struct held_request *request = held_request_new(
+        &node->reader, arriving->batch, &node->tail->held[SIGNAL_TRACES], arriving->size);
+    request->ordinal = ++node->traces.ordinal;
+    request->reading = tail_rules(node)->reading;
+    list_append(&node->traces.requests, &request->link);
+    arriving->request = request;
     return true;
 }
 
@@ -172,6 +196,8 @@ static bool go_on_arriving(struct tail_node *node)
         return !arriving->batch;
     if (!add_traces(node))
         return false;
+    if (arriving->request->reading == 0)
+        reread_traces_begin(node);
     held_request_unref(arriving->request);
     struct batch *batch = end_arriving(node);
     schedule(node);
@@ -207,7 +233,7 @@ void held_traces_add(struct tail_node *node, struct batch *batch)
 
 static bool drops_pending(const struct tail_node *node)
 {
-    return node->tail->settings->drop_pending_traces_on_shutdown &&
+    return tail_settings(node)->drop_pending_traces_on_shutdown &&
            atomic_load(&node->node.component->process->phase) == PROCESS_DRAINING;
 }
 
@@ -217,7 +243,7 @@ static void log_dropped(struct tail_node *node)
     node->traces.pending_dropped = 0;
     if (dropped == 0)
         return;
-    counter_add(node->tail->metrics.pending_dropped, node->node.worker->index, dropped);
+    counter_add(tail_metrics(node)->pending_dropped, node->node.worker->index, dropped);
     log_warn(node->node.origin, "Waiting traces are dropped, as configured",
              LOG_U64("dropped_items", dropped));
 }
@@ -237,36 +263,79 @@ static void end_waiting(struct tail_node *node)
 
 void held_traces_drain(struct tail_node *node)
 {
-    end_waiting(node);
+    if (!is_behind(node))
+        end_waiting(node);
     schedule(node);
 }
 
-/* ---- start and end ---- */
+/* ---- messages and turns ---- */
+
+static void on_message(void *context, enum holder_message message, const uint8_t *id)
+{
+    struct tail_node *node = context;
+    switch (message) {
+    case ASK_ABOUT_TRACE:
+        waiting_traces_ask(node, id);
+        break;
+    case GIVE_MEMORY: /* the other node may hold nothing that it could decide */
+        decide_early(node, node->tail->held[SIGNAL_TRACES].limit_bytes / LEAVING_PART);
+        break;
+    case RULES_CHANGED:
+        node->traces.is_adapting = true;
+        waiting_traces_ask_again(node);
+        reread_traces_begin(node);
+        break;
+    case ALL_HAVE_READ:
+        node->traces.is_adapting = true;
+        break;
+    }
+    schedule(node);
+}
+
+/* Follows deadlines and limits that have changed. Returns whether the next turn has to go on. */
+static bool adapt(struct tail_node *node)
+{
+    struct table_user user = tail_user(node);
+    bool more = waiting_traces_ask_more(node, TRACES_PER_TURN);
+    if (is_behind(node))
+        return more;
+    more |=
+        trace_table_shrink(node->tail->table, &user, node->node.worker->now_ns, TRACES_PER_TURN);
+    more |= !decide_early(node, 0);
+    return more;
+}
 
 static void on_turn(struct timer *timer)
 {
     struct held_traces *held = container_of(timer, struct held_traces, turn);
     struct tail_node *node = container_of(held, struct tail_node, traces);
-    waiting_traces_decide_due(node, TRACES_PER_TURN);
-    if (node->node.draining)
-        end_waiting(node);
+    if (held->is_adapting)
+        held->is_adapting = adapt(node);
+    if (!is_behind(node)) {
+        waiting_traces_decide_due(node, TRACES_PER_TURN);
+        if (node->node.draining)
+            end_waiting(node);
+    }
     bool settled = held->arriving.batch && go_on_arriving(node);
     schedule(node);
     if (settled)
         large_batches_release(&node->arriving);
 }
 
+/* ---- start and end ---- */
+
 bool held_traces_init(struct tail_node *node)
 {
     node->traces.turn.on_timer = on_turn;
     ready_spans_init(node);
-    return waiting_traces_init(node, on_wake, on_shortage);
+    reread_traces_init(node);
+    return waiting_traces_init(node, on_message);
 }
 
 bool held_traces_are_idle(const struct tail_node *node)
 {
     return !node->traces.arriving.batch && node->waiting.all.count == 0 &&
-           ready_spans_are_idle(node);
+           ready_spans_are_idle(node) && reread_traces_is_idle(node);
 }
 
 /* What was added of the request counts as lost, although its sender may send it again. */
@@ -282,9 +351,11 @@ static void stop_arriving(struct tail_node *node)
 void held_traces_stop(struct tail_node *node)
 {
     stop_arriving(node);
+    reread_traces_stop(node);
     worker_cancel_timer(node->node.worker, &node->traces.turn);
     log_dropped(node);
     node->lost += waiting_traces_stop(node);
     node->lost += ready_spans_stop(node);
+    assert(node->traces.requests.count == 0);
     tail_count_stopped(node, node->lost);
 }

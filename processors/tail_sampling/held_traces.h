@@ -14,8 +14,6 @@
 
 #include "processors/tail_sampling/tail_sampling.h"
 
-enum { TRACES_PER_TURN = 1024 };
-
 /* Starts; returns false if the table has no room for another holder. */
 bool held_traces_init(struct tail_node *node);
 /* Holds or sends on what the reader has read of the batch, and settles the batch; or refuses it.

@@ -33,11 +33,24 @@ void rate_states_deinit(struct rate_states *rates)
     free(rates->states);
 }
 
+void rate_states_change(struct rate_states *rates, const struct plan_change *change)
+{
+    const struct tail_plan *after = change->after;
+    struct rate_state *states = memory_zalloc((after->limit_count + 1) * sizeof *states);
+    for (uint32_t i = 0; i < after->leaf_count; i++) {
+        const struct tail_policy *policy = after->leaves[i], *same = change->same[i];
+        if (same && (policy->type == TAIL_RATE_LIMITING || policy->type == TAIL_BYTES_LIMITING))
+            states[policy->limit] = rates->states[same->limit];
+    }
+    free(rates->states);
+    rates->states = states;
+}
+
 /* golang.org/x/time/rate, AllowN. */
 static bool take_tokens(struct rate_state *state, uint64_t now_ns, int64_t per_second,
                         int64_t burst, uint64_t wanted)
 {
-    double most = (double)(burst > 0 ? burst : per_second * 2);
+    double most = burst > 0 ? (double)burst : (double)per_second * 2;
     double passed_s = now_ns > state->at_ns ? (double)(now_ns - state->at_ns) / 1e9 : 0;
     double tokens = state->at_ns ? state->tokens + passed_s * (double)per_second : most;
     if (tokens > most)

@@ -12,6 +12,7 @@
 #ifndef PROFCOL_TAIL_SAMPLING_POLICY_DECISION_H
 #define PROFCOL_TAIL_SAMPLING_POLICY_DECISION_H
 
+#include "processors/tail_sampling/plan_change.h"
 #include "processors/tail_sampling/tail_metrics.h"
 #include "processors/tail_sampling/trace_facts.h"
 
@@ -32,6 +33,9 @@ struct rate_states {
 
 void rate_states_init(struct rate_states *rates, const struct tail_plan *plan);
 void rate_states_deinit(struct rate_states *rates);
+/* Makes them those of another plan, on main while no worker decides. Token buckets of equal
+ * policies stay as full as they are. */
+void rate_states_change(struct rate_states *rates, const struct plan_change *change);
 
 /* What is decided about. */
 struct decided_trace {

@@ -88,7 +88,7 @@ static const struct field cpu_fields[] = {
 static const struct field cpu_share_fields[] = {
     FIELD_DOUBLE(tail_cpu_share_above, threshold,
                  "CPU time of the trace's samples, as a part of its duration (1: one processor).",
-                 .fallback = "0"),
+                 .fallback = "0", NO_NEGATIVE),
     FIELD_END};
 static const struct field samples_fields[] = {
     FIELD_UINT(tail_samples_above, threshold, "Number of the trace's samples, which is too small.",
@@ -193,7 +193,7 @@ static const struct field profiles_fields[] = {
     FIELD_DURATION(tail_profiles, wait,
                    "How long a request waits for spans of traces that are not known. Traces that "
                    "are known are waited for until their decision.",
-                   .fallback = "10s", .min = "0"),
+                   .fallback = "10s", .min = "0", .max = "8760h"),
     FIELD_STRINGS(tail_profiles, fold_attributes,
                   "Attributes that folded samples lose in addition to ids, times and durations of "
                   "spans."),
@@ -208,52 +208,57 @@ static const struct field cache_fields[] = {
                .fallback = "0", .max = "100000000"),
     FIELD_END};
 
+/* A reload may change all of them: see tail_rules.h. */
+#define LIVE .is_live = true
+
 const struct field tail_fields[] = {
     FIELD_DURATION(tail_settings, decision_wait,
                    "Time from the first span of a trace to the decision.", .fallback = "30s",
-                   .min = "0"),
+                   .min = "0", .max = "8760h", LIVE),
     FIELD_DURATION(tail_settings, decision_wait_after_root_received,
                    "Time from the root span to the decision, if that is earlier; 0: no difference.",
-                   .fallback = "0", .min = "0"),
+                   .fallback = "0", .min = "0", .max = "8760h", LIVE),
     FIELD_UINT(tail_settings, num_traces,
                "Traces that are known, over all workers, decided ones included. The oldest leaves; "
                "if it was not decided, it is decided early.",
-               .fallback = "50000", .min = "1", .max = "100000000"),
+               .fallback = "50000", .min = "1", .max = "100000000", LIVE),
     FIELD_UINT(
         tail_settings, max_held_mib,
         "Limit in MiB on waiting data, over all workers; above it, the oldest traces are "
         "decided early, and if what comes next accepts nothing, requests are refused. 0: half of "
         "the memory for requests.",
-        .fallback = "0"),
+        .fallback = "0", .max = "16777216", LIVE),
     FIELD_BOOL(tail_settings, block_on_overflow,
                "Nothing waits here: the oldest trace is decided early instead.",
-               .fallback = "false", .ignored = true),
+               .fallback = "false", .ignored = true, LIVE),
     FIELD_UINT(tail_settings, expected_new_traces_per_sec, "Tables grow when they have to.",
-               .fallback = "0", .ignored = true),
+               .fallback = "0", .ignored = true, LIVE),
     FIELD_BLOCK(tail_settings, decision_cache, tail_cache, cache_fields,
-                "How many decisions are remembered."),
+                "How many decisions are remembered.", LIVE),
     FIELD_BOOL(tail_settings, sample_on_first_match, "Ask no further policy after one has sampled.",
-               .fallback = "false"),
+               .fallback = "false", LIVE),
     FIELD_ENUM(
         tail_settings, sampling_strategy,
         "`trace-complete` decides after decision_wait, `span-ingest` also samples a trace as "
         "soon as its spans suffice.",
-        strategy_names, .fallback = "trace-complete"),
+        strategy_names, .fallback = "trace-complete", LIVE),
     FIELD_BOOL(tail_settings, drop_pending_traces_on_shutdown,
                "Drop waiting traces at the end of the process; otherwise they are decided early.",
-               .fallback = "false"),
+               .fallback = "false", LIVE),
     FIELD_UINT(tail_settings, maximum_trace_size_bytes,
                "A larger trace is not sampled, which is decided at once; 0: no limit.",
-               .fallback = "0"),
+               .fallback = "0", LIVE),
     FIELD_UINT(tail_settings, num_shards, "All workers share the traces.", .fallback = "1",
-               .min = "1", .max = "256", .ignored = true),
-    FIELD_STRING(tail_settings, tail_storage, "Not supported.", .unlisted = true),
+               .min = "1", .max = "256", .ignored = true, LIVE),
+    FIELD_STRING(tail_settings, tail_storage, "Not supported.", .unlisted = true, LIVE),
     FIELD_LIST(tail_settings, policies, tail_written, policy_fields,
                "The policies. One that drops counts more than all others; otherwise a trace is "
-               "sampled if one of them samples it."),
+               "sampled if one of them samples it.",
+               LIVE),
     FIELD_BLOCK(tail_settings, profiles, tail_profiles, profiles_fields,
                 "Settings for profiles, which the Collector does not sample. A sample follows the "
-                "trace of its link."),
+                "trace of its link.",
+                LIVE),
     FIELD_END};
 
 /* ---- checks ---- */

@@ -21,10 +21,8 @@ extern const struct component_type tail_sampling_processor_type;
 
 struct tail {
     struct component component; /* first */
-    const struct tail_settings *settings;
-    struct trace_table *table; /* after a reload maybe shared with the component that it replaced */
-    struct tail_metrics metrics;
-    struct leaf_programs programs;
+    /* With the rules. After a reload maybe shared with the component that this one replaced. */
+    struct trace_table *table;
     struct budget held[SIGNAL_OPENED_COUNT]; /* memory of what waits or was not accepted yet */
     struct budget leaving; /* the part of the traces that does not wait any more; no limit */
 };
@@ -33,10 +31,12 @@ struct tail_node {
     struct node node; /* first */
     struct tail *tail;
     struct large_batches arriving;
+    struct tail_rules *read_by; /* rules of the reader, with a reference */
     struct trace_reader reader;
     struct held_traces traces; /* of a traces pipeline, like the next two */
     struct waiting_traces waiting;
     struct ready_spans ready;
+    struct rereading rereading;
     struct held_profiles profiles; /* of a profiles pipeline */
     uint64_t lost;                 /* acknowledged items, counted at the stop */
 };
@@ -46,10 +46,31 @@ static inline struct tail_node *tail_node_of(struct node *node)
     return node_as(struct tail_node, node, &tail_sampling_processor_type);
 }
 
+/* The rules, on the worker until it returns to its loop. */
+static inline const struct tail_rules *tail_rules(const struct tail_node *node)
+{
+    return trace_table_rules(node->tail->table)->current;
+}
+
+static inline const struct tail_settings *tail_settings(const struct tail_node *node)
+{
+    return tail_rules(node)->settings;
+}
+
+static inline const struct tail_metrics *tail_metrics(const struct tail_node *node)
+{
+    return &tail_rules(node)->metrics;
+}
+
 static inline struct table_user tail_user(const struct tail_node *node)
 {
-    return (struct table_user){node->tail->settings, &node->tail->metrics,
-                               node->node.worker->index};
+    return (struct table_user){tail_settings(node), tail_metrics(node), node->node.worker->index};
+}
+
+/* Whether the reader has read by rules that are not the current ones any more. */
+static inline bool tail_reader_is_stale(const struct tail_node *node)
+{
+    return node->read_by != tail_rules(node);
 }
 
 /* Refuse a request, which its sender may send again: for lack of memory, or at the stop. */

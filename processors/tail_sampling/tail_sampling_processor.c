@@ -55,7 +55,7 @@ void tail_count_refused(struct tail_node *node, const struct verdict *verdict, u
         node->lost += items;
         return;
     }
-    counter_add(node->tail->metrics.dropped_refused, node->node.worker->index, items);
+    counter_add(tail_metrics(node)->dropped_refused, node->node.worker->index, items);
     char error[VERDICT_ERROR_MAX];
     log_error(node->node.origin, "Held data is lost: the next component refused it.",
               LOG_TEXT("error", verdict_print(verdict, error)), LOG_U64("dropped_items", items));
@@ -66,7 +66,7 @@ void tail_count_stopped(struct tail_node *node, uint64_t items)
     if (items == 0)
         return;
     atomic_fetch_add(&node->node.component->process->lost_items, items);
-    counter_add(node->tail->metrics.dropped_stopped, node->node.worker->index, items);
+    counter_add(tail_metrics(node)->dropped_stopped, node->node.worker->index, items);
     log_error(node->node.origin,
               "Held data is lost: it was not accepted before the end. Raise --drain-timeout.",
               LOG_U64("dropped_items", items));
@@ -74,18 +74,44 @@ void tail_count_stopped(struct tail_node *node, uint64_t items)
 
 /* ---- nodes ---- */
 
+static void drop_reader(struct tail_node *node)
+{
+    trace_reader_deinit(&node->reader);
+    tail_rules_unref(node->read_by);
+    node->read_by = NULL;
+}
+
+/* Makes the reader anew if a reload has changed the rules. */
+static void follow_rules(struct tail_node *node)
+{
+    struct tail_rules *rules = rules_book_ref(trace_table_rules(node->tail->table));
+    if (rules == node->read_by) {
+        tail_rules_unref(rules);
+        return;
+    }
+    drop_reader(node);
+    node->read_by = rules;
+    trace_reader_init(&node->reader, &rules->settings->plan, &rules->programs,
+                      node->node.component->label);
+}
+
 static uint64_t read_batch(struct node *base, struct batch *batch)
 {
     struct tail_node *node = tail_node_of(base);
     batch_flatten(batch);
+    follow_rules(node);
     trace_reader_read(&node->reader, batch);
     return 0;
 }
 
 static void hold_batch(struct node *base, struct batch *batch, uint64_t result)
 {
+    struct tail_node *node = tail_node_of(base);
     (void)result;
-    held_traces_add(tail_node_of(base), batch);
+    if (tail_reader_is_stale(node)) /* a reload came while a job has read it */
+        large_batches_add(&node->arriving, batch);
+    else
+        held_traces_add(node, batch);
 }
 
 static const struct batch_work traces_work = {
@@ -101,16 +127,12 @@ static void tail_consume(struct node *node, struct batch *batch)
 static bool tail_node_start(struct node *base, struct error *err)
 {
     struct tail_node *node = tail_node_of(base);
+    bool is_profiles = base->signal == SIGNAL_PROFILES;
     node->tail = tail_of(base->component);
-    if (base->signal == SIGNAL_PROFILES) {
-        held_profiles_init(node);
-        large_batches_init(&node->arriving, base, &profiles_work);
-        return true;
-    }
-    trace_reader_init(&node->reader, &node->tail->settings->plan, &node->tail->programs,
-                      base->component->label);
-    large_batches_init(&node->arriving, base, &traces_work);
-    if (held_traces_init(node))
+    large_batches_init(&node->arriving, base, is_profiles ? &profiles_work : &traces_work);
+    if (!is_profiles)
+        follow_rules(node);
+    if (is_profiles ? held_profiles_init(node) : held_traces_init(node))
         return true;
     return error_set(err, "is in too many pipelines");
 }
@@ -141,7 +163,7 @@ static void tail_node_stop(struct node *base)
         return;
     }
     held_traces_stop(node);
-    trace_reader_deinit(&node->reader);
+    drop_reader(node);
 }
 
 /* ---- the component ---- */
@@ -174,33 +196,39 @@ static void make_gauges(struct tail *tail)
     text_deinit(&labels);
 }
 
-static bool has_equal_settings(const struct tail *tail, const struct tail *other)
+static const struct tail_settings *settings_of(const struct tail *tail)
+{
+    return trace_table_rules(tail->table)->current->settings;
+}
+
+static bool follows(const struct tail *tail, const struct tail_settings *settings)
 {
     struct arena arena;
     arena_init(&arena, NULL);
-    bool is_equal =
-        !config_fields_differ(&arena, tail_fields, false, tail->settings, other->settings);
+    bool is_equal = !config_fields_differ(&arena, tail_fields, true, settings_of(tail), settings);
     arena_deinit(&arena);
     return is_equal;
 }
 
-/* A reload replaces a component with equal settings if processors around it change. What is decided
- * stays decided. */
-static struct trace_table *make_table(struct tail *tail, struct component *predecessor)
+/* A reload replaces a component if processors around it change. What is decided stays decided: with
+ * equal settings, both use one table. */
+static struct trace_table *make_table(struct tail *tail, struct error *err)
 {
-    struct tail *before = predecessor ? tail_of(predecessor) : NULL;
-    unsigned workers = tail->component.process->worker_count;
-    if (before && has_equal_settings(tail, before) &&
-        trace_holders_room(trace_table_holders(before->table)) >= workers)
+    struct component *component = &tail->component, *predecessor = component->predecessor;
+    const struct tail *before = predecessor ? tail_of(predecessor) : NULL;
+    if (before && follows(before, component->settings) &&
+        trace_holders_room(trace_table_holders(before->table)) >= component->process->worker_count)
         return trace_table_ref(before->table);
-    return trace_table_new(tail->settings);
+    struct tail_rules *rules =
+        tail_rules_new(component, component->settings, component->config, err);
+    return rules ? trace_table_new(rules) : NULL;
 }
 
 /* Profiles, if there is a pipeline for them, get a quarter of the memory. */
 static void limit_memory(struct tail *tail)
 {
     const struct budget *budget = tail->component.process->budget;
-    size_t limit = (size_t)tail->settings->max_held_mib << 20;
+    size_t limit = (size_t)settings_of(tail)->max_held_mib << 20;
     if (limit == 0)
         limit = budget && budget_limit(budget) ? budget_limit(budget) / 2
                                                : (size_t)DEFAULT_HELD_MIB << 20;
@@ -212,28 +240,47 @@ static void limit_memory(struct tail *tail)
 static bool tail_init(struct component *component, struct error *err)
 {
     struct tail *tail = tail_of(component);
-    tail->settings = component->settings;
     for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++)
         if (component->pipeline_count[signal] > 1)
             return error_set(err,
                              "is in %zu %s pipelines, but only one is allowed: a trace would be "
                              "counted once for each",
                              component->pipeline_count[signal], signal_name((enum signal)signal));
-    if (!leaf_programs_init(&tail->programs, &tail->settings->plan, err))
+    tail->table = make_table(tail, err);
+    if (!tail->table)
         return false;
     limit_memory(tail);
-    tail->table = make_table(tail, component->predecessor);
-    tail_metrics_init(&tail->metrics, component, &tail->settings->plan);
     make_gauges(tail);
     return true;
+}
+
+static void tail_update(struct component *component, const void *settings)
+{
+    struct tail *tail = tail_of(component);
+    struct error err;
+    struct tail_rules *rules = tail_rules_new(component, settings, component->pipelines, &err);
+    assert(rules); /* they have been compiled while the configuration was checked */
+    trace_table_follow(tail->table, rules);
+    limit_memory(tail);
+}
+
+static void tail_take_over(struct component *component)
+{
+    struct tail *tail = tail_of(component);
+    const struct tail *before = tail_of(component->predecessor);
+    if (tail->table != before->table)
+        trace_table_copy_decisions(tail->table, before->table);
+}
+
+static bool tail_uses_config(struct component *component, const struct config *config)
+{
+    return rules_book_uses(trace_table_rules(tail_of(component)->table), config);
 }
 
 static void tail_deinit(struct component *component)
 {
     struct tail *tail = tail_of(component);
     metrics_forget(component->process->metrics, tail);
-    tail_metrics_deinit(&tail->metrics);
-    leaf_programs_deinit(&tail->programs);
     trace_table_unref(tail->table);
 }
 
@@ -255,6 +302,9 @@ const struct component_type tail_sampling_processor_type = {
     .component_size = sizeof(struct tail),
     .init = tail_init,
     .deinit = tail_deinit,
+    .update = tail_update,
+    .take_over = tail_take_over,
+    .uses_config = tail_uses_config,
     .node_size = sizeof(struct tail_node),
     .node_start = tail_node_start,
     .consume = tail_consume,

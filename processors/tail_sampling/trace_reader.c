@@ -217,18 +217,36 @@ static void read_group(struct trace_reader *reader, struct slice payload)
         read_scope(reader, field.bytes);
 }
 
-void trace_reader_read(struct trace_reader *reader, struct batch *batch)
+static void read_buffer(struct trace_reader *reader, const struct buffer *buffer)
+{
+    struct wire_cursor cursor = wire_cursor(buffer_slice(buffer));
+    struct wire_field field;
+    while (wire_next_bytes(&cursor, TRACES_RESOURCE_SPANS, &field))
+        read_group(reader, field.bytes);
+}
+
+static void begin(struct trace_reader *reader, uint32_t spans)
 {
     trace_reader_clear(reader);
-    reader->spans = arena_array(&reader->arena, batch->items + 1, sizeof *reader->spans);
+    reader->spans = arena_array(&reader->arena, spans + 1, sizeof *reader->spans);
     reader->group_bits = arena_array(&reader->arena, reader->words + 1, sizeof(uint64_t));
     reader->span_bits = arena_array(&reader->arena, reader->words + 1, sizeof(uint64_t));
     leaf_tests_begin(&reader->tests);
-    for (size_t i = 0; i < batch->part_count; i++) {
-        struct wire_cursor cursor = wire_cursor(buffer_slice(batch->parts[i].buffer));
-        struct wire_field field;
-        while (wire_next_bytes(&cursor, TRACES_RESOURCE_SPANS, &field))
-            read_group(reader, field.bytes);
-    }
+}
+
+void trace_reader_read(struct trace_reader *reader, struct batch *batch)
+{
+    begin(reader, batch->items);
+    for (size_t i = 0; i < batch->part_count; i++)
+        read_buffer(reader, batch->parts[i].buffer);
     assert(reader->span_count == batch->items);
+}
+
+void trace_reader_read_buffers(struct trace_reader *reader, struct buffer *const *buffers,
+                               size_t buffer_count, uint32_t spans)
+{
+    begin(reader, spans);
+    for (size_t i = 0; i < buffer_count; i++)
+        read_buffer(reader, buffers[i]);
+    assert(reader->span_count == spans);
 }

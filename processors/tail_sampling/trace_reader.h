@@ -58,6 +58,10 @@ void trace_reader_init(struct trace_reader *reader, const struct tail_plan *plan
 void trace_reader_deinit(struct trace_reader *reader);
 /* Reads a flat batch. What it finds is valid until the next call. */
 void trace_reader_read(struct trace_reader *reader, struct batch *batch);
+/* Reads the buffers of a flat batch, which have so many spans; finds the traces in the same order.
+ */
+void trace_reader_read_buffers(struct trace_reader *reader, struct buffer *const *buffers,
+                               size_t buffer_count, uint32_t spans);
 /* Forgets the last request. */
 void trace_reader_clear(struct trace_reader *reader);
 

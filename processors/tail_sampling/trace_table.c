@@ -1,48 +1,14 @@
-#include "processors/tail_sampling/trace_table.h"
-
 #include "core/base/container_of.h"
-#include "core/base/list.h"
 #include "core/base/memory.h"
-#include "processors/tail_sampling/trace_ids.h"
+#include "processors/tail_sampling/trace_table_private.h"
 
 #include <assert.h>
 
-enum {
-    SHARDS_MAX = 16,
-    SHARD_TRACES = 1024, /* a smaller table has one shard, and is exact about what is oldest */
-};
+/* For one that is added, after a reload has made the table smaller. */
+enum { FORGOTTEN_MOST = 16 };
 
-struct trace_entry {
-    struct list_link link; /* of one of the lists of its shard; of none when it was forgotten */
-    struct trace_id id;
-    enum trace_state state;
-    uint64_t first_ns, deadline_ns, decided_ns;
-    struct holder_set holders; /* that have not got the decision */
-    struct open_trace *open;   /* NULL: decided */
-};
-
-struct open_trace {
-    struct trace_facts facts;
-    uint64_t bits[];
-};
-
-struct shard {
-    pthread_mutex_t lock;
-    struct trace_ids ids;  /* of struct trace_entry */
-    struct list arrivals;  /* counted by num_traces, oldest first */
-    struct list cached[2]; /* decided: not sampled, sampled; the least recently used first */
-};
-
-struct trace_table {
-    atomic_uint references;
-    struct rate_states rates;
-    struct trace_holders *holders;
-    atomic_size_t count;
-    uint32_t words; /* of the bits of a trace */
-    size_t cache_sizes[2];
-    uint32_t shard_count;
-    struct shard shards[SHARDS_MAX];
-};
+/* Profiles ask again after this time about a trace that cannot be decided yet. */
+#define ASK_AGAIN_NS UINT64_C(10000000)
 
 /* ---- tables ---- */
 
@@ -51,10 +17,20 @@ static size_t per_shard(uint64_t size, uint32_t shards)
     return (size_t)((size + shards - 1) / shards);
 }
 
-struct trace_table *trace_table_new(const struct tail_settings *settings)
+void trace_table_set_caches(struct trace_table *table, const struct tail_cache *cache)
 {
+    assert(table->shard_count > 0);
+    table->cache_sizes[0] = per_shard(cache->non_sampled_cache_size, table->shard_count);
+    table->cache_sizes[1] = per_shard(cache->sampled_cache_size, table->shard_count);
+}
+
+struct trace_table *trace_table_new(struct tail_rules *rules)
+{
+    const struct tail_settings *settings = rules->settings;
     struct trace_table *table = memory_zalloc(sizeof *table);
     atomic_init(&table->references, 1);
+    rules_book_init(&table->rules);
+    rules_book_set(&table->rules, rules);
     rate_states_init(&table->rates, &settings->plan);
     table->holders = trace_holders_new();
     table->words = facts_words(settings->plan.bit_count);
@@ -62,10 +38,7 @@ struct trace_table *trace_table_new(const struct tail_settings *settings)
     while (table->shard_count < SHARDS_MAX &&
            settings->num_traces / SHARD_TRACES >= (uint64_t)table->shard_count * 2)
         table->shard_count *= 2;
-    table->cache_sizes[0] =
-        per_shard(settings->decision_cache.non_sampled_cache_size, table->shard_count);
-    table->cache_sizes[1] =
-        per_shard(settings->decision_cache.sampled_cache_size, table->shard_count);
+    trace_table_set_caches(table, &settings->decision_cache);
     for (uint32_t i = 0; i < table->shard_count; i++)
         pthread_mutex_init(&table->shards[i].lock, NULL);
     return table;
@@ -101,6 +74,7 @@ void trace_table_unref(struct trace_table *table)
     for (uint32_t i = 0; i < table->shard_count; i++)
         free_shard(&table->shards[i]);
     rate_states_deinit(&table->rates);
+    rules_book_deinit(&table->rules);
     trace_holders_unref(table->holders);
     free(table);
 }
@@ -115,9 +89,14 @@ struct trace_holders *trace_table_holders(struct trace_table *table)
     return table->holders;
 }
 
+struct rules_book *trace_table_rules(struct trace_table *table)
+{
+    return &table->rules;
+}
+
 /* ---- entries ---- */
 
-static struct shard *lock_shard(struct trace_table *table, const uint8_t *id, uint32_t *hash_out)
+struct shard *trace_table_lock(struct trace_table *table, const uint8_t *id, uint32_t *hash_out)
 {
     uint64_t hash = trace_id_hash(id);
     struct shard *shard = &table->shards[(hash >> 32) % table->shard_count];
@@ -126,7 +105,7 @@ static struct shard *lock_shard(struct trace_table *table, const uint8_t *id, ui
     return shard;
 }
 
-static struct trace_entry *find(const struct shard *shard, const uint8_t *id, uint32_t hash)
+struct trace_entry *shard_find(const struct shard *shard, const uint8_t *id, uint32_t hash)
 {
     return entry_of(trace_ids_find(&shard->ids, id, hash));
 }
@@ -158,9 +137,8 @@ static void unlist(struct trace_table *table, struct shard *shard, struct trace_
     list_remove(entry->link.list, &entry->link);
 }
 
-/* Forgets a trace that does not wait, as soon as its holders have the decision. */
-static void forget(struct trace_table *table, struct shard *shard, struct trace_entry *entry,
-                   const struct table_user *user, uint64_t now_ns)
+void shard_forget(struct trace_table *table, struct shard *shard, struct trace_entry *entry,
+                  const struct table_user *user, uint64_t now_ns)
 {
     assert(entry->state != TRACE_PENDING);
     histogram_record(user->metrics->removal_age, user->worker,
@@ -189,8 +167,9 @@ static void cache(struct trace_table *table, struct shard *shard, struct trace_e
         return;
     unlist(table, shard, entry);
     list_append(cached, &entry->link);
-    while (cached->count > size)
-        forget(table, shard, container_of(cached->first, struct trace_entry, link), user, now_ns);
+    for (int n = 0; n < FORGOTTEN_MOST && cached->count > size; n++)
+        shard_forget(table, shard, container_of(cached->first, struct trace_entry, link), user,
+                     now_ns);
 }
 
 static void set_decision(struct trace_table *table, struct shard *shard, struct trace_entry *entry,
@@ -228,17 +207,24 @@ static void decide_early(struct trace_table *table, struct shard *shard, struct 
     decide(table, shard, entry, user, now_ns);
 }
 
-/* Makes room for a trace: the oldest ones leave, decided early if necessary. */
+void shard_forget_oldest(struct trace_table *table, struct shard *shard,
+                         const struct table_user *user, uint64_t now_ns)
+{
+    struct trace_entry *oldest = container_of(shard->arrivals.first, struct trace_entry, link);
+    if (oldest->state == TRACE_PENDING)
+        decide_early(table, shard, oldest, user, now_ns, EARLY_NUM_TRACES, ALL_HOLDERS);
+    if (shard->arrivals.first == &oldest->link)
+        shard_forget(table, shard, oldest, user, now_ns);
+}
+
+/* Makes room for a trace. */
 static void make_room(struct trace_table *table, struct shard *shard, const struct table_user *user,
                       uint64_t now_ns)
 {
-    while (trace_table_count(table) >= user->settings->num_traces && shard->arrivals.first) {
-        struct trace_entry *oldest = container_of(shard->arrivals.first, struct trace_entry, link);
-        if (oldest->state == TRACE_PENDING)
-            decide_early(table, shard, oldest, user, now_ns, EARLY_NUM_TRACES, ALL_HOLDERS);
-        if (shard->arrivals.first == &oldest->link)
-            forget(table, shard, oldest, user, now_ns);
-    }
+    for (int n = 0; n < FORGOTTEN_MOST && shard->arrivals.first &&
+                    trace_table_count(table) >= user->settings->num_traces;
+         n++)
+        shard_forget_oldest(table, shard, user, now_ns);
 }
 
 /* ---- arrivals ---- */
@@ -299,7 +285,7 @@ static bool suffices(struct trace_table *table, const struct trace_entry *entry,
                      const struct table_user *user, uint64_t now_ns)
 {
     return user->settings->sampling_strategy == TAIL_SPAN_INGEST &&
-           !user->settings->plan.has_drop &&
+           !user->settings->plan.has_drop && !trace_holders_are_behind(table->holders) &&
            ask_policies(table, entry, user, now_ns) == VOTE_SAMPLED;
 }
 
@@ -327,8 +313,8 @@ struct trace_answer trace_table_arrive(struct trace_table *table, const struct t
                                        uint64_t now_ns)
 {
     uint32_t hash;
-    struct shard *shard = lock_shard(table, arrival->id, &hash);
-    struct trace_entry *entry = find(shard, arrival->id, hash);
+    struct shard *shard = trace_table_lock(table, arrival->id, &hash);
+    struct trace_entry *entry = shard_find(shard, arrival->id, hash);
     if (!entry) {
         make_room(table, shard, user, now_ns);
         entry = add_entry(table, shard, arrival->id, hash, now_ns);
@@ -349,6 +335,12 @@ struct trace_answer trace_table_arrive(struct trace_table *table, const struct t
 
 /* ---- asking ---- */
 
+static bool is_due(const struct trace_table *table, const struct trace_entry *entry,
+                   uint64_t now_ns)
+{
+    return now_ns >= entry->deadline_ns && !trace_holders_are_behind(table->holders);
+}
+
 static void drop_holder(struct shard *shard, struct trace_entry *entry, int holder)
 {
     holder_set_remove(&entry->holders, holder);
@@ -360,11 +352,11 @@ struct trace_answer trace_table_take(struct trace_table *table, const struct tab
                                      const uint8_t *id, int holder, uint64_t now_ns, int early)
 {
     uint32_t hash;
-    struct shard *shard = lock_shard(table, id, &hash);
-    struct trace_entry *entry = find(shard, id, hash);
+    struct shard *shard = trace_table_lock(table, id, &hash);
+    struct trace_entry *entry = shard_find(shard, id, hash);
     assert(entry && holder_set_has(&entry->holders, holder));
     if (entry->state == TRACE_PENDING) {
-        if (now_ns >= entry->deadline_ns)
+        if (is_due(table, entry, now_ns))
             decide(table, shard, entry, user, now_ns);
         else if (early != TAKE_WHEN_DUE)
             decide_early(table, shard, entry, user, now_ns, early, holder);
@@ -376,12 +368,22 @@ struct trace_answer trace_table_take(struct trace_table *table, const struct tab
     return answer;
 }
 
+void trace_table_add_bits(struct trace_table *table, const uint8_t *id, const uint64_t *bits)
+{
+    uint32_t hash;
+    struct shard *shard = trace_table_lock(table, id, &hash);
+    const struct trace_entry *entry = shard_find(shard, id, hash);
+    for (uint32_t i = 0; entry && entry->open && i < table->words; i++)
+        entry->open->bits[i] |= bits[i];
+    pthread_mutex_unlock(&shard->lock);
+}
+
 void trace_table_give_up(struct trace_table *table, const struct table_user *user,
                          const uint8_t *id, int holder, uint64_t now_ns)
 {
     uint32_t hash;
-    struct shard *shard = lock_shard(table, id, &hash);
-    struct trace_entry *entry = find(shard, id, hash);
+    struct shard *shard = trace_table_lock(table, id, &hash);
+    struct trace_entry *entry = shard_find(shard, id, hash);
     assert(entry);
     if (entry->state == TRACE_PENDING) {
         wake(table, entry, holder);
@@ -397,16 +399,18 @@ struct trace_answer trace_table_look(struct trace_table *table, const struct tab
                                      const uint8_t *id, uint64_t now_ns, enum trace_look look)
 {
     uint32_t hash;
-    struct shard *shard = lock_shard(table, id, &hash);
-    struct trace_entry *entry = find(shard, id, hash);
+    struct shard *shard = trace_table_lock(table, id, &hash);
+    struct trace_entry *entry = shard_find(shard, id, hash);
     struct trace_answer answer = {TRACE_UNKNOWN, 0};
     bool waits = entry && entry->state == TRACE_PENDING;
-    if (waits && look != LOOK_ONLY && now_ns >= entry->deadline_ns)
+    if (waits && look != LOOK_ONLY && is_due(table, entry, now_ns))
         decide(table, shard, entry, user, now_ns);
     else if (waits && look == LOOK_AND_DECIDE)
         decide_early(table, shard, entry, user, now_ns, EARLY_DRAIN, ALL_HOLDERS);
     if (entry)
         answer = answer_of(entry);
+    if (answer.state == TRACE_PENDING && answer.deadline_ns <= now_ns)
+        answer.deadline_ns = now_ns + ASK_AGAIN_NS;
     pthread_mutex_unlock(&shard->lock);
     return answer;
 }
@@ -415,8 +419,8 @@ void trace_table_add_samples(struct trace_table *table, const struct table_user 
                              const struct trace_arrival *samples, uint64_t now_ns)
 {
     uint32_t hash;
-    struct shard *shard = lock_shard(table, samples->id, &hash);
-    struct trace_entry *entry = find(shard, samples->id, hash);
+    struct shard *shard = trace_table_lock(table, samples->id, &hash);
+    struct trace_entry *entry = shard_find(shard, samples->id, hash);
     if (!entry) {
         make_room(table, shard, user, now_ns);
         entry = add_entry(table, shard, samples->id, hash, now_ns);

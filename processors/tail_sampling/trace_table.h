@@ -19,6 +19,7 @@
 #define PROFCOL_TAIL_SAMPLING_TRACE_TABLE_H
 
 #include "processors/tail_sampling/policy_decision.h"
+#include "processors/tail_sampling/tail_rules.h"
 #include "processors/tail_sampling/trace_holders.h"
 
 struct trace_table;
@@ -50,8 +51,9 @@ struct trace_arrival {
     const uint64_t *bits;
 };
 
-/* Returns a table with one reference, for components with these settings. */
-struct trace_table *trace_table_new(const struct tail_settings *settings);
+/* Returns a table with one reference, for components with these rules, whose reference it takes
+ * over. */
+struct trace_table *trace_table_new(struct tail_rules *rules);
 struct trace_table *trace_table_ref(struct trace_table *table);
 void trace_table_unref(struct trace_table *table);
 /* Returns the number of traces that count for num_traces. */
@@ -59,6 +61,17 @@ size_t trace_table_count(const struct trace_table *table);
 
 /* Returns the holders, which are the table's. */
 struct trace_holders *trace_table_holders(struct trace_table *table);
+/* Returns the rules, which are the table's. */
+struct rules_book *trace_table_rules(struct trace_table *table);
+
+/* ---- reloads: on main, while all workers wait ---- */
+
+/* Exchanges the rules, whose reference it takes over, and tells the holders. Of traces that wait,
+ * what was seen stays as far as the new rules look for it, too. Until the holders have read again
+ * for the rest, no trace is due. */
+void trace_table_follow(struct trace_table *table, struct tail_rules *rules);
+/* Adds what another table has decided, as far as this one remembers it. */
+void trace_table_copy_decisions(struct trace_table *table, struct trace_table *other);
 
 /* ---- traces ---- */
 
@@ -73,6 +86,12 @@ enum { TAKE_WHEN_DUE = -1 };
  * the holder gets about these spans. */
 struct trace_answer trace_table_take(struct trace_table *table, const struct table_user *user,
                                      const uint8_t *id, int holder, uint64_t now_ns, int early);
+/* Adds what was found when spans of a trace were read again. */
+void trace_table_add_bits(struct trace_table *table, const uint8_t *id, const uint64_t *bits);
+/* Forgets the oldest traces above num_traces and the sizes of the caches; those that wait are
+ * decided first. At most so many, and returns whether there are more. */
+bool trace_table_shrink(struct trace_table *table, const struct table_user *user, uint64_t now_ns,
+                        size_t most);
 /* Drops a trace that waits, undecided. */
 void trace_table_give_up(struct trace_table *table, const struct table_user *user,
                          const uint8_t *id, int holder, uint64_t now_ns);

@@ -40,6 +40,8 @@ static void end(struct waiting_trace *trace)
 {
     struct waiting_traces *waiting = &trace->node->waiting;
     timer_queue_cancel(&waiting->deadlines, &trace->deadline);
+    if (waiting->asked_next == &trace->link)
+        waiting->asked_next = trace->link.next;
     if (trace->link.list)
         list_remove(&waiting->all, &trace->link);
     trace_ids_remove(&waiting->ids, &trace->id);
@@ -86,7 +88,10 @@ static void on_deadline(struct timer *timer)
 
 static struct waiting_trace *take_oldest(struct tail_node *node)
 {
-    struct list_link *link = list_pop(&node->waiting.all);
+    struct waiting_traces *waiting = &node->waiting;
+    if (waiting->asked_next && waiting->asked_next == waiting->all.first)
+        waiting->asked_next = waiting->asked_next->next;
+    struct list_link *link = list_pop(&waiting->all);
     assert(link);
     return container_of(link, struct waiting_trace, link);
 }
@@ -104,10 +109,11 @@ static uint32_t drop(struct waiting_trace *trace)
 
 /* ---- public functions ---- */
 
-bool waiting_traces_init(struct tail_node *node, void (*on_wake)(void *node, const uint8_t *id),
-                         void (*on_shortage)(void *node))
+bool waiting_traces_init(struct tail_node *node,
+                         void (*on_message)(void *node, enum holder_message message,
+                                            const uint8_t *id))
 {
-    struct holder holder = {node->node.worker, on_wake, on_shortage, node};
+    struct holder holder = {node->node.worker, on_message, node, false};
     node->waiting.holder = trace_holders_add(trace_table_holders(node->tail->table), &holder);
     return node->waiting.holder >= 0;
 }
@@ -134,6 +140,22 @@ void waiting_traces_ask(struct tail_node *node, const uint8_t *id)
     struct waiting_trace *trace = find(&node->waiting, id, (uint32_t)trace_id_hash(id));
     if (trace)
         ask(trace, TAKE_WHEN_DUE);
+}
+
+void waiting_traces_ask_again(struct tail_node *node)
+{
+    node->waiting.asked_next = node->waiting.all.first;
+}
+
+bool waiting_traces_ask_more(struct tail_node *node, size_t most)
+{
+    struct waiting_traces *waiting = &node->waiting;
+    for (size_t n = 0; n < most && waiting->asked_next; n++) {
+        struct waiting_trace *trace = container_of(waiting->asked_next, struct waiting_trace, link);
+        waiting->asked_next = trace->link.next;
+        ask(trace, TAKE_WHEN_DUE);
+    }
+    return waiting->asked_next != NULL;
 }
 
 void waiting_traces_decide_due(struct tail_node *node, size_t most)

@@ -12,15 +12,20 @@
 
 #include "processors/tail_sampling/tail_sampling.h"
 
-/* Starts as a holder of the table (trace_holders.h), whose functions get the node. Returns false if
+/* Starts as a holder of the table (trace_holders.h), whose messages get the node. Returns false if
  * the table has no room for another holder. */
-bool waiting_traces_init(struct tail_node *node, void (*on_wake)(void *node, const uint8_t *id),
-                         void (*on_shortage)(void *node));
+bool waiting_traces_init(struct tail_node *node,
+                         void (*on_message)(void *node, enum holder_message message,
+                                            const uint8_t *id));
 /* Adds a piece, with its reference. deadline_ns: that of its trace. */
 void waiting_traces_add(struct tail_node *node, const uint8_t *id, struct piece *piece,
                         uint64_t deadline_ns);
 /* Asks for the decision about a trace, if it waits here. */
 void waiting_traces_ask(struct tail_node *node, const uint8_t *id);
+/* Begins to ask about all traces again, because their deadlines may be others. */
+void waiting_traces_ask_again(struct tail_node *node);
+/* Goes on with that, with so many at most. Returns whether more follow. */
+bool waiting_traces_ask_more(struct tail_node *node, size_t most);
 /* Asks for the decision about traces whose deadline has passed, at most so many. */
 void waiting_traces_decide_due(struct tail_node *node, size_t most);
 /* Decides about the oldest trace before its time. One must wait. */

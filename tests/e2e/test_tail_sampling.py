@@ -113,6 +113,39 @@ class TailSampling(unittest.TestCase):
             server.wait_until(lambda: self.samples(profcol), what="the late samples")
             self.assertEqual(self.samples(profcol), [("", 2), (TRACE.format(1), 1)])
 
+    def test_other_settings_keep_decisions_and_what_waits(self):
+        config = CONFIG.replace("WAIT", "WAIT\n    num_traces: 1000")
+        other = config.replace("WAIT", "500ms").replace("1000", "500\n    decision_cache: {sampled_cache_size: 100, non_sampled_cache_size: 100}").replace(
+            "[{name: errors, type: status_code, status_code: {status_codes: [ERROR]}}]",
+            "[{name: seven, type: ottl_condition, ottl_condition: {span: ['name == \"7\"']}}, {name: unlikely, type: probabilistic}]")
+        links = [(f"{i:016x}", TRACE.format(i)) for i in range(5)]
+        with Reloading(config.replace("WAIT", "100ms"), arguments=["--workers", "2"]) as profcol:
+            self.send(profcol, make.traces([span(1, 0, 2), span(2, 1)]))
+            server.wait_until(lambda: self.spans(profcol) == [0], what="the decision")
+            profcol.reload(config.replace("WAIT", "60s"))
+            self.send(profcol, make.traces([span(3, 2, 2), span(4, 7)]))        # wait, and are held by both workers
+            self.send(profcol, make.traces([span(3, 3, 2), span(4, 4)]))
+            self.send(profcol, make.profiles([{"values": [1], "link": links[3]}, {"values": [20], "link": links[4]}]))
+            profcol.reload(other)
+            self.send(profcol, make.traces([span(1, 5), span(2, 7), span(2, 6, 2)]))        # late
+            server.wait_until(lambda: self.spans(profcol) == [0, 4, 5, 7], what="the late span, and the trace that the new policies sample")
+            self.send(profcol, make.profiles([{"values": [300], "link": links[1]}, {"values": [4000], "link": links[2]}]))
+            server.wait_until(lambda: len(self.samples(profcol)) == 4, what="both profiles")
+            self.assertEqual(self.samples(profcol), sorted([("", 1), (TRACE.format(4), 20), (TRACE.format(1), 300), ("", 4000)]))
+            self.assertEqual(self.spans(profcol), [0, 4, 5, 7])
+            self.assertEqual(profcol.metric("profcol_tail_sampling_decided_early", processor="tail_sampling", cause="drain"), 0)
+            self.assertEqual(profcol.metric("profcol_config_retired_components"), 0)
+
+    def test_a_replaced_processor_with_other_settings_keeps_the_decisions(self):
+        config = CONFIG.replace("WAIT", "100ms")
+        with Reloading(config) as profcol:
+            self.send(profcol, make.traces([span(1, 0, 2), span(2, 1)]))
+            server.wait_until(lambda: self.spans(profcol) == [0], what="the decision")
+            profcol.reload(config.replace("batch/one", "batch/two").replace("ERROR", "UNSET").replace("100ms", "200ms"))
+            profcol.wait_until_drained()
+            self.send(profcol, make.traces([span(1, 3), span(2, 4)]))
+            server.wait_until(lambda: self.spans(profcol) == [0, 3], what="the late span")
+
     def test_a_full_queue_loses_nothing(self):
         """What is sampled was acknowledged: it waits here until the exporter's queue has room."""
         config = CONFIG.replace("WAIT", "100ms").replace("exporters: [file/traces]", "exporters: [otlp_grpc]")

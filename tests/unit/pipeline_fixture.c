@@ -189,6 +189,15 @@ static const void *load_settings(struct fixture *fixture, const struct component
     abort();
 }
 
+void fixture_update(struct fixture *fixture, const struct fixture_place *place, const char *yaml)
+{
+    struct component *component = place->component;
+    const void *settings =
+        load_settings(fixture, component->type, component->id, yaml, place->nodes[0]->signal);
+    component->pipelines = fixture->configs[fixture->config_count - 1];
+    component->type->update(component, settings);
+}
+
 static struct component *make_component(struct fixture *fixture, const struct component_type *type,
                                         const char *id, const void *settings)
 {

@@ -94,6 +94,8 @@ struct fixture_place *fixture_place_before(struct fixture *fixture,
                                            const struct component_type *type, const char *id,
                                            const char *yaml, const char *pipeline,
                                            enum signal signal);
+/* Gives the component of the place other settings, as a reload does that changes live ones only. */
+void fixture_update(struct fixture *fixture, const struct fixture_place *place, const char *yaml);
 /* Checks that the component is refused with these settings ("{timeout: soon}"), and that the report
  * contains the text `wanted`. Needs no fixture. */
 void fixture_refuses(const struct component_type *type, const char *settings, const char *wanted);

@@ -17,6 +17,14 @@ struct fixture_place *tail_place(struct fixture *f, enum signal signal, const ch
     return placed;
 }
 
+void tail_change(struct fixture *f, const struct fixture_place *place, const char *settings)
+{
+    struct text yaml = {0};
+    text_printf(&yaml, "processors: {tail_sampling: {%s}}", settings);
+    fixture_update(f, place, text_string(&yaml));
+    text_deinit(&yaml);
+}
+
 static char *spans_json(const char *spans)
 {
     static unsigned last_id;

@@ -20,6 +20,9 @@
 /* Places the processor with these settings; the second place shares those of the first. */
 struct fixture_place *tail_place(struct fixture *f, enum signal signal, const char *settings);
 
+/* Changes the settings, as a reload does. */
+void tail_change(struct fixture *f, const struct fixture_place *place, const char *settings);
+
 /* Sends spans: 'a' to 'z' is the name of a span and of its trace; '!' after it: an error, '^': it
  * has a parent. */
 void tail_consume_spans(struct fixture *f, struct node *node, const char *spans,

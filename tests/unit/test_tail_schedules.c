@@ -1,5 +1,5 @@
-/* Random schedules of spans, samples, time and refusals: profiles follow the decisions, totals are
- * exact, and no span of a sampled trace is lost or sent twice. */
+/* Random schedules of spans, samples, time, refusals and reloads: profiles follow the decisions,
+ * totals are exact, and no span of a sampled trace is lost or sent twice. */
 #include "tests/unit/tail_requests.h"
 
 #include <setjmp.h>
@@ -26,6 +26,8 @@ struct schedule {
     struct fixture f;
     struct fixture_place *traces, *profiles;
     bool forgets; /* num_traces is small */
+    bool reloads;
+    unsigned cache_sizes[2]; /* do not shrink, which would forget decisions */
     unsigned spans[TRACES];
     bool may_be_sampled[TRACES], must_be_sampled[TRACES];
     uint64_t values[TRACES + 1]; /* of samples; the last without a link */
@@ -67,9 +69,31 @@ static void send_samples(struct schedule *s)
     tail_consume_samples(&s->f, s->profiles->nodes[below(2)], samples, NULL);
 }
 
+/* Both sample traces with an error, but the second reads spans in another way. */
+static const char *const policies[] = {
+    TAIL_ERRORS, "policies: [{name: other, type: ottl_condition, ottl_condition: {span: "
+                 "[status.code == STATUS_CODE_ERROR]}}]"};
+
+static void write_settings(const struct schedule *s, struct text *out)
+{
+    text_printf(out,
+                "decision_wait: %ums, num_traces: %u, decision_cache: {sampled_cache_size: %u, "
+                "non_sampled_cache_size: %u}, profiles: {wait: 100s}, %s",
+                1 + below(2000), s->forgets ? 1 + below(3) : 100, s->cache_sizes[0],
+                s->cache_sizes[1], policies[s->reloads && below(2)]);
+}
+
+static void reload(struct schedule *s)
+{
+    struct text settings = {0};
+    write_settings(s, &settings);
+    tail_change(&s->f, s->traces, text_string(&settings));
+    text_deinit(&settings);
+}
+
 static void step(struct schedule *s)
 {
-    unsigned what = below(10);
+    unsigned what = below(s->reloads ? 12 : 10);
     if (what < 4)
         send_spans(s);
     else if (what < 6)
@@ -77,6 +101,8 @@ static void step(struct schedule *s)
     else if (what < 7)
         s->f.recorder.answer =
             below(2) ? verdict_ok : verdict_try_later(GRPC_UNAVAILABLE, 0, "not now");
+    else if (what >= 10)
+        reload(s);
     else
         fixture_advance(&s->f, below(2) ? below(100) * MS : below(3000) * MS);
 }
@@ -118,14 +144,13 @@ static void check_trace(const struct schedule *s, int trace)
 
 static void run_schedule(void)
 {
-    struct schedule s = {.forgets = below(3) == 0};
+    struct schedule s = {.forgets = below(3) == 0,
+                         .reloads = below(4) == 0,
+                         .cache_sizes = {below(2) * 100, below(2) * 100}};
     struct text settings = {0};
     uint64_t total = 0, sent = 0;
     fixture_init(&s.f, 2);
-    text_printf(&settings,
-                "decision_wait: %ums, num_traces: %u, decision_cache: {sampled_cache_size: %u, "
-                "non_sampled_cache_size: %u}, profiles: {wait: 100s}, " TAIL_ERRORS,
-                1 + below(2000), s.forgets ? 1 + below(3) : 100, below(2) * 100, below(2) * 100);
+    write_settings(&s, &settings);
     s.traces = tail_place(&s.f, SIGNAL_TRACES, text_string(&settings));
     s.profiles = tail_place(&s.f, SIGNAL_PROFILES, "");
     for (unsigned steps = below(30); steps > 0; steps--)

@@ -1,0 +1,348 @@
+/* A reload that changes settings of tail_sampling: what waits and what was decided stays. */
+#include "core/pipeline/outlet.h"
+#include "processors/tail_sampling/held_traces.h"
+#include "tests/unit/tail_requests.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define MS UINT64_C(1000000)
+#define SECOND UINT64_C(1000000000)
+#define GATHER (50 * MS)
+
+/* Samples the trace that has a span of this name. */
+#define NAMED(name)                                                                                \
+    "policies: [{name: named, type: ottl_condition, ottl_condition: {span: ['name == \"" name      \
+    "\"']}}]"
+
+static double metric(struct fixture *f, const char *name, const char *more)
+{
+    struct text labels = {0};
+    text_printf(&labels, "processor=\"tail_sampling\"%s", more);
+    double value = metrics_value(f->process.metrics, name, text_string(&labels));
+    text_deinit(&labels);
+    return value;
+}
+
+#define EARLY(f, cause)                                                                            \
+    ((int)metric(f, "profcol_tail_sampling_decided_early", ",cause=\"" cause "\""))
+#define KNOWN(f) ((int)metric(f, "otelcol_processor_tail_sampling_sampling_traces_on_memory", ""))
+#define SAMPLED(f)                                                                                 \
+    ((int)metric(f, "otelcol_processor_tail_sampling_global_count_traces_sampled",                 \
+                 ",sampled=\"true\",decision=\"sampled\""))
+
+/* Expects the names of the spans that have left, sorted. */
+static void expect_sent(struct fixture *f, const char *expected)
+{
+    unsigned counts[128] = {0};
+    struct text got = {0};
+    for (size_t i = 0; i < f->recorder.count; i++) {
+        char *json = fixture_recorded_json(f, i);
+        for (const char *at = json; (at = strstr(at, "\"name\":\"")); at++)
+            counts[(unsigned char)at[8] % 128]++;
+        free(json);
+    }
+    for (int name = 0; name < 128; name++)
+        for (unsigned n = 0; n < counts[name]; n++)
+            text_append_char(&got, (char)name);
+    assert_string_equal(text_string(&got), expected);
+    text_deinit(&got);
+    fixture_clear_recorded(f);
+}
+
+static struct fixture_place *begin(struct fixture *f, unsigned workers, const char *settings)
+{
+    fixture_init(f, workers);
+    return tail_place(f, SIGNAL_TRACES, settings);
+}
+
+/* ---- decisions and deadlines ---- */
+
+static void test_waiting_traces_are_decided_by_the_new_policies(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 2, "decision_wait: 2s, " TAIL_ERRORS);
+    tail_consume_spans(&f, traces->nodes[0], "a!bc", NULL);
+    tail_consume_spans(&f, traces->nodes[1], "bd!", NULL);
+    tail_change(&f, traces, "decision_wait: 2s, " NAMED("b"));
+    fixture_advance(&f, SECOND);
+    tail_consume_spans(&f, traces->nodes[1], "bc", NULL);
+    expect_sent(&f, "");
+    fixture_advance(&f, SECOND + GATHER);
+    expect_sent(&f, "bbb");
+    assert_int_equal(EARLY(&f, "drain"), 0);
+    fixture_deinit(&f);
+}
+
+/* What was seen for a policy that stays counts, whatever stands around it. */
+static void test_a_policy_that_stays(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces =
+        begin(&f, 1,
+              "decision_wait: 2s, policies: [{name: errors, type: status_code, status_code: "
+              "{status_codes: [ERROR]}}, {name: flags, type: trace_flags}]");
+    tail_consume_spans(&f, traces->nodes[0], "a!b", NULL);
+    tail_change(&f, traces,
+                "decision_wait: 2s, policies: [{name: flags, type: trace_flags}, {name: both, "
+                "type: and, and: {and_sub_policy: [{name: all, type: always_sample}, {name: "
+                "renamed, type: status_code, status_code: {status_codes: [ERROR]}}]}}]");
+    fixture_advance(&f, 2 * SECOND + GATHER);
+    expect_sent(&f, "a");
+    fixture_deinit(&f);
+}
+
+static void test_decisions_stay(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 2, "decision_wait: 1s, " TAIL_ERRORS);
+    tail_consume_spans(&f, traces->nodes[0], "a!b", NULL);
+    fixture_advance(&f, SECOND + GATHER);
+    expect_sent(&f, "a");
+    tail_change(&f, traces, "decision_wait: 5s, num_traces: 70000, " NAMED("b"));
+    fixture_advance(&f, SECOND);
+    tail_consume_spans(&f, traces->nodes[1], "ab", NULL);
+    fixture_advance(&f, GATHER);
+    expect_sent(&f, "a");
+    fixture_deinit(&f);
+}
+
+static void test_deadlines_follow_decision_wait(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 1, "decision_wait: 10s, " TAIL_ALL);
+    tail_consume_spans(&f, traces->nodes[0], "a", NULL);
+    fixture_advance(&f, SECOND);
+    tail_change(&f, traces, "decision_wait: 2s, " TAIL_ALL);
+    fixture_advance(&f, SECOND - 1);
+    assert_int_equal(SAMPLED(&f), 0);
+    tail_consume_spans(&f, traces->nodes[0], "b", NULL);
+    fixture_advance(&f, 1);
+    assert_int_equal(SAMPLED(&f), 1);
+    tail_change(&f, traces, "decision_wait: 5s, " TAIL_ALL);
+    fixture_advance(&f, 5 * SECOND - 2);
+    assert_int_equal(SAMPLED(&f), 1);
+    fixture_advance(&f, 1 + GATHER);
+    expect_sent(&f, "ab");
+    fixture_deinit(&f);
+}
+
+static void test_a_root_keeps_its_deadline(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces =
+        begin(&f, 1, "decision_wait: 10s, decision_wait_after_root_received: 2s, " TAIL_ALL);
+    tail_consume_spans(&f, traces->nodes[0], "a", NULL);
+    tail_change(&f, traces, "decision_wait: 20s, " TAIL_ALL);
+    fixture_advance(&f, 2 * SECOND + GATHER);
+    expect_sent(&f, "a");
+    fixture_deinit(&f);
+}
+
+/* The bucket has passed 4 of 4 spans. */
+static void test_a_rate_stays_used(void **state)
+{
+#define RATE                                                                                       \
+    "policies: [{name: rate, type: rate_limiting, rate_limiting: {spans_per_second: 1, "           \
+    "burst_capacity: 4}}]"
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 1, "decision_wait: 1s, " RATE);
+    tail_consume_spans(&f, traces->nodes[0], "aaaabbb", NULL);
+    fixture_advance(&f, SECOND - 500 * MS);
+    tail_change(&f, traces, "decision_wait: 1001ms, " RATE);
+    fixture_advance(&f, 501 * MS);
+    tail_change(&f, traces, "decision_wait: 1s, " RATE);
+    tail_consume_spans(&f, traces->nodes[0], "cc", NULL);
+    fixture_advance(&f, SECOND + GATHER);
+    expect_sent(&f, "aaaa");
+    fixture_deinit(&f);
+}
+
+/* ---- limits ---- */
+
+static void test_the_oldest_leave_when_num_traces_shrinks(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 1, "decision_wait: 60s, num_traces: 9, " TAIL_ERRORS);
+    tail_consume_spans(&f, traces->nodes[0], "a!b!c!d!", NULL);
+    tail_change(&f, traces, "decision_wait: 60s, num_traces: 2, " TAIL_ERRORS);
+    fixture_advance(&f, GATHER);
+    expect_sent(&f, "ab");
+    assert_int_equal(EARLY(&f, "num_traces"), 2);
+    assert_int_equal(KNOWN(&f), 2);
+    fixture_deinit(&f);
+}
+
+/* By the new policies, which read them first. */
+static void test_the_oldest_are_read_before_they_leave(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 2, "decision_wait: 60s, num_traces: 9, " TAIL_ERRORS);
+    tail_consume_spans(&f, traces->nodes[0], "a!b!c!d!", NULL);
+    tail_consume_spans(&f, traces->nodes[1], "ab", NULL);
+    tail_change(&f, traces, "decision_wait: 60s, num_traces: 2, " NAMED("b"));
+    fixture_advance(&f, GATHER);
+    expect_sent(&f, "bb");
+    assert_int_equal(KNOWN(&f), 2);
+    fixture_deinit(&f);
+}
+
+static void test_caches_shrink(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces = begin(
+        &f, 1,
+        "decision_wait: 1s, num_traces: 9, decision_cache: {sampled_cache_size: 9}, " TAIL_ERRORS);
+    tail_consume_spans(&f, traces->nodes[0], "a!b!c!", NULL);
+    fixture_advance(&f, SECOND + GATHER);
+    expect_sent(&f, "abc");
+    tail_change(
+        &f, traces,
+        "decision_wait: 1s, num_traces: 9, decision_cache: {sampled_cache_size: 1}, " TAIL_ERRORS);
+    fixture_advance(&f, GATHER);
+    tail_consume_spans(&f, traces->nodes[0], "abc", NULL);
+    fixture_advance(&f, 2 * SECOND);
+    expect_sent(&f, "c"); /* a and b were forgotten, and have no error now */
+    fixture_deinit(&f);
+}
+
+/* ---- large requests ---- */
+
+enum { MANY = 8 * TRACES_PER_TURN, TWICE = 2 * MANY };
+
+static void consume_many(struct fixture *f, struct node *node, uint64_t count, struct probe *probe)
+{
+    struct wire_writer request = {0};
+    tail_write_traces(&request, count);
+    fixture_consume(f, node, wire_writer_slice(&request), (uint32_t)count, probe);
+    wire_writer_deinit(&request);
+}
+
+/* In the middle of a request, some of whose traces were added before. */
+static void test_a_request_that_arrives(void **state)
+{
+    struct fixture f;
+    struct probe probe;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 1, "decision_wait: 2s, " TAIL_ERRORS);
+    consume_many(&f, traces->nodes[0], MANY, &probe);
+    assert_int_equal(probe.settled, 0);
+    tail_change(&f, traces, "decision_wait: 2s, " NAMED(""));
+    fixture_advance(&f, SECOND);
+    assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
+    fixture_advance(&f, SECOND + GATHER);
+    assert_int_equal(SAMPLED(&f), MANY);
+    fixture_deinit(&f);
+}
+
+/* A job has read it by the old rules. */
+static void test_a_request_in_a_job(void **state)
+{
+    struct fixture f;
+    struct probe probe;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 1, "decision_wait: 2s, " TAIL_ERRORS);
+    consume_many(&f, traces->nodes[0], TWICE, &probe);
+    tail_change(&f, traces, "decision_wait: 2s, " NAMED(""));
+    fixture_advance(&f, SECOND);
+    assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
+    fixture_advance(&f, SECOND + GATHER);
+    assert_int_equal(SAMPLED(&f), TWICE);
+    fixture_deinit(&f);
+}
+
+/* Reading again takes turns and a job, and may be overtaken by the next reload. */
+static void test_reloads_in_a_row(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 2, "decision_wait: 2s, " TAIL_ERRORS);
+    consume_many(&f, traces->nodes[0], TWICE, NULL);
+    consume_many(&f, traces->nodes[0], MANY, NULL);
+    tail_consume_spans(&f, traces->nodes[1], "ab", NULL);
+    fixture_advance(&f, SECOND);
+    tail_change(&f, traces, "decision_wait: 2s, " NAMED("x"));
+    fixture_advance(&f, 0);
+    tail_change(&f, traces, "decision_wait: 2s, " NAMED("a"));
+    tail_change(&f, traces, "decision_wait: 2s, " NAMED(""));
+    fixture_advance(&f, SECOND + GATHER);
+    assert_int_equal(SAMPLED(&f), TWICE);
+    fixture_deinit(&f);
+}
+
+/* ---- ends ---- */
+
+static void test_a_drain_reads_first(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 2, "decision_wait: 60s, " TAIL_ERRORS);
+    struct fixture_place *profiles = tail_place(&f, SIGNAL_PROFILES, "");
+    tail_consume_spans(&f, traces->nodes[0], "a!b", NULL);
+    tail_consume_spans(&f, traces->nodes[1], "bb", NULL);
+    tail_consume_samples(&f, profiles->nodes[0], "a1b2", NULL);
+    tail_change(&f, traces, "decision_wait: 60s, " NAMED("b"));
+    fixture_drain(profiles->nodes[0]);
+    for (int i = 0; i < 2; i++)
+        fixture_drain(traces->nodes[i]);
+    fixture_advance(&f, SECOND);
+    assert_true(fixture_is_idle(traces->nodes[0]) && fixture_is_idle(profiles->nodes[0]));
+    struct text samples = {0};
+    for (size_t i = 0; i < f.recorder.count; i++)
+        if (f.recorder.items[i].signal == SIGNAL_PROFILES)
+            tail_print_samples(slice_of(f.recorder.items[i].bytes, f.recorder.items[i].size),
+                               &samples);
+    assert_string_equal(text_string(&samples), "-1b2");
+    text_deinit(&samples);
+    fixture_deinit(&f);
+}
+
+static void test_a_stop_during_the_reading(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces = begin(&f, 2, "decision_wait: 60s, " TAIL_ERRORS);
+    consume_many(&f, traces->nodes[0], TWICE, NULL);
+    tail_consume_spans(&f, traces->nodes[1], "a", NULL);
+    fixture_advance(&f, SECOND);
+    tail_change(&f, traces, "decision_wait: 1s, " NAMED("a"));
+    outlet_stop(&traces->nodes[0]->outlets[SIGNAL_TRACES]);
+    traces->component->type->node_stop(traces->nodes[0]);
+    fixture_advance(&f, SECOND); /* the other node does not wait for it */
+    expect_sent(&f, "a");
+    fixture_deinit(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_waiting_traces_are_decided_by_the_new_policies),
+        cmocka_unit_test(test_a_policy_that_stays),
+        cmocka_unit_test(test_decisions_stay),
+        cmocka_unit_test(test_deadlines_follow_decision_wait),
+        cmocka_unit_test(test_a_root_keeps_its_deadline),
+        cmocka_unit_test(test_a_rate_stays_used),
+        cmocka_unit_test(test_the_oldest_leave_when_num_traces_shrinks),
+        cmocka_unit_test(test_the_oldest_are_read_before_they_leave),
+        cmocka_unit_test(test_caches_shrink),
+        cmocka_unit_test(test_a_request_that_arrives),
+        cmocka_unit_test(test_a_request_in_a_job),
+        cmocka_unit_test(test_reloads_in_a_row),
+        cmocka_unit_test(test_a_drain_reads_first),
+        cmocka_unit_test(test_a_stop_during_the_reading),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
