@@ -83,10 +83,71 @@ static void check_ottl(struct config_check *check, const char *key,
     check_conditions(check, below(check, key, "spanevent"), &ottl->spanevent, OTTL_SPAN_EVENT);
 }
 
-void leaf_check(struct config_check *check, const char *key, enum tail_type type,
+/* ---- what the Collector takes, too: warnings ---- */
+
+static void check_latency(struct config_check *check, const char *key,
+                          const struct tail_latency *latency)
+{
+    if (latency->upper_threshold_ms != 0 && latency->upper_threshold_ms <= latency->threshold_ms)
+        config_check_warn(check, below(check, key, "upper_threshold_ms"),
+                          "is not above threshold_ms, so no trace is sampled");
+}
+
+static void check_span_count(struct config_check *check, const char *key,
+                             const struct tail_span_count *count)
+{
+    if (count->max_spans != 0 && count->max_spans < count->min_spans)
+        config_check_warn(check, below(check, key, "max_spans"),
+                          "is below min_spans, so no trace is sampled");
+}
+
+static void check_percentage(struct config_check *check, const char *key, double percentage)
+{
+    if (percentage < 0)
+        config_check_warn(check, below(check, key, "sampling_percentage"),
+                          "is negative, so no trace is sampled");
+}
+
+/* Types whose settings have defaults: what they mean, and an example of what may be missing. */
+static const struct {
+    const char *means, *example;
+} without_block[TAIL_LEAF_TYPES] = {
+    [TAIL_LATENCY] = {"every trace of 1 ms or more is sampled", "threshold_ms: 500"},
+    [TAIL_PROBABILISTIC] = {"no trace is sampled", "sampling_percentage: 10"},
+    [TAIL_RATE_LIMITING] = {"no trace is sampled", "spans_per_second: 1000"},
+    [TAIL_BYTES_LIMITING] = {"no trace is sampled", "bytes_per_second: 1000000"},
+    [TAIL_SPAN_COUNT] = {"every trace is sampled", "min_spans: 2"},
+    [TAIL_CPU_ABOVE] = {"every trace with CPU time is sampled", "threshold: 100ms"},
+    [TAIL_CPU_SHARE_ABOVE] = {"every trace with CPU time is sampled", "threshold: 0.5"},
+    [TAIL_SAMPLES_ABOVE] = {"every trace with a sample is sampled", "threshold: 10"},
+};
+
+static void check_block(struct config_check *check, const char *place, enum tail_type type,
+                        const struct tail_leaf *leaf)
+{
+    if (without_block[type].means &&
+        !config_check_is_written(check, below(check, place, leaf->type)))
+        config_check_warn(check, place, "has no settings, so %s; expected %s: {%s}",
+                          without_block[type].means, leaf->type, without_block[type].example);
+}
+
+/* ---- policies ---- */
+
+void leaf_check(struct config_check *check, const char *place, enum tail_type type,
                 const struct tail_leaf *leaf)
 {
+    const char *key = below(check, place, leaf->type);
+    check_block(check, place, type, leaf);
     switch (type) {
+    case TAIL_LATENCY:
+        check_latency(check, key, &leaf->latency);
+        break;
+    case TAIL_PROBABILISTIC:
+        check_percentage(check, key, leaf->probabilistic.sampling_percentage);
+        break;
+    case TAIL_SPAN_COUNT:
+        check_span_count(check, key, &leaf->span_count);
+        break;
     case TAIL_NUMERIC_ATTRIBUTE:
         check_numeric(check, key, &leaf->numeric_attribute);
         break;

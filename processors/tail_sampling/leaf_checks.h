@@ -10,8 +10,9 @@
 
 #include "processors/tail_sampling/tail_settings.h"
 
-/* Reports errors. key: of the settings of its type. */
-void leaf_check(struct config_check *check, const char *key, enum tail_type type,
+/* Reports errors, and warns of settings that the Collector takes although they make no sense.
+ * place: of the policy. */
+void leaf_check(struct config_check *check, const char *place, enum tail_type type,
                 const struct tail_leaf *leaf);
 
 #endif

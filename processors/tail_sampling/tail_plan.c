@@ -117,6 +117,16 @@ static bool find_type(const struct making *m, const char *place, const struct ta
     return false;
 }
 
+/* Settings of another type have no effect, here as in the Collector. */
+static void check_other_blocks(const struct making *m, const char *place, const char *type)
+{
+    for (int i = 0; i < TAIL_TYPES; i++)
+        if (strcmp(type, type_names[i]) != 0 &&
+            config_check_is_written(m->check, below(m, place, type_names[i])))
+            config_check_warn(m->check, below(m, place, type_names[i]),
+                              "has no effect, because the policy is of type %s", type);
+}
+
 /* Makes a policy that contains no other; false: its type is one that does, in *type_out, or was
  * reported. */
 static bool make_leaf(const struct making *m, const char *place, const struct tail_leaf *leaf,
@@ -128,9 +138,10 @@ static bool make_leaf(const struct making *m, const char *place, const struct ta
     if (!find_type(m, place, leaf, allowed, &type))
         return false;
     policy->type = type;
+    check_other_blocks(m, place, leaf->type);
     if (type >= TAIL_LEAF_TYPES)
         return false;
-    leaf_check(m->check, below(m, place, leaf->type), type, leaf);
+    leaf_check(m->check, place, type, leaf);
     add_leaf(m, policy);
     return true;
 }
@@ -190,20 +201,30 @@ static bool is_sub(const struct making *m, const char *key, const struct tail_po
     return false;
 }
 
+static int64_t whole(double spans)
+{
+    return spans < 0x1p63 ? (int64_t)spans : INT64_MAX;
+}
+
 /* Shares of the rate: as allocated; all others the same. */
 static void allocate(const struct making *m, const char *key, const struct tail_composite *written,
                      struct tail_policy *policy)
 {
     const struct tail_rate_allocation *allocations = written->rate_allocation.items;
     double total = (double)written->max_total_spans_per_second;
+    if (total == 0)
+        config_check_warn(m->check, key, "max_total_spans_per_second is 0, so no trace is sampled");
     for (uint32_t i = 0; i < policy->sub_count; i++)
-        policy->subs[i].max_per_second = (int64_t)(total / policy->sub_count);
+        policy->subs[i].max_per_second = whole(total / policy->sub_count);
     for (size_t i = 0; i < written->rate_allocation.count; i++) {
         const char *name = allocations[i].policy ? allocations[i].policy : "";
-        if (is_sub(m, item(m, below(m, key, "rate_allocation"), i), policy, name) &&
-            allocations[i].percent > 0)
+        const char *place = item(m, below(m, key, "rate_allocation"), i);
+        int64_t percent = allocations[i].percent;
+        if (percent < 0 || percent > 100)
+            config_check_warn(m->check, below(m, place, "percent"), "is not from 0 to 100");
+        if (is_sub(m, place, policy, name) && percent > 0)
             ((struct tail_policy *)find_sub(policy, name))->max_per_second =
-                (int64_t)((double)allocations[i].percent / 100 * total);
+                whole((double)percent / 100 * total);
     }
 }
 
