@@ -14,6 +14,7 @@
 #include "core/base/arena.h"
 #include "core/base/text.h"
 #include "extensions/explore/json_text.h"
+#include "extensions/explore/span_links.h"
 #include "extensions/explore/store_query.h"
 
 enum {
@@ -23,11 +24,6 @@ enum {
     API_NODES_MAX = 100000,            /* of a flame graph */
     API_LIST_DEFAULT = 50,
     API_LIST_MAX = 1000,
-};
-
-/* Links to other programs; "": none. */
-struct api_links {
-    const char *grafana, *tempo, *pyroscope;
 };
 
 /* What answers need besides the store; constant. */

@@ -285,19 +285,9 @@ static void print_trace(struct api_request *request, const struct store_span *sp
 
 static void print_span_links(struct api_request *request, const struct store_span *span)
 {
-    const struct api_links *links = &request->context->links;
-    struct text url = {0};
-    struct json_text *json = &request->json;
-    json_text_open(json, "links", '{');
-    if (links->tempo[0]) {
-        text_append(&url, links->tempo);
-        text_append_hex(&url, slice_of(span->trace_id, TRACE_ID_SIZE));
-    }
-    json_text_string(json, "grafana", links->grafana);
-    json_text_slice(json, "tempo", slice_of(url.data, url.size));
-    json_text_string(json, "pyroscope", links->pyroscope);
-    json_text_close(json, '}');
-    text_deinit(&url);
+    const struct linked_span linked = {span->trace_id, service_of(request, span), span->start_ns,
+                                       span->duration_ns};
+    span_links_write(&request->json, &request->context->links, &linked);
 }
 
 void api_span(struct api_request *request)

@@ -31,7 +31,7 @@ enum { CONNECTIONS_MAX = 64 };
 enum { MEMORY_PART = 8, BUDGET_MIN = 1 << 20 };
 
 struct links_settings {
-    const char *grafana, *tempo, *pyroscope;
+    const char *grafana, *tempo, *pyroscope, *datasource;
 };
 
 struct explore_settings {
@@ -48,6 +48,8 @@ static const struct field links_fields[] = {
                  "URL that shows a trace when its id is appended, such as "
                  "http://tempo:3200/api/traces/."),
     FIELD_STRING(links_settings, pyroscope, "URL of Pyroscope."),
+    FIELD_STRING(links_settings, datasource,
+                 "UID or name of the data source of type Tempo in Grafana.", .fallback = "tempo"),
     FIELD_END,
 };
 
@@ -407,7 +409,7 @@ static bool explore_init(struct component *component, struct error *err)
     explore->context = (struct api_context){
         .version = or_empty(component->process->version),
         .links = {or_empty(settings->links.grafana), or_empty(settings->links.tempo),
-                  or_empty(settings->links.pyroscope)},
+                  or_empty(settings->links.pyroscope), or_empty(settings->links.datasource)},
         .limit_bytes = budget_of(explore),
         .feed = component->process->join_feed,
     };

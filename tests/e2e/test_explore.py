@@ -9,6 +9,7 @@ import subprocess
 import sys
 import unittest
 import urllib.error
+import urllib.parse
 import urllib.request
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
@@ -134,6 +135,23 @@ class Explore(unittest.TestCase):
                 wait_for_total(profcol, 30 * (i + 1))   # the mailbox has room for one of them
             self.assertEqual(ask(profcol, "flamegraph")["total"], 600)
             self.assertLess(ask(profcol, "status")["budget"]["used_bytes"], 1 << 20)
+
+    def test_links_to_other_programs(self):
+        config = CONFIG.replace('@explore@"', '@explore@", links: {grafana: "http://g/grafana/", tempo: "http://t/api/traces/", '
+                                              'pyroscope: "http://p", datasource: traces}')
+        with server.Profcol(config, listen=LISTEN) as profcol:
+            send_span(profcol, service='a "shop"')
+            server.wait_until(lambda: ask(profcol, "spans")["total"], what="the span")
+            links = ask(profcol, f"span?span={SPAN}")["links"]
+            self.assertEqual(links["tempo"], f"http://t/api/traces/{TRACE}")
+            grafana, pyroscope = urllib.parse.urlsplit(links["grafana"]), urllib.parse.urlsplit(links["pyroscope"])
+            self.assertEqual((grafana.netloc, grafana.path, pyroscope.netloc, pyroscope.path), ("g", "/grafana/explore", "p", "/"))
+            query = urllib.parse.parse_qs(grafana.query, strict_parsing=True)
+            (pane,) = json.loads(query["panes"][0]).values()
+            self.assertEqual((query["schemaVersion"], pane["datasource"], pane["range"]), (["1"], "traces", {"from": "940000", "to": "1062000"}))
+            self.assertEqual(pane["queries"], [{"refId": "A", "datasource": {"type": "tempo", "uid": "traces"}, "queryType": "traceql", "query": TRACE}])
+            self.assertEqual(urllib.parse.parse_qs(pyroscope.query, strict_parsing=True), {
+                "query": [r'process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="a \"shop\""}'], "from": ["940"], "until": ["1062"]})
 
     def test_every_reader_takes_names_with_a_nul(self):
         with server.Profcol(CONFIG, listen=LISTEN) as profcol:
