@@ -138,7 +138,8 @@ static struct table *open_table(struct dictionary *dictionary, int number)
     if (table->entries || table->count == 0)
         return table;
     table->capacity = table->count;
-    table->entries = arena_array(dictionary->arena, table->capacity, sizeof *table->entries);
+    table->entries =
+        arena_alloc(dictionary->arena, (size_t)table->capacity * sizeof *table->entries);
     it = table->start;
     for (uint32_t i = 0; i < table->count;) {
         bool more = message_next(&it, &field);

@@ -97,13 +97,19 @@ static struct message *next_node_in_run(const struct message_iter *it)
     return next && next->segment == current_segment(it) ? next : NULL;
 }
 
+const uint8_t *message_plain_end(const struct message_iter *it)
+{
+    const struct message *node = next_node_in_run(it);
+    assert(!node || node->field_start >= it->cursor.next);
+    return node ? node->field_start : it->cursor.end;
+}
+
 bool message_next_piece(struct message_iter *it, struct message_piece *piece)
 {
     for (;;) {
         const uint8_t *at = it->cursor.next;
         struct message *node = next_node_in_run(it);
-        const uint8_t *end = node ? node->field_start : it->cursor.end;
-        assert(at <= end); /* it is used from the start on, and nodes are in order */
+        const uint8_t *end = message_plain_end(it);
         it->cursor.next = end;
         *piece = (struct message_piece){.fields = slice_of(at, (size_t)(end - at))};
         if (at < end)

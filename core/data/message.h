@@ -131,6 +131,10 @@ struct message_piece {
  * are skipped. Returns false at the end. */
 bool message_next_piece(struct message_iter *it, struct message_piece *piece);
 
+/* Returns the end of the fields ahead, in the same run of bytes, that have no node. Whoever reads
+ * them as bytes moves it->cursor.next on to the end of one of them. */
+const uint8_t *message_plain_end(const struct message_iter *it);
+
 /* Returns the node of the field that the iterator just returned; creates it if it does not exist
  * yet. Opening does not count as a change. */
 struct message *message_open(struct message_iter *it, struct message_field *field);

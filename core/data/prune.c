@@ -6,6 +6,7 @@
 #include "core/data/index_list.h"
 #include "core/data/reference_rules.h"
 #include "core/data/sample_fields.h"
+#include "core/data/usual_fields.h"
 
 struct pruned_table {
     uint8_t *marks;       /* a byte for each entry, and a 0; 1: something refers to it */
@@ -173,41 +174,12 @@ static bool mark_usual_stack(struct pruning *pruning, struct slice stack)
     return true;
 }
 
-/* The following functions take a field if it is there, and return the address after it; one behind
- * the end if the message is unusual. They read up to TAKE_ROOM bytes after the end. */
-enum { TAKE_ROOM = 16 };
-
-/* An index of up to three bytes. */
-static inline const uint8_t *take_index(const uint8_t *at, const uint8_t *end, unsigned number,
-                                        uint32_t *out)
-{
-    if (at >= end || at[0] != (number << 3 | WIRE_VARINT))
-        return at;
-    *out = at[1];
-    if (at[1] < 0x80)
-        return at + 2;
-    *out = (at[1] & 0x7fu) | (uint32_t)at[2] << 7;
-    if (at[2] < 0x80)
-        return at + 3;
-    *out = (*out & 0x3fff) | (uint32_t)at[3] << 14;
-    return at[3] < 0x80 ? at + 4 : end + 1;
-}
-
-/* A number of up to eight bytes, which is not needed. */
-static inline const uint8_t *take_number(const uint8_t *at, const uint8_t *end, unsigned number)
-{
-    if (at >= end || at[0] != (number << 3 | WIRE_VARINT))
-        return at;
-    uint64_t ends = ~wire_load_fixed64(at + 1) & UINT64_C(0x8080808080808080);
-    return ends != 0 ? at + 2 + __builtin_ctzll(ends) / 8 : end + 1;
-}
-
 static inline bool mark_usual_line(struct pruning *pruning, const uint8_t *at, const uint8_t *end)
 {
     uint32_t function = 0;
-    at = take_index(at, end, LINE_FUNCTION_INDEX, &function);
-    at = take_number(at, end, LINE_LINE);
-    at = take_number(at, end, LINE_COLUMN);
+    at = usual_index(at, end, LINE_FUNCTION_INDEX, &function);
+    at = usual_number(at, end, LINE_LINE);
+    at = usual_number(at, end, LINE_COLUMN);
     if (at == end)
         mark(pruning, DICTIONARY_FUNCTION_TABLE, function);
     return at == end;
@@ -215,17 +187,18 @@ static inline bool mark_usual_line(struct pruning *pruning, const uint8_t *at, c
 
 static bool mark_usual_location(struct pruning *pruning, struct slice location)
 {
-    const uint8_t *at = location.data, *end = at + location.size;
+    const uint8_t *at = location.data, *end = at + location.size, *after;
+    struct slice line = {0}, attributes = {0};
     uint32_t mapping = 0;
-    at = take_index(at, end, LOCATION_MAPPING_INDEX, &mapping);
-    at = take_number(at, end, LOCATION_ADDRESS);
-    for (; is_short_entry(at, end, LOCATION_LINES << 3 | WIRE_BYTES); at += 2 + at[1])
-        if (!mark_usual_line(pruning, at + 2, at + 2 + at[1]))
+    at = usual_index(at, end, LOCATION_MAPPING_INDEX, &mapping);
+    at = usual_number(at, end, LOCATION_ADDRESS);
+    for (; (after = usual_bytes(at, end, LOCATION_LINES, &line)) != at; at = after)
+        if (!mark_usual_line(pruning, line.data, after))
             return false;
-    if (is_short_entry(at, end, LOCATION_ATTRIBUTE_INDICES << 3 | WIRE_BYTES)) {
-        mark_list(pruning, DICTIONARY_ATTRIBUTE_TABLE, (struct slice){at + 2, at[1]});
-        at += 2 + at[1];
-    }
+    after = usual_bytes(at, end, LOCATION_ATTRIBUTE_INDICES, &attributes);
+    if (after != at)
+        mark_list(pruning, DICTIONARY_ATTRIBUTE_TABLE, attributes);
+    at = after;
     if (at == end)
         mark(pruning, DICTIONARY_MAPPING_TABLE, mapping);
     return at == end;
@@ -235,10 +208,10 @@ static bool mark_usual_function(struct pruning *pruning, struct slice function)
 {
     const uint8_t *at = function.data, *end = at + function.size;
     uint32_t name = 0, system_name = 0, file = 0;
-    at = take_index(at, end, FUNCTION_NAME_STRINDEX, &name);
-    at = take_index(at, end, FUNCTION_SYSTEM_NAME_STRINDEX, &system_name);
-    at = take_index(at, end, FUNCTION_FILENAME_STRINDEX, &file);
-    at = take_number(at, end, FUNCTION_START_LINE);
+    at = usual_index(at, end, FUNCTION_NAME_STRINDEX, &name);
+    at = usual_index(at, end, FUNCTION_SYSTEM_NAME_STRINDEX, &system_name);
+    at = usual_index(at, end, FUNCTION_FILENAME_STRINDEX, &file);
+    at = usual_number(at, end, FUNCTION_START_LINE);
     if (at != end)
         return false;
     mark(pruning, DICTIONARY_STRING_TABLE, name);
@@ -247,14 +220,12 @@ static bool mark_usual_function(struct pruning *pruning, struct slice function)
     return true;
 }
 
-/* room: the bytes that may be read after the entry. */
-static inline bool mark_usual_entry(struct pruning *pruning, int number, struct slice entry,
-                                    ptrdiff_t room)
+static inline bool mark_usual_entry(struct pruning *pruning, int number, struct slice entry)
 {
     if (number == DICTIONARY_STACK_TABLE)
         return mark_usual_stack(pruning, entry);
-    if (room < TAKE_ROOM || entry.size == 0)
-        return false;
+    if (entry.size == 0)
+        return true;
     if (number == DICTIONARY_LOCATION_TABLE)
         return mark_usual_location(pruning, entry);
     return number == DICTIONARY_FUNCTION_TABLE && mark_usual_function(pruning, entry);
@@ -407,8 +378,7 @@ static void mark_from_table(struct pruning *pruning, int number)
             return;
         bool exists = next_entry(&cursor, number, &entry);
         assert(exists);
-        if (table->marks[i] &&
-            !mark_usual_entry(pruning, number, entry.payload, cursor.end - cursor.next))
+        if (table->marks[i] && !mark_usual_entry(pruning, number, entry.payload))
             mark_bytes(pruning, entry_references[number], entry.payload);
     }
     assert(!cursor.broken);

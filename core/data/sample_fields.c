@@ -2,7 +2,7 @@
 
 #include "core/base/arena.h"
 #include "core/data/otlp.h"
-#include "core/data/wire.h"
+#include "core/data/usual_fields.h"
 
 #include <assert.h>
 
@@ -18,20 +18,6 @@ static inline const uint8_t *take_varint(const uint8_t *at, const uint8_t *end, 
             value |= (uint64_t)(*at & 0x7f) << shift;
     }
     *out = value;
-    return at;
-}
-
-/* Takes a field with a number below 2^32 if it is there. */
-static inline const uint8_t *take_index(const uint8_t *at, const uint8_t *end, uint32_t field,
-                                        uint32_t *out)
-{
-    uint64_t value;
-    if (at >= end || *at != (field << 3 | WIRE_VARINT))
-        return at;
-    if (at + 1 == end)
-        return at;
-    at = take_varint(at + 1, end, &value);
-    *out = (uint32_t)value;
     return at;
 }
 
@@ -63,9 +49,9 @@ bool sample_layout_read(struct slice raw, struct sample_layout *out)
     const uint8_t *at = raw.data, *end = at + raw.size;
     out->attributes = out->values = out->timestamps = (struct slice){0};
     out->stack = out->link = 0;
-    out->attributes_start = at = take_index(at, end, SAMPLE_STACK_INDEX, &out->stack);
+    out->attributes_start = at = usual_index(at, end, SAMPLE_STACK_INDEX, &out->stack);
     out->attributes_end = at = take_list(at, end, SAMPLE_ATTRIBUTE_INDICES, &out->attributes);
-    at = take_index(at, end, SAMPLE_LINK_INDEX, &out->link);
+    at = usual_index(at, end, SAMPLE_LINK_INDEX, &out->link);
     at = take_list(at, end, SAMPLE_VALUES, &out->values);
     at = take_list(at, end, SAMPLE_TIMESTAMPS_UNIX_NANO, &out->timestamps);
     return at == end;

@@ -211,6 +211,12 @@ void ottl_evaluator_free(struct ottl_evaluator *evaluator);
 enum ottl_result { OTTL_NO_MATCH, OTTL_MATCH, OTTL_FAILED };
 /* Evaluates the condition on an item of the program's context. */
 enum ottl_result ottl_evaluate(struct ottl_evaluator *evaluator, struct ottl_item *item);
+/* Whether the condition is on samples, and reads only their stacks. */
+bool ottl_is_of_stack(const struct ottl_evaluator *evaluator);
+/* Evaluates such a condition on the samples of a stack, once for each stack of the batch. If it is
+ * OTTL_FAILED, ottl_evaluate says why for each sample. */
+enum ottl_result ottl_evaluate_stack(struct ottl_evaluator *evaluator, struct ottl_item *item,
+                                     uint32_t stack);
 /* Computes a value, and writes it to `out`, which is empty, as the payload of an AnyValue.
  * OTTL_NO_MATCH: there is none (nil). OTTL_FAILED also if it takes more than `limit` bytes, or has
  * no place in an AnyValue (a time, an id). */

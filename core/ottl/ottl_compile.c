@@ -1,6 +1,7 @@
 #include "core/base/memory.h"
 #include "core/ottl/ottl_compiler.h"
-#include "core/ottl/ottl_evaluation.h"
+#include "core/ottl/ottl_functions.h"
+#include "core/ottl/ottl_path.h"
 
 #include <assert.h>
 
@@ -237,6 +238,37 @@ static void assign_slots(struct ottl_program *program, struct ottl_node *node,
         assign_slots(program, node->keys[i], node->level);
 }
 
+static enum ottl_reach reach_of(const struct ottl_node *node);
+
+static enum ottl_reach reach_of_all(struct ottl_node *const *nodes, uint32_t count)
+{
+    enum ottl_reach reach = OTTL_OF_NOTHING;
+    for (uint32_t i = 0; i < count; i++) {
+        enum ottl_reach of_node = nodes[i] ? reach_of(nodes[i]) : OTTL_OF_NOTHING;
+        reach = of_node > reach ? of_node : reach;
+    }
+    return reach;
+}
+
+/* A function with a level of its own, such as Now, may return something else each time. */
+static enum ottl_reach own_reach(const struct ottl_node *node)
+{
+    if (node->code == OTTL_PATH)
+        return node->path->reach == OTTL_OF_NOTHING ? OTTL_OF_ANYTHING : node->path->reach;
+    if (node->code != OTTL_CALL || node->function->level == OTTL_LEVEL_CONSTANT)
+        return OTTL_OF_NOTHING;
+    return node->function->searches_stacks ? OTTL_OF_STACK : OTTL_OF_ANYTHING;
+}
+
+static enum ottl_reach reach_of(const struct ottl_node *node)
+{
+    enum ottl_reach own = own_reach(node);
+    enum ottl_reach operands = reach_of_all(node->operands, node->operand_count);
+    enum ottl_reach keys = reach_of_all(node->keys, node->key_count);
+    enum ottl_reach most = operands > keys ? operands : keys;
+    return own > most ? own : most;
+}
+
 static bool check_editor(const struct ottl_statement *statement, struct slice text,
                          const char *editor, struct error *err)
 {
@@ -274,6 +306,7 @@ static bool compile_parsed(struct ottl_compiler *c, const struct ottl_statement 
         return false;
     enum ottl_level level = asking_level(program);
     assign_slots(program, program->root, level);
+    program->reach = reach_of(program->root);
     program->is_always = program->root->code == OTTL_CONSTANT && program->root->constant.truth;
     for (uint32_t i = 0; program->editor && i < program->editor->operand_count; i++)
         if (program->editor->operands[i])

@@ -9,6 +9,7 @@
 #include "core/ottl/ottl_paths.h"
 #include "core/ottl/ottl_profile_tables.h"
 #include "core/ottl/ottl_trace_state.h"
+#include "core/ottl/ottl_verdicts.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -61,6 +62,7 @@ struct ottl_evaluator {
     } kept[OTTL_LEVEL_COUNT];           /* whose results are in the scratch memory of the level */
     unsigned levels_read;               /* by the evaluation: a bit for each */
     struct ottl_stack_search *searches; /* of the program's calls that look into stacks */
+    struct ottl_verdicts verdicts;
     struct slot slots[];
 };
 
@@ -673,6 +675,16 @@ static bool writes_around(const struct ottl_program *program)
         editor && editor->operand_count > 0 ? editor->operands[0] : NULL;
     return target && target->code == OTTL_PATH &&
            ottl_context_depth(target->path->context) < ottl_context_depth(program->context);
+}
+
+const struct ottl_program *ottl_evaluator_program(const struct ottl_evaluator *evaluator)
+{
+    return evaluator->program;
+}
+
+struct ottl_verdicts *ottl_evaluator_verdicts(struct ottl_evaluator *evaluator)
+{
+    return &evaluator->verdicts;
 }
 
 struct ottl_evaluator *ottl_evaluator_new(const struct ottl_program *program)

@@ -28,9 +28,10 @@ struct ottl_path_row {
      * be read, unless it is a map that is written by its keys (ottl_writing.h). */
     bool (*write)(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
                   const struct ottl_value *value);
-    bool is_map;     /* attributes or the cache */
-    bool is_cache;   /* the cache */
-    bool is_indices; /* attributes of the dictionary */
+    enum ottl_reach reach; /* of samples; OTTL_OF_NOTHING: not of the stack alone */
+    bool is_map;           /* attributes or the cache */
+    bool is_cache;         /* the cache */
+    bool is_indices;       /* attributes of the dictionary */
 };
 
 /* Finds the scope, which rows of OTTL_SCOPE read, unless it is known. */

@@ -268,6 +268,11 @@ READER(read_leaf)
         name, OTTL_PROFILE_SAMPLE, OTTL_NOT_INDEXED, reader, offsetof(struct ottl_item, sample),   \
             number, .write = (writer)                                                              \
     }
+#define STACK(name, reader, number, its_reach)                                                     \
+    {                                                                                              \
+        name, OTTL_PROFILE_SAMPLE, OTTL_NOT_INDEXED, reader, offsetof(struct ottl_item, sample),   \
+            number, .reach = (its_reach)                                                           \
+    }
 
 const struct ottl_path_row ottl_profile_paths[] = {
     {"attributes", OTTL_PROFILE, OTTL_MAP_INDEXED, read_attributes,
@@ -305,16 +310,16 @@ const struct ottl_path_row ottl_profile_paths[] = {
     SAMPLE("attribute_indices", read_ints, SAMPLE_ATTRIBUTE_INDICES, ottl_set_attribute_indices),
     SAMPLE("link_index", read_int, SAMPLE_LINK_INDEX, ottl_set_link_index),
     /* Ours: */
-    SAMPLE("leaf.file", read_leaf, OTTL_LEAF_FILE, NULL),
-    SAMPLE("leaf.function", read_leaf, OTTL_LEAF_FUNCTION, NULL),
-    SAMPLE("leaf.mapping", read_leaf, OTTL_LEAF_MAPPING, NULL),
+    STACK("leaf.file", read_leaf, OTTL_LEAF_FILE, OTTL_OF_STACK),
+    STACK("leaf.function", read_leaf, OTTL_LEAF_FUNCTION, OTTL_OF_LEAF_FUNCTION),
+    STACK("leaf.mapping", read_leaf, OTTL_LEAF_MAPPING, OTTL_OF_STACK),
     SAMPLE("link.span_id", read_link_span, 0, NULL),
     SAMPLE("link.span_id.string", read_link_span_text, 0, NULL),
     SAMPLE("link.trace_id", read_link_trace, 0, NULL),
     SAMPLE("link.trace_id.string", read_link_trace_text, 0, NULL),
-    SAMPLE("stack.depth", read_depth, 0, NULL),
+    STACK("stack.depth", read_depth, 0, OTTL_OF_STACK),
     {"stack.functions", OTTL_PROFILE_SAMPLE, OTTL_MAP_INDEXED, read_functions,
-     offsetof(struct ottl_item, sample), 0, .write = NULL},
+     offsetof(struct ottl_item, sample), 0, .reach = OTTL_OF_STACK},
     {.name = NULL},
 };
 

@@ -2,6 +2,7 @@
 
 #include "core/base/arena.h"
 #include "core/data/message_fields.h"
+#include "core/data/usual_fields.h"
 #include "core/ottl/ottl.h"
 #include "core/ottl/ottl_regex.h"
 
@@ -48,9 +49,8 @@ struct slice ottl_table_string(struct ottl_profile_tables *tables, uint32_t inde
     return charge(tables, dictionary_string(tables->dictionary, index));
 }
 
-/* Returns a number for each entry of a table, made at the first use. */
-static void *numbers_for(struct ottl_profile_tables *tables, int table, size_t size,
-                         uint32_t *count_out)
+void *ottl_numbers_for(struct ottl_profile_tables *tables, int table, size_t size,
+                       uint32_t *count_out)
 {
     *count_out = dictionary_count(tables->dictionary, table);
     return arena_array(tables->arena, (size_t)*count_out + 1, size);
@@ -98,51 +98,6 @@ static bool next_index(struct wire_cursor *entry, struct wire_cursor *packed, ui
 
 /* ---- reading what was scanned, quickly ---- */
 
-/* Reads a number. Returns false at the end. */
-static inline bool take_varint(const uint8_t **at, const uint8_t *end, uint64_t *out)
-{
-    const uint8_t *from = *at;
-    uint64_t value = 0;
-    for (unsigned shift = 0; from < end && shift < 64; shift += 7) {
-        uint8_t byte = *from++;
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        if (byte < 0x80) {
-            *at = from;
-            *out = value;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Reads a field whose tag has one byte: a number, or the payload. Returns false at the end, and for
- * any other field. */
-static inline bool take_field(const uint8_t **at, const uint8_t *end, uint8_t *tag_out,
-                              uint64_t *value_out, struct slice *payload_out)
-{
-    if (*at >= end || **at >= 0x80)
-        return false;
-    *tag_out = *(*at)++;
-    uint64_t size = 8;
-    switch (*tag_out & 7) {
-    case WIRE_VARINT:
-        return take_varint(at, end, value_out);
-    case WIRE_BYTES:
-        if (!take_varint(at, end, &size))
-            return false;
-        break;
-    case WIRE_FIXED64:
-        break;
-    default:
-        return false;
-    }
-    if (size > (size_t)(end - *at))
-        return false;
-    *payload_out = slice_of(*at, size);
-    *at += size;
-    return true;
-}
-
 /* Returns the last value of a number in an entry or sample; 0 without one. Tags of one byte and
  * numbers of up to two are read here, as most are. */
 static uint32_t last_number(struct slice entry, uint32_t number)
@@ -173,21 +128,50 @@ static uint32_t last_number(struct slice entry, uint32_t number)
     return last;
 }
 
-/* Finds the first line of a location. */
-static bool first_line(struct slice location, struct slice *out)
+static uint32_t function_of_line(struct slice line)
+{
+    const uint8_t *at = line.data, *end = at + line.size;
+    uint32_t function = 0;
+    if (line.size == 0)
+        return 0;
+    at = usual_index(at, end, LINE_FUNCTION_INDEX, &function);
+    at = usual_number(at, end, LINE_LINE);
+    at = usual_number(at, end, LINE_COLUMN);
+    return at == end ? function : last_number(line, LINE_FUNCTION_INDEX);
+}
+
+/* Reads the index of the function of the first line of a location. Returns false without one. */
+static bool function_of_first_line(struct slice location, uint32_t *out)
 {
     const uint8_t *at = location.data, *end = at + location.size;
-    uint64_t value = 0;
-    uint8_t tag;
-    while (take_field(&at, end, &tag, &value, out))
-        if (tag == (LOCATION_LINES << 3 | WIRE_BYTES))
-            return true;
     struct wire_cursor cursor = wire_cursor(location);
     struct wire_field field;
-    if (at == end || !wire_next_bytes(&cursor, LOCATION_LINES, &field))
+    struct slice line = {0};
+    uint32_t mapping;
+    if (location.size == 0)
         return false;
-    *out = field.bytes;
+    at = usual_index(at, end, LOCATION_MAPPING_INDEX, &mapping);
+    at = usual_number(at, end, LOCATION_ADDRESS);
+    if (usual_bytes(at, end, LOCATION_LINES, &line) == at) {
+        if (!wire_next_bytes(&cursor, LOCATION_LINES, &field))
+            return false;
+        line = field.bytes;
+    }
+    *out = function_of_line(line);
     return true;
+}
+
+/* Reads the index of a string of a function. */
+static uint32_t string_of_function(struct slice function, uint32_t number)
+{
+    const uint8_t *at = function.data, *end = at + function.size;
+    uint32_t strings[FUNCTION_FILENAME_STRINDEX + 1] = {0};
+    if (function.size == 0)
+        return 0;
+    for (uint32_t i = FUNCTION_NAME_STRINDEX; i <= FUNCTION_FILENAME_STRINDEX; i++)
+        at = usual_index(at, end, i, &strings[i]);
+    at = usual_number(at, end, FUNCTION_START_LINE);
+    return at == end ? strings[number] : last_number(function, number);
 }
 
 uint32_t ottl_sample_stack(const struct ottl_profile_tables *tables)
@@ -195,6 +179,8 @@ uint32_t ottl_sample_stack(const struct ottl_profile_tables *tables)
     const struct wire_cursor *bytes = &tables->sample->cursor;
     struct message_field field;
     uint32_t stack = 0;
+    if (tables->stack)
+        return *tables->stack;
     if (!tables->sample->message)
         return last_number(slice_of(bytes->next, (size_t)(bytes->end - bytes->next)),
                            SAMPLE_STACK_INDEX);
@@ -286,9 +272,8 @@ struct ottl_frames ottl_frames(struct ottl_profile_tables *tables, uint32_t stac
 
 static uint32_t name_of_line(struct ottl_profile_tables *tables, struct slice line)
 {
-    uint32_t function = last_number(line, LINE_FUNCTION_INDEX);
-    return last_number(entry_of(tables, DICTIONARY_FUNCTION_TABLE, function),
-                       FUNCTION_NAME_STRINDEX);
+    return string_of_function(entry_of(tables, DICTIONARY_FUNCTION_TABLE, function_of_line(line)),
+                              FUNCTION_NAME_STRINDEX);
 }
 
 bool ottl_frames_next(struct ottl_profile_tables *tables, struct ottl_frames *frames,
@@ -327,8 +312,8 @@ static uint32_t count_lines(struct slice location)
 static uint32_t frames_of_location(struct ottl_profile_tables *tables, uint32_t location)
 {
     if (!tables->lines)
-        tables->lines = numbers_for(tables, DICTIONARY_LOCATION_TABLE, sizeof *tables->lines,
-                                    &tables->location_count);
+        tables->lines = ottl_numbers_for(tables, DICTIONARY_LOCATION_TABLE, sizeof *tables->lines,
+                                         &tables->location_count);
     struct slice entry = dictionary_entry(tables->dictionary, DICTIONARY_LOCATION_TABLE, location);
     if (location >= tables->location_count) /* it was added since */
         return count_lines(entry);
@@ -349,8 +334,8 @@ static uint32_t count_frames(struct ottl_profile_tables *tables, uint32_t stack)
 uint32_t ottl_stack_depth(struct ottl_profile_tables *tables, uint32_t stack)
 {
     if (!tables->depths)
-        tables->depths = numbers_for(tables, DICTIONARY_STACK_TABLE, sizeof *tables->depths,
-                                     &tables->stack_count);
+        tables->depths = ottl_numbers_for(tables, DICTIONARY_STACK_TABLE, sizeof *tables->depths,
+                                          &tables->stack_count);
     if (stack >= tables->stack_count)
         return count_frames(tables, stack);
     if (tables->depths[stack] == 0)
@@ -361,16 +346,17 @@ uint32_t ottl_stack_depth(struct ottl_profile_tables *tables, uint32_t stack)
 /* Finds the first location of a stack. Returns false if it is empty. */
 static bool first_location(struct ottl_profile_tables *tables, uint32_t stack, uint32_t *out)
 {
-    struct slice entry = dictionary_entry(tables->dictionary, DICTIONARY_STACK_TABLE, stack);
-    const uint8_t *at = entry.data;
-    struct slice indices = {0};
-    uint64_t location = 0;
-    uint8_t tag;
-    if (take_field(&at, entry.data + entry.size, &tag, &location, &indices) &&
-        tag == (STACK_LOCATION_INDICES << 3 | WIRE_BYTES) &&
-        take_varint(&indices.data, indices.data + indices.size, &location)) {
-        *out = (uint32_t)location;
-        return true;
+    struct wire_cursor entry =
+        wire_cursor(dictionary_entry(tables->dictionary, DICTIONARY_STACK_TABLE, stack));
+    struct wire_field field;
+    uint64_t location;
+    if (wire_next(&entry, &field) && field.number == STACK_LOCATION_INDICES &&
+        field.type == WIRE_BYTES) {
+        struct wire_cursor packed = wire_cursor(field.bytes);
+        if (wire_packed_varint(&packed, &location)) {
+            *out = (uint32_t)location;
+            return true;
+        }
     }
     struct ottl_frames frames = ottl_frames(tables, stack);
     return next_index(&frames.stack, &frames.packed, STACK_LOCATION_INDICES, out);
@@ -379,28 +365,30 @@ static bool first_location(struct ottl_profile_tables *tables, uint32_t stack, u
 static uint32_t find_leaf(struct ottl_profile_tables *tables, uint32_t location,
                           enum ottl_leaf leaf)
 {
-    struct slice entry = entry_of(tables, DICTIONARY_LOCATION_TABLE, location), line;
+    struct slice entry = entry_of(tables, DICTIONARY_LOCATION_TABLE, location);
+    uint32_t function;
     if (leaf == OTTL_LEAF_MAPPING)
         return last_number(
             entry_of(tables, DICTIONARY_MAPPING_TABLE, last_number(entry, LOCATION_MAPPING_INDEX)),
             MAPPING_FILENAME_STRINDEX);
-    if (!first_line(entry, &line))
+    if (!function_of_first_line(entry, &function))
         return 0;
-    struct slice function =
-        entry_of(tables, DICTIONARY_FUNCTION_TABLE, last_number(line, LINE_FUNCTION_INDEX));
-    return last_number(function, leaf == OTTL_LEAF_FUNCTION ? (uint32_t)FUNCTION_NAME_STRINDEX
-                                                            : (uint32_t)FUNCTION_FILENAME_STRINDEX);
+    return string_of_function(entry_of(tables, DICTIONARY_FUNCTION_TABLE, function),
+                              leaf == OTTL_LEAF_FUNCTION ? FUNCTION_NAME_STRINDEX
+                                                         : FUNCTION_FILENAME_STRINDEX);
 }
 
 /* Most samples have a stack of their own, but many stacks begin with the same location. */
 uint32_t ottl_stack_leaf(struct ottl_profile_tables *tables, uint32_t stack, enum ottl_leaf leaf)
 {
     uint32_t **known = &tables->leaves[leaf], location;
+    if (tables->leaf && leaf == OTTL_LEAF_FUNCTION)
+        return *tables->leaf;
     if (!first_location(tables, stack, &location))
         return 0;
     if (!*known)
-        *known =
-            numbers_for(tables, DICTIONARY_LOCATION_TABLE, sizeof **known, &tables->leaf_count);
+        *known = ottl_numbers_for(tables, DICTIONARY_LOCATION_TABLE, sizeof **known,
+                                  &tables->leaf_count);
     if (location >= tables->leaf_count)
         return find_leaf(tables, location, leaf);
     if ((*known)[location] != 0)
@@ -429,9 +417,10 @@ static void begin_search(struct ottl_profile_tables *tables, struct ottl_stack_s
     if (search->batch == batch)
         return;
     *search = (struct ottl_stack_search){.batch = batch};
-    search->stacks = numbers_for(tables, DICTIONARY_STACK_TABLE, 1, &search->stack_count);
-    search->locations = numbers_for(tables, DICTIONARY_LOCATION_TABLE, 1, &search->location_count);
-    search->strings = numbers_for(tables, DICTIONARY_STRING_TABLE, 1, &search->string_count);
+    search->stacks = ottl_numbers_for(tables, DICTIONARY_STACK_TABLE, 1, &search->stack_count);
+    search->locations =
+        ottl_numbers_for(tables, DICTIONARY_LOCATION_TABLE, 1, &search->location_count);
+    search->strings = ottl_numbers_for(tables, DICTIONARY_STRING_TABLE, 1, &search->string_count);
 }
 
 /* Returns where a result is kept; *unkept for an entry that was added since. */

@@ -28,9 +28,11 @@ struct ottl_profile_tables {
     struct arena *arena;
     const struct message_iter *profile; /* the item's, at their start */
     const struct message_iter *sample;
-    size_t steps;         /* that are left */
-    bool ran_out;         /* since it was set to false: something was not read to its end */
-    struct slice indices; /* a copy of the profile's attribute_indices */
+    const uint32_t *stack; /* that is asked about; NULL: that of the sample */
+    const uint32_t *leaf;  /* the name of its leaf's function; NULL: it has to be found */
+    size_t steps;          /* that are left */
+    bool ran_out;          /* since it was set to false: something was not read to its end */
+    struct slice indices;  /* a copy of the profile's attribute_indices */
     bool has_indices;
     size_t indices_capacity;
     uint32_t *depths;                  /* of each stack, plus 1; 0: not known */
@@ -52,6 +54,10 @@ uint32_t ottl_stack_depth(struct ottl_profile_tables *tables, uint32_t stack);
 uint32_t ottl_stack_leaf(struct ottl_profile_tables *tables, uint32_t stack, enum ottl_leaf leaf);
 /* Returns a string of the dictionary, and counts the steps of reading it. */
 struct slice ottl_table_string(struct ottl_profile_tables *tables, uint32_t index);
+
+/* Returns a number for each entry of a table, all 0, and some room more. */
+void *ottl_numbers_for(struct ottl_profile_tables *tables, int table, size_t size,
+                       uint32_t *count_out);
 
 /* ---- frames ---- */
 

@@ -43,6 +43,14 @@ enum ottl_level {
     OTTL_LEVEL_LOWEST = OTTL_LEVEL_COUNT - 1
 };
 
+/* What of a sample a node reads at most. */
+enum ottl_reach {
+    OTTL_OF_NOTHING,
+    OTTL_OF_LEAF_FUNCTION, /* leaf.function */
+    OTTL_OF_STACK,         /* any of its stack */
+    OTTL_OF_ANYTHING,
+};
+
 enum { OTTL_NO_SLOT = UINT32_MAX };
 
 struct ottl_node {
@@ -70,6 +78,7 @@ struct ottl_program {
     enum ottl_context context;
     struct ottl_node *root;   /* the condition */
     struct ottl_node *editor; /* an OTTL_CALL; NULL: a condition alone */
+    enum ottl_reach reach;    /* of the condition */
     bool is_always;           /* the condition is the constant true */
     bool reads_scope;         /* a path is in the scope */
     uint32_t slot_count;

@@ -2,6 +2,7 @@
 
 #include "core/base/memory.h"
 #include "core/data/groups_split.h"
+#include "core/data/sample_fields.h"
 
 #include <assert.h>
 
@@ -145,6 +146,49 @@ static enum decision decide(struct filter_walk *walk, unsigned depth, uint32_t *
     return KEEP;
 }
 
+/* ---- samples that stay ---- */
+
+static bool asks_stacks(const struct filter_walk *walk)
+{
+    const struct filter_pass *pass = walk->pass;
+    for (uint32_t i = pass->first; i < pass->first + pass->count; i++)
+        if (ottl_context_depth(walk->plan->conditions[i].context) == PARTS &&
+            !ottl_is_of_stack(walk->evaluators[i]))
+            return false;
+    return pass->depth == PARTS;
+}
+
+static bool is_kept_by_stack(struct filter_walk *walk, struct slice sample)
+{
+    const struct filter_pass *pass = walk->pass;
+    struct sample_layout layout;
+    if (!sample_layout_read(sample, &layout))
+        return false;
+    for (uint32_t i = pass->first; i < pass->first + pass->count; i++)
+        if (ottl_context_depth(walk->plan->conditions[i].context) == PARTS &&
+            ottl_evaluate_stack(walk->evaluators[i], &walk->item, layout.stack) != OTTL_NO_MATCH)
+            return false;
+    return true;
+}
+
+/* Goes past samples that no condition drops, as most are. Stops before the first one that may be
+ * dropped, or is unusual. Returns whether there were any. */
+static bool skip_kept_samples(struct filter_walk *walk, struct message_iter *it)
+{
+    struct wire_cursor cursor = {.next = it->cursor.next, .end = message_plain_end(it)};
+    struct wire_field field;
+    bool were_any = false;
+    while (wire_next(&cursor, &field)) {
+        bool is_sample = field.number == PROFILE_SAMPLES && field.type == WIRE_BYTES;
+        if (is_sample && !is_kept_by_stack(walk, field.bytes))
+            break;
+        were_any |= is_sample;
+        it->cursor.next = cursor.next;
+    }
+    assert(!cursor.broken); /* scanned */
+    return were_any;
+}
+
 /* ---- the walk ---- */
 
 static bool walk_below(struct filter_walk *walk, struct place *above, unsigned depth,
@@ -191,9 +235,13 @@ static bool walk_below(struct filter_walk *walk, struct place *above, unsigned d
     struct place place = {.above = above, .it = enter(walk, &above->field)};
     uint32_t number = number_of(walk, depth);
     bool is_left = false;
-    while (message_next_bytes(&place.it, number, &place.field))
+    for (;;) {
+        if (depth == PARTS && walk->asks_stacks)
+            is_left |= skip_kept_samples(walk, &place.it);
+        if (!message_next_bytes(&place.it, number, &place.field))
+            return is_left;
         is_left |= walk_place(walk, &place, depth, dropped_out);
-    return is_left;
+    }
 }
 
 static bool walk_part(struct filter_walk *walk, struct batch_part *part)
@@ -210,6 +258,7 @@ static void make_pass(struct filter_walk *walk, const struct filter_pass *pass)
     struct batch *batch = walk->batch;
     walk->pass = pass;
     walk->has_groups = false;
+    walk->asks_stacks = batch->signal == SIGNAL_PROFILES && asks_stacks(walk);
     ottl_item_begin(&walk->item);
     if (batch->signal == SIGNAL_PROFILES)
         ottl_item_set_dictionary(&walk->item, batch_dictionary(batch), &batch->arena);

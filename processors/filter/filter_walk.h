@@ -26,6 +26,7 @@ struct filter_walk {
     struct ottl_errors errors;
     /* While it walks: */
     const struct filter_pass *pass;
+    bool asks_stacks; /* all conditions of the pass on samples read only their stacks */
     struct batch *batch;
     struct ottl_item item;
 };
