@@ -29,7 +29,7 @@ void ottl_around_copy(struct ottl_evaluation *evaluation, struct ottl_value *val
 /* What it takes to read an entry of an array, and a byte in which much may be: a map or list may
  * have an entry in two, a text that is split or a list of numbers in one, and an index leads to an
  * attribute of the dictionary. */
-enum { ENTRY_STEPS = 16, ENCODED_STEPS = 2, SPLIT_STEPS = 4, NUMBER_STEPS = 8, INDEX_STEPS = 16 };
+enum { ENTRY_STEPS = 16, ENCODED_STEPS = 2, SPLIT_STEPS = 4, NUMBER_STEPS = 8, INDEX_STEPS = 32 };
 
 static size_t size_of_message(const struct message_iter *message)
 {

@@ -718,7 +718,7 @@ void ottl_evaluator_free(struct ottl_evaluator *evaluator)
 
 static void begin_batch(struct ottl_evaluator *evaluator, const struct ottl_item *item)
 {
-    enum { SPARE_STEPS = 4 << 20 };
+    enum { SPARE_STEPS = 1 << 20 };
     evaluator->batch = item->batch;
     evaluator->bytes = 0;
     evaluator->steps = SPARE_STEPS;

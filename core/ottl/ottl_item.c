@@ -8,11 +8,15 @@
 /* Those of struct ottl_item, by depth. */
 enum { SERIAL_RESOURCE, SERIAL_SCOPE };
 
+/* Steps of a batch, and of each of its bytes. */
+enum { SPARE_STEPS = 1 << 20, STEPS_PER_BYTE = 64 };
+
 void ottl_item_begin(struct ottl_item *item)
 {
     static _Atomic uint64_t batches;
-    *item = (struct ottl_item){
-        .batch = 1 + atomic_fetch_add_explicit(&batches, 1, memory_order_relaxed)};
+    *item = (struct ottl_item){.batch =
+                                   1 + atomic_fetch_add_explicit(&batches, 1, memory_order_relaxed),
+                               .steps = SPARE_STEPS};
 }
 
 /* Returns an iterator into the last field of this number, an empty one if there is none. */
@@ -32,7 +36,9 @@ void ottl_item_set_group(struct ottl_item *item, struct message_iter group)
     assert(item->batch > 0);
     item->serials[SERIAL_RESOURCE]++;
     item->serials[SERIAL_SCOPE]++;
-    item->bytes += (size_t)(group.cursor.end - group.cursor.next);
+    size_t bytes = (size_t)(group.cursor.end - group.cursor.next);
+    item->bytes += bytes;
+    item->steps += STEPS_PER_BYTE * bytes;
     item->group = group;
     item->resource = enter(group, GROUP_RESOURCE);
 }
@@ -84,12 +90,11 @@ void ottl_item_set_fields(struct ottl_item *item, const struct message_field *fi
 void ottl_item_set_way(struct ottl_item *item, struct ottl_way *way, struct ottl_draft *draft,
                        size_t room)
 {
-    enum { STEPS_PER_BYTE = 16, SPARE_STEPS = 16 << 20, CACHE_PER_BYTE = 4 };
+    enum { CACHE_PER_BYTE = 4 };
     item->way = way;
     item->draft = draft;
     item->room = room;
     item->cache_room = CACHE_PER_BYTE * room;
-    item->steps = SPARE_STEPS + STEPS_PER_BYTE * room;
 }
 
 void ottl_cache_clear(struct ottl_cache *cache)

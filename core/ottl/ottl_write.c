@@ -178,14 +178,23 @@ static struct message_iter open_level(struct ottl_way *way, unsigned level)
                         way->iters[level].arena);
 }
 
+/* Opens a message that there is once beside many items. If it is open, it is not searched again. */
+static struct message_iter open_beside(struct message_iter outer, uint32_t number,
+                                       const struct message_iter *known)
+{
+    return known->message ? message_iter(known->message, outer.arena)
+                          : ottl_open_inner(outer, number);
+}
+
 static struct message_iter open_message(struct ottl_item *item, const struct ottl_path_row *row)
 {
     struct message_iter outer = open_level(item->way, ottl_context_depth(row->context));
     if (row->message == offsetof(struct ottl_item, resource))
-        return ottl_open_inner(outer, GROUP_RESOURCE);
-    if (row->message == offsetof(struct ottl_item, scope))
-        return ottl_open_inner(outer, SCOPE_SPANS_SCOPE);
-    return outer;
+        return open_beside(outer, GROUP_RESOURCE, &item->resource);
+    if (row->message != offsetof(struct ottl_item, scope))
+        return outer;
+    ottl_item_find_scope(item);
+    return open_beside(outer, SCOPE_SPANS_SCOPE, &item->scope);
 }
 
 void ottl_forget(struct ottl_item *item, enum ottl_context context)
@@ -198,7 +207,6 @@ struct message_iter *ottl_item_open(struct ottl_item *item, const struct ottl_pa
 {
     struct message_iter *place = (struct message_iter *)(void *)((char *)item + row->message);
     *place = open_message(item, row);
-    item->has_scope |= place == &item->scope;
     if (place == &item->profile)
         item->tables->has_indices = false;
     ottl_forget(item, row->context);

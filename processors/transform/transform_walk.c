@@ -133,7 +133,7 @@ static void walk_depth(struct transform_walk *walk, unsigned depth)
 
 /* What the groups of a batch share, after the first one. */
 struct limits {
-    size_t room, cache_room, steps; /* those of struct ottl_item */
+    size_t room, cache_room; /* those of struct ottl_item */
 };
 
 static void walk_group(struct transform_walk *walk, uint32_t group, struct limits *limits)
@@ -144,17 +144,15 @@ static void walk_group(struct transform_walk *walk, uint32_t group, struct limit
     if (batch->signal == SIGNAL_PROFILES)
         ottl_item_set_dictionary(&walk->item, batch_dictionary(batch), &batch->arena);
     ottl_item_set_way(&walk->item, &walk->way, walk->draft, limits->room);
-    if (group > 0) {
+    if (group > 0)
         walk->item.cache_room = limits->cache_room;
-        walk->item.steps = limits->steps;
-    }
     walk->item.cache = &walk->cache;
     for (size_t i = 0; i < batch->part_count && !walk->errors.failed; i++) {
         walk->way.iters[0] = message_iter(&batch->parts[i].root, &batch->arena);
         walk_depth(walk, RESOURCES);
     }
     ottl_cache_clear(&walk->cache);
-    *limits = (struct limits){walk->item.room, walk->item.cache_room, walk->item.steps};
+    *limits = (struct limits){walk->item.room, walk->item.cache_room};
     walk->changed |= walk->item.is_changed;
 }
 

@@ -47,8 +47,8 @@ static struct fixture_place *joining[SIGNAL_OPENED_COUNT], *keeping[SIGNAL_OPENE
     *editing[SIGNAL_OPENED_COUNT], *editing_items[SIGNAL_OPENED_COUNT],
     *detecting[SIGNAL_OPENED_COUNT], *counting[SIGNAL_OPENED_COUNT],
     *filtering[SIGNAL_OPENED_COUNT], *sampling[SIGNAL_OPENED_COUNT],
-    *transforming[SIGNAL_OPENED_COUNT], *deciding[SIGNAL_OPENED_COUNT], *limiting,
-    *redacting[SIGNAL_OPENED_COUNT];
+    *transforming[SIGNAL_OPENED_COUNT], *reading_around[SIGNAL_OPENED_COUNT],
+    *deciding[SIGNAL_OPENED_COUNT], *limiting, *redacting[SIGNAL_OPENED_COUNT];
 static struct span_index *sources; /* for the numbers of sources */
 
 /* Two routes, and a destination for the rest. */
@@ -244,6 +244,12 @@ static void stage_transform(enum signal signal, struct buffer *request, uint32_t
     pass(transforming[signal], request, items);
 }
 
+/* Statements on many small items that read the messages around them, and fill the cache. */
+static void stage_around(enum signal signal, struct buffer *request, uint32_t items)
+{
+    pass(reading_around[signal], request, items);
+}
+
 /* Conditions that read what a sender can make large, for each span. */
 static void start_routing(struct routing *routing, const char *condition)
 {
@@ -414,6 +420,7 @@ const struct cost_stage cost_stages[] = {
     {"fold", stage_fold, true, NODES_BYTES},
     {"stack_limit", stage_stack_limit, true, NODES_BYTES},
     {"transform", stage_transform, false, WRITES_BYTES},
+    {"around", stage_around, false, WRITES_BYTES},
     {"redaction", stage_redaction, false, WRITES_BYTES},
     {"explore", stage_explore, false, EXPLORE_BYTES},
     {"items", stage_items, false, NODES_BYTES},
@@ -513,6 +520,20 @@ void cost_stages_start(void)
         "'merge_maps(attributes, profile.attributes, \"upsert\")', "
         "'delete_matching_keys(attributes, \"a.*b$\")', "
         "'set(profile.attributes[\"n\"], Len(attributes))']}]}}";
+    static const char around[] =
+        "processors: {transform/around: {error_mode: silent, trace_statements: ["
+        "{context: spanevent, conditions: ['name != \"\"'], statements: ["
+        "'set(attributes[\"all\"], span.attributes)', "
+        "'set(name, \"x\") where span.attributes[name] != nil or span.attributes == attributes']}, "
+        "{context: span, statements: ['set(attributes[\"found\"], resource.attributes[name])', "
+        "'set(resource.attributes[span_id.string], 1)', 'set(cache[\"v\"], String(attributes))', "
+        "'set(cache[\"v\"], Concat([cache[\"v\"], cache[\"v\"]], \"\"))', "
+        "'set(cache[\"v\"], Concat([cache[\"v\"], cache[\"v\"]], \"\"))', "
+        "'set(cache[\"v\"], Concat([cache[\"v\"], cache[\"v\"]], \"\"))']}], "
+        "profile_statements: [{context: profilesample, statements: ["
+        "'set(attributes[\"all\"], profile.attributes)', "
+        "'set(attributes[\"found\"], profile.attributes[attributes[\"plain\"]])', "
+        "'set(cache[\"v\"], profile.attributes)']}]}}";
     /* All of them apply: deep stacks are read whole, and each profile is too large. */
     static const char limits[] =
         "processors: {stack_limit: {max_depth: 500, max_profile_bytes: 10000, min_share: 0.001}}";
@@ -547,6 +568,8 @@ void cost_stages_start(void)
                                           signal_name(signal), signal);
         transforming[signal] = fixture_place(&fixture, &transform_processor_type, "transform",
                                              change, name, (enum signal)signal);
+        reading_around[signal] = fixture_place(&fixture, &transform_processor_type,
+                                               "transform/around", around, name, signal);
         counting[signal] = fixture_place(&fixture, &count_connector_type, "count", count, name,
                                          (enum signal)signal);
     }

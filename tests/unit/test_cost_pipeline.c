@@ -91,6 +91,8 @@ struct shape {
     void (*resource)(struct wire_writer *out, size_t size); /* of the first one one */
     void (*profile)(struct wire_writer *out, size_t size);  /* of the first one */
     void (*scope)(struct wire_writer *out, size_t size);    /* of the first */
+    void (*span)(struct wire_writer *out, size_t size);     /* the only one; its events are the
+                                                               references */
 };
 
 static void begin_tables(struct wire_writer *out)
@@ -450,16 +452,21 @@ static void large_resource(struct wire_writer *out, size_t size)
     wire_writer_end(out, entry);
 }
 
-static void many_attributes(struct wire_writer *out, size_t size)
+static void put_attributes(struct wire_writer *out, uint32_t number, size_t size)
 {
     for (size_t end = out->size + size; out->size < end;) {
-        size_t entry = wire_writer_begin(out, RESOURCE_ATTRIBUTES);
+        size_t entry = wire_writer_begin(out, number);
         char key[16];
         int length = snprintf(key, sizeof key, "%zx", out->size);
         wire_writer_bytes(out, KEY_VALUE_KEY, slice_of(key, (size_t)length));
         PUT(out, KEY_VALUE_VALUE << 3 | WIRE_BYTES, 2, ANY_VALUE_INT << 3, 1);
         wire_writer_end(out, entry);
     }
+}
+
+static void many_attributes(struct wire_writer *out, size_t size)
+{
+    put_attributes(out, RESOURCE_ATTRIBUTES, size);
 }
 
 static void large_scope(struct wire_writer *out, size_t size)
@@ -512,7 +519,7 @@ static size_t references_max(const struct shape *shape, bool is_traces, size_t s
 static size_t large_parts(const struct shape *shape)
 {
     return (size_t)(shape->tables != NULL) + (shape->resource != NULL) + (shape->scope != NULL) +
-           (shape->profile != NULL);
+           (shape->profile != NULL) + (shape->span != NULL);
 }
 
 static void write_profiles(struct wire_writer *out, const struct shape *shape, size_t size,
@@ -732,16 +739,38 @@ static void empty_span(struct wire_writer *out, uint32_t i)
     PUT(out, SCOPE_SPANS_SPANS << 3 | WIRE_BYTES, 0);
 }
 
+static void span_with_attributes(struct wire_writer *out, size_t size)
+{
+    wire_writer_bytes(out, SPAN_NAME, SLICE("s"));
+    put_attributes(out, SPAN_ATTRIBUTES, size);
+}
+
+static void put_event(struct wire_writer *out, uint32_t i)
+{
+    char name[16];
+    int length = snprintf(name, sizeof name, "%x", i);
+    size_t event = wire_writer_begin(out, SPAN_EVENTS);
+    wire_writer_bytes(out, EVENT_NAME, slice_of(name, (size_t)length));
+    key_value_append(out, EVENT_ATTRIBUTES, SLICE("k"), any_value_string(SLICE("ab")));
+    wire_writer_end(out, event);
+}
+
 static void write_traces(struct wire_writer *out, const struct shape *shape, size_t size,
                          size_t part)
 {
-    static const uint32_t nesting[] = {TRACES_RESOURCE_SPANS, RESOURCE_SPANS_SCOPE_SPANS};
+    static const uint32_t nesting[] = {TRACES_RESOURCE_SPANS, RESOURCE_SPANS_SCOPE_SPANS,
+                                       SCOPE_SPANS_SPANS};
     uint32_t level = shape->each == EACH_SAMPLE ? 2u : shape->each == EACH_SCOPE ? 1u : 0u;
-    size_t begun[2], most = references_max(shape, true, size);
+    size_t begun[3], most = references_max(shape, true, size);
     for (uint32_t i = 0; i < level; i++) {
         begun[i] = wire_writer_begin(out, nesting[i]);
         put_part(out, i == 0 ? RESOURCE_SPANS_RESOURCE : SCOPE_SPANS_SCOPE,
                  i == 0 ? shape->resource : shape->scope, part);
+    }
+    if (shape->span) {
+        begun[level] = wire_writer_begin(out, nesting[level]);
+        level++;
+        shape->span(out, part);
     }
     for (uint32_t i = 0; out->size < size && i < most; i++) {
         size_t outer[2];
@@ -789,6 +818,11 @@ static const struct shape trace_shapes[] = {
      .reference = put_span,
      .each = EACH_SCOPE,
      .resource = large_resource},
+    {.name = "event.span.attributes",
+     .tables = NULL,
+     .reference = put_event,
+     .each = EACH_SAMPLE,
+     .span = span_with_attributes},
     {.name = "scope_spans", .tables = NULL, .reference = empty_span, .each = EACH_SCOPE},
     {.name = "resource_spans", .tables = NULL, .reference = empty_span, .each = EACH_RESOURCE},
 };

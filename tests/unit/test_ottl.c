@@ -677,9 +677,9 @@ static void reading_what_items_share_has_an_end(void **state)
                       computes[] = "Len(resource.attributes[\"k\"]) < 5 and span.name == \"a\"";
     struct text why = {0};
     (void)state;
-    assert_int_equal(spans_until_failure(reads, LARGE, MANY, &why), 68); /* 4 MiB and 64 a byte */
+    assert_int_equal(spans_until_failure(reads, LARGE, MANY, &why), 65); /* 1 MiB and 64 a byte */
     expect_text(text_string(&why), "too many items of the request read the same large data");
-    assert_true(spans_until_failure(searches, LARGE, MANY, &why) < 68);
+    assert_true(spans_until_failure(searches, LARGE, MANY, &why) < 65);
     /* What takes no time for a large text does not count, nor what is computed once. */
     assert_int_equal(spans_until_failure(compares, LARGE, MANY, &why), MANY);
     assert_int_equal(spans_until_failure(computes, LARGE, MANY, &why), MANY);
