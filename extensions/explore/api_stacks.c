@@ -1,4 +1,5 @@
 /* The answers about stacks: /api/flamegraph, diff, functions. */
+#include "core/base/memory.h"
 #include "core/base/saturate.h"
 #include "extensions/explore/api.h"
 
@@ -69,41 +70,50 @@ struct graph {
 static void weigh(struct graph *graph)
 {
     const struct store_names *names = &graph->request->store->names;
-    graph->weights = arena_array(&graph->request->arena, graph->count, sizeof *graph->weights);
     for (uint32_t i = graph->count; i-- > 0;) {
         for (int side = 0; side < graph->side_count; side++)
-            graph->weights[i] = add_sizes(graph->weights[i], size_of(graph->sides[side].self[i]));
+            if (graph->sides[side].self[i] != 0)
+                graph->weights[i] =
+                    add_sizes(graph->weights[i], size_of(graph->sides[side].self[i]));
+        if (i == 0 || graph->weights[i] == 0)
+            continue; /* most nodes, if little is selected */
         uint32_t parent = store_node_at(names, i)->parent;
-        if (i > 0)
-            graph->weights[parent] = add_sizes(graph->weights[parent], graph->weights[i]);
+        graph->weights[parent] = add_sizes(graph->weights[parent], graph->weights[i]);
     }
 }
 
-static int compare_weights(const void *a, const void *b)
+/* Sets `least` to the weight that as many nodes as `rank` come before, the heaviest first, and
+ * `ties` to how many of these weigh the same. Weights are read digit by digit. */
+static void find_least(struct graph *graph, uint64_t rank)
 {
-    const uint64_t *one = a, *other = b;
-    return *one > *other ? -1 : *one < *other;
+    uint64_t prefix = 0, mask = 0;
+    for (int shift = 56; shift >= 0; shift -= 8) {
+        uint32_t counts[256] = {0};
+        for (uint32_t i = 0; i < graph->count; i++)
+            if ((graph->weights[i] & mask) == prefix)
+                counts[graph->weights[i] >> shift & 255]++;
+        unsigned digit = 255;
+        for (; rank >= counts[digit]; digit--)
+            rank -= counts[digit];
+        prefix |= (uint64_t)digit << shift;
+        mask |= UINT64_C(255) << shift;
+    }
+    graph->least = prefix;
+    graph->ties = rank;
 }
 
 /* A caller weighs at least as much as what it calls, so what is left is a tree. */
 static void limit_nodes(struct graph *graph, uint64_t max_nodes)
 {
     uint32_t used = 0;
-    uint64_t *sorted = arena_array(&graph->request->arena, graph->count, sizeof *sorted);
     for (uint32_t i = 0; i < graph->count; i++)
-        if (graph->weights[i] > 0)
-            sorted[used++] = graph->weights[i];
+        used += graph->weights[i] > 0;
     if (used <= max_nodes)
         return;
-    qsort(sorted, used, sizeof *sorted, compare_weights);
-    uint64_t left = max_nodes / 2; /* each that is left may get an "(other)" */
     graph->is_truncated = true;
-    graph->least = sorted[left];
-    for (uint64_t i = left; i > 0 && sorted[i - 1] == graph->least; i--)
-        graph->ties++;
+    find_least(graph, max_nodes / 2); /* each that is left may get an "(other)" */
     for (int side = 0; side < graph->side_count; side++)
-        graph->others[side] =
-            arena_array(&graph->request->arena, graph->count, sizeof *graph->others[side]);
+        graph->others[side] = memory_zalloc(graph->count * sizeof *graph->others[side]);
 }
 
 static void print_node(struct graph *graph, uint32_t parent, uint32_t name, uint32_t file,
@@ -137,7 +147,7 @@ static bool is_left(struct graph *graph, uint32_t node, uint32_t parent)
     uint64_t weight = graph->weights[node];
     if (node == STORE_NODE_ROOT)
         return true;
-    if (weight == 0 || graph->places[parent] == 0 || weight < graph->least)
+    if (graph->places[parent] == 0 || weight < graph->least)
         return false;
     if (weight > graph->least || !graph->is_truncated)
         return true;
@@ -149,12 +159,13 @@ static bool is_left(struct graph *graph, uint32_t node, uint32_t parent)
 
 static void add_node(struct graph *graph, uint32_t node)
 {
+    if (graph->weights[node] == 0 && node != STORE_NODE_ROOT)
+        return;
     const struct store_names *names = &graph->request->store->names;
     uint32_t parent = store_node_at(names, node)->parent;
     const struct store_frame *frame = store_frame_at(names, store_node_at(names, node)->frame);
     if (!is_left(graph, node, parent)) {
-        if (graph->weights[node] > 0)
-            merge_node(graph, node, parent);
+        merge_node(graph, node, parent);
         return;
     }
     int64_t self[2] = {0}, total[2] = {0};
@@ -177,10 +188,27 @@ static void print_others(struct graph *graph)
     }
 }
 
-static void print_nodes(struct graph *graph, uint64_t max_nodes)
+/* Arrays of all nodes are zero where nothing is selected, and then take no memory. */
+static void open_graph(struct graph *graph)
 {
     graph->count = graph->sides[0].count;
-    graph->places = arena_array(&graph->request->arena, graph->count, sizeof *graph->places);
+    graph->weights = memory_zalloc(graph->count * sizeof *graph->weights);
+    graph->places = memory_zalloc(graph->count * sizeof *graph->places);
+}
+
+static void close_graph(struct graph *graph)
+{
+    free(graph->weights);
+    free(graph->places);
+    for (int side = 0; side < graph->side_count; side++) {
+        free(graph->others[side]);
+        store_values_deinit(&graph->sides[side]);
+    }
+}
+
+static void print_nodes(struct graph *graph, uint64_t max_nodes)
+{
+    open_graph(graph);
     weigh(graph);
     limit_nodes(graph, max_nodes);
     json_text_open(&graph->request->json, "nodes", '[');
@@ -220,7 +248,7 @@ void api_flamegraph(struct api_request *request)
     json_text_i64(&request->json, "total", graph.sides[0].sum);
     json_text_u64(&request->json, "spans", graph.sides[0].spans);
     print_nodes(&graph, max_nodes > 2 ? max_nodes : 2);
-    store_values_deinit(&graph.sides[0]);
+    close_graph(&graph);
     if (!request->is_late)
         json_text_close(&request->json, '}');
 }
@@ -248,8 +276,7 @@ void api_diff(struct api_request *request)
     json_text_u64(&request->json, "spans_a", graph.sides[0].spans);
     json_text_u64(&request->json, "spans_b", graph.sides[1].spans);
     print_nodes(&graph, max_nodes > 2 ? max_nodes : 2);
-    store_values_deinit(&graph.sides[0]);
-    store_values_deinit(&graph.sides[1]);
+    close_graph(&graph);
     if (!request->is_late)
         json_text_close(&request->json, '}');
 }
@@ -266,8 +293,10 @@ struct walk {
     const struct store_names *names;
     const struct store_values *values;
     struct function_row *rows; /* by frame */
-    uint32_t *children;        /* the first one; 0: none */
-    uint32_t *siblings;        /* the next one */
+    struct {
+        uint32_t child;   /* the first one; 0: none */
+        uint32_t sibling; /* the next one; 0: none */
+    } * nodes;
 };
 
 static void enter(struct walk *walk, uint32_t node)
@@ -283,8 +312,8 @@ static uint32_t leave(struct walk *walk, uint32_t node)
 {
     while (node != STORE_NODE_ROOT) {
         walk->rows[store_node_at(walk->names, node)->frame].open--;
-        if (walk->siblings[node] != 0)
-            return walk->siblings[node];
+        if (walk->nodes[node].sibling != 0)
+            return walk->nodes[node].sibling;
         node = store_node_at(walk->names, node)->parent;
     }
     return 0;
@@ -295,19 +324,21 @@ static struct function_row *collect_functions(struct api_request *request,
 {
     struct walk walk = {.names = &request->store->names, .values = values};
     walk.rows = arena_array(&request->arena, walk.names->frames.count, sizeof *walk.rows);
-    walk.children = arena_array(&request->arena, values->count, sizeof *walk.children);
-    walk.siblings = arena_array(&request->arena, values->count, sizeof *walk.siblings);
+    walk.nodes = memory_zalloc(values->count * sizeof *walk.nodes);
     for (uint32_t i = 0; i < walk.names->frames.count; i++)
         walk.rows[i].frame = i;
     for (uint32_t i = values->count; i-- > 1;) {
+        if (values->self[i] == 0 && walk.nodes[i].child == 0)
+            continue; /* nothing of it is selected */
         uint32_t parent = store_node_at(walk.names, i)->parent;
-        walk.siblings[i] = walk.children[parent];
-        walk.children[parent] = i;
+        walk.nodes[i].sibling = walk.nodes[parent].child;
+        walk.nodes[parent].child = i;
     }
-    for (uint32_t node = walk.children[STORE_NODE_ROOT]; node != 0;) {
+    for (uint32_t node = walk.nodes[STORE_NODE_ROOT].child; node != 0;) {
         enter(&walk, node);
-        node = walk.children[node] ? walk.children[node] : leave(&walk, node);
+        node = walk.nodes[node].child ? walk.nodes[node].child : leave(&walk, node);
     }
+    free(walk.nodes);
     return walk.rows;
 }
 

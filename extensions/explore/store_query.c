@@ -175,8 +175,11 @@ static void add_entries(const struct store *store, const struct store_selection 
 /* Adds what each node costs to its callers. */
 static void add_up(const struct store *store, struct store_values *values)
 {
-    memcpy(values->total, values->self, values->count * sizeof *values->total);
-    for (uint32_t i = values->count; i-- > 1;) {
+    for (uint32_t i = values->count; i-- > 0;) {
+        if (values->self[i] != 0)
+            values->total[i] = saturate_add(values->total[i], values->self[i]);
+        if (values->total[i] == 0 || i == STORE_NODE_ROOT)
+            continue; /* most nodes, if little is selected */
         uint32_t parent = store_node_at(&store->names, i)->parent;
         values->total[parent] = saturate_add(values->total[parent], values->total[i]);
     }
