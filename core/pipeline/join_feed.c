@@ -1,5 +1,6 @@
 #include "core/pipeline/join_feed.h"
 
+#include "core/base/container_of.h"
 #include "core/base/memory.h"
 #include "core/base/worker.h"
 #include "core/pipeline/batch.h"
@@ -47,6 +48,7 @@ static void take_pieces(struct join_offer *offer, struct batch *batch)
     const struct buffer *received = batch->parts[0].buffer;
     struct slice_list list = {.items = NULL};
     size_t copied = 0;
+    assert(batch->part_count == 1); /* each has a dictionary, so profiles are not appended */
     batch_gather(batch, &list);
     for (size_t i = 0; i < list.count; i++)
         copied += is_within(received, list.items[i]) ? 0 : list.items[i].size;
@@ -90,7 +92,7 @@ static struct join_offer *offer_new(struct batch *batch, const char *component, 
                                     struct join_report *report)
 {
     size_t parts = batch->part_count;
-    assert(strlen(component) < sizeof((struct join_offer *)0)->component || parts > 0);
+    assert(parts > 0);
     struct join_offer *offer = memory_zalloc(sizeof *offer + parts * sizeof(struct buffer *));
     offer->signal = batch->signal;
     offer->items = batch->items;
@@ -123,8 +125,8 @@ bool join_feed_is_open(const struct join_feed *feed)
 static bool admit(struct join_feed *feed, size_t bytes)
 {
     const struct join_subscriber *subscriber = &feed->subscriber;
-    bool fits = !feed->first || (feed->stats.bytes < subscriber->limit_bytes &&
-                                 bytes <= subscriber->limit_bytes - feed->stats.bytes);
+    bool fits = feed->stats.bytes == 0 || (feed->stats.bytes < subscriber->limit_bytes &&
+                                           bytes <= subscriber->limit_bytes - feed->stats.bytes);
     feed->stats.offers++;
     feed->stats.dropped += !fits;
     return fits;
@@ -133,13 +135,12 @@ static bool admit(struct join_feed *feed, size_t bytes)
 static void append(struct join_feed *feed, struct join_offer *offer)
 {
     bool was_empty = !feed->first;
-    assert(was_empty == (feed->stats.bytes == 0) && !offer->next);
+    assert(!offer->next && feed->stats.bytes >= offer->bytes);
     if (was_empty)
         feed->first = offer;
     else
         feed->last->next = offer;
     feed->last = offer;
-    feed->stats.bytes += offer->bytes;
     if (was_empty)
         feed->subscriber.wake(feed->subscriber.context);
 }
@@ -148,9 +149,29 @@ static void append(struct join_feed *feed, struct join_offer *offer)
 static bool is_full(struct join_feed *feed)
 {
     pthread_mutex_lock(&feed->lock);
-    bool full = feed->first && feed->stats.bytes >= feed->subscriber.limit_bytes && !admit(feed, 1);
+    bool full = feed->stats.bytes >= feed->subscriber.limit_bytes && !admit(feed, 1);
     pthread_mutex_unlock(&feed->lock);
     return full;
+}
+
+/* Ends the wait for the verdict. */
+static void publish(struct join_feed *feed, struct join_offer *offer, bool is_wanted)
+{
+    pthread_mutex_lock(&feed->lock);
+    is_wanted = is_wanted && join_feed_is_open(feed);
+    if (is_wanted)
+        append(feed, offer);
+    else
+        feed->stats.bytes -= offer->bytes;
+    pthread_mutex_unlock(&feed->lock);
+    if (!is_wanted)
+        join_offer_free(offer);
+}
+
+static void on_verdict(struct receipt_watch *watch, const struct verdict *verdict)
+{
+    struct join_offer *offer = container_of(watch, struct join_offer, watch);
+    publish(offer->feed, offer, !verdict_is_retryable(verdict));
 }
 
 void join_feed_offer(struct join_feed *feed, struct batch *batch, const char *component,
@@ -163,11 +184,17 @@ void join_feed_offer(struct join_feed *feed, struct batch *batch, const char *co
     struct join_offer *offer = offer_new(batch, component, tenant, report);
     pthread_mutex_lock(&feed->lock);
     bool is_wanted = join_feed_is_open(feed) && admit(feed, offer->bytes);
-    if (is_wanted)
-        append(feed, offer);
+    feed->stats.bytes += is_wanted ? offer->bytes : 0;
     pthread_mutex_unlock(&feed->lock);
-    if (!is_wanted)
+    if (!is_wanted) {
         join_offer_free(offer);
+    } else if (batch->receipt) {
+        offer->feed = feed;
+        offer->watch.on_verdict = on_verdict;
+        receipt_add_watch(batch->receipt, &offer->watch);
+    } else {
+        publish(feed, offer, true);
+    }
 }
 
 /* ---- the subscriber's side ---- */

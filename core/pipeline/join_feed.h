@@ -6,6 +6,9 @@
  * bytes; when it is full they are dropped and counted, and the join goes on. While nobody listens,
  * a request costs one comparison (join_feed_is_open).
  *
+ * A request whose sender waits for the verdict comes into the mailbox when it is settled. If the
+ * sender will send it again, it does not, so that it counts once.
+ *
  * A feed lives as long as its process. A reload changes who offers and who listens, so components
  * before and after it may use the feed side by side.
  *
@@ -19,6 +22,7 @@
 
 #include "core/base/slice.h"
 #include "core/data/otlp.h"
+#include "core/pipeline/receipt.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,6 +31,7 @@
 
 struct batch;
 struct buffer;
+struct join_feed;
 
 enum join_outcome {
     JOIN_FOUND,
@@ -66,12 +71,14 @@ struct join_offer {
     struct join_offer *next;
     enum signal signal;
     uint32_t items;
-    char component[96];         /* id of the spanjoin component */
+    char component[96];         /* id of the spanjoin component; cut if it is longer */
     uint64_t tenant;            /* keyed hash of the tenant that a header names; 0: none */
     uint64_t arrived_ns;        /* monotonic: when the request came */
     uint64_t offered_ns;        /* when it left the join */
     struct join_report *report; /* of profiles; NULL: of traces */
     size_t bytes;               /* memory that it keeps */
+    struct join_feed *feed;     /* until the verdict, and the next one */
+    struct receipt_watch watch;
     /* Changed profiles until join_feed_take: runs of the received bytes, and copies of the rest. */
     struct slice *pieces; /* NULL: `parts` are complete */
     size_t piece_count;
@@ -82,12 +89,10 @@ struct join_offer {
 void join_offer_free(struct join_offer *offer);
 
 struct join_feed_stats {
-    uint64_t offers;  /* since the start, with those that were dropped */
+    uint64_t offers;  /* since the start, with those that were dropped or withdrawn */
     uint64_t dropped; /* because the mailbox was full */
-    size_t bytes;     /* in the mailbox now */
+    size_t bytes;     /* in the mailbox, and before it until their verdict */
 };
-
-struct join_feed;
 
 struct join_feed *join_feed_new(void);
 /* Frees the feed, which must not be open. NULL is allowed. */
@@ -97,11 +102,11 @@ void join_feed_free(struct join_feed *feed);
 
 /* Whether somebody listens. NULL is allowed: false. */
 bool join_feed_is_open(const struct join_feed *feed);
-/* Offers a request that is about to leave, and shares its received bytes; what the join has changed
- * in profiles is copied, spans are
- * offered as they came to the join, without the attributes that it adds. component: the id of
- * the join. report: taken over; NULL: none. Does nothing but free the report if nobody listens, or
- * if the mailbox is full. The caller owns the batch. feed may be NULL. */
+/* Offers a request that is about to leave, and shares its received bytes. What the join has changed
+ * in profiles is copied; spans are offered as they came to the join, without the attributes that it
+ * adds. component: the id of the join. report: taken over; NULL: none. Does nothing but free the
+ * report if nobody listens, or if the mailbox is full. The caller owns the batch, and its worker
+ * settles it. feed may be NULL. */
 void join_feed_offer(struct join_feed *feed, struct batch *batch, const char *component,
                      uint64_t tenant, struct join_report *report);
 

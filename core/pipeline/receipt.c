@@ -11,6 +11,13 @@ void receipt_init(struct receipt *receipt,
     *receipt = (struct receipt){.open = 1, .worst = verdict_ok, .on_settled = on_settled};
 }
 
+void receipt_add_watch(struct receipt *receipt, struct receipt_watch *watch)
+{
+    assert(receipt->open > 0 && !watch->next);
+    watch->next = receipt->watches;
+    receipt->watches = watch;
+}
+
 void receipt_add_parts(struct receipt *receipt, uint32_t parts)
 {
     assert(receipt->open > 0);
@@ -34,6 +41,10 @@ void receipt_settle(struct receipt *receipt, const struct verdict *verdict)
     if (--receipt->open > 0)
         return;
     struct verdict worst = receipt->worst; /* on_settled may free the receipt */
+    for (struct receipt_watch *watch = receipt->watches, *next; watch; watch = next) {
+        next = watch->next;
+        watch->on_verdict(watch, &worst);
+    }
     receipt->on_settled(receipt, &worst);
 }
 

@@ -17,6 +17,13 @@
 
 #include "core/base/verdict.h"
 
+/* Somebody who wants to know how a receipt is settled. */
+struct receipt_watch {
+    struct receipt_watch *next;
+    /* Called once, before on_settled of the receipt; may free the watch. */
+    void (*on_verdict)(struct receipt_watch *watch, const struct verdict *verdict);
+};
+
 struct receipt {
     uint32_t open; /* parts not yet settled */
     struct verdict worst;
@@ -27,11 +34,14 @@ struct receipt {
     /* Whether the client no longer waits for the answer: it timed out, reset its stream or closed
      * its connection, and will send the data again. NULL: never. Set it after receipt_init. */
     bool (*is_abandoned)(const struct receipt *receipt);
+    struct receipt_watch *watches;
 };
 
 /* Initialises a receipt with one open part. */
 void receipt_init(struct receipt *receipt,
                   void (*on_settled)(struct receipt *receipt, const struct verdict *verdict));
+/* Tells the watch how the receipt is settled, which has an open part. */
+void receipt_add_watch(struct receipt *receipt, struct receipt_watch *watch);
 /* Adds parts to a receipt that still has an open one. */
 void receipt_add_parts(struct receipt *receipt, uint32_t parts);
 /* Settles one open part. With the last one, calls on_settled with the receipt's verdict. */

@@ -73,6 +73,10 @@ bool api_must_stop(struct api_request *request)
         request->is_late = true;
         api_refuse(request, 503, "too_large", "the answer would have more than %d MiB",
                    API_ANSWER_MAX >> 20);
+    } else if (request->is_given_up &&
+               atomic_load_explicit(request->is_given_up, memory_order_relaxed)) {
+        request->is_late = true;
+        api_refuse(request, 503, "given_up", "nobody waits for the answer");
     } else if (request->deadline_ns && clock_monotonic_ns() > request->deadline_ns) {
         request->is_late = true;
         api_refuse(request, 503, "deadline", "the query takes too long");

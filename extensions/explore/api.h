@@ -17,6 +17,8 @@
 #include "extensions/explore/span_links.h"
 #include "extensions/explore/store_query.h"
 
+#include <stdatomic.h>
+
 enum {
     API_PARAMETERS_MAX = 48,
     API_VALUE_MAX = 4096,              /* bytes of a parameter */
@@ -46,7 +48,8 @@ struct api_request {
     struct api_parameter parameters[API_PARAMETERS_MAX];
     unsigned parameter_count;
     uint64_t now_ns;
-    uint64_t deadline_ns; /* monotonic; 0: none */
+    uint64_t deadline_ns;           /* monotonic; 0: none */
+    const atomic_bool *is_given_up; /* nobody waits for the answer any more; NULL: somebody does */
     /* The answer: */
     int status;
     const char *type;
@@ -70,8 +73,8 @@ bool api_begin_plain(struct api_request *request, struct slice query);
 /* Answers with an error. Returns false. */
 bool api_refuse(struct api_request *request, int status, const char *code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Returns whether the deadline has passed, or the answer is too long, and then refuses. Call it for
- * each item of a list. */
+/* Returns whether the deadline has passed, nobody waits for the answer, or it is too long, and then
+ * refuses. Call it for each item of a list. */
 bool api_must_stop(struct api_request *request);
 /* The parameters that a path knows. */
 struct api_known {

@@ -41,9 +41,8 @@ static void answer(struct explore_engine *engine, struct explore_query *query)
     request->store = engine->store;
     request->now_ns = clock_wall_ns();
     request->deadline_ns = query->asked_ns + EXPLORE_DEADLINE_NS;
-    if (atomic_load_explicit(&query->is_given_up, memory_order_relaxed))
-        api_refuse(request, 503, "given_up", "nobody waits for the answer");
-    else if (!api_must_stop(request))
+    request->is_given_up = &query->is_given_up;
+    if (!api_must_stop(request))
         api_answer(request, slice_of_string(query->path), slice_of_string(query->query));
 }
 
@@ -155,6 +154,8 @@ bool explore_engine_ask(struct explore_engine *engine, struct explore_query *que
 static bool has_query_of(const struct explore_engine *engine, const void *owner)
 {
     bool found = engine->running && engine->running->owner == owner;
+    if (found)
+        atomic_store_explicit(&engine->running->is_given_up, true, memory_order_relaxed);
     for (struct explore_query *query = engine->first; query; query = query->next)
         if (query->owner == owner) {
             atomic_store_explicit(&query->is_given_up, true, memory_order_relaxed);

@@ -51,8 +51,9 @@ void explore_engine_stop_listening(struct explore_engine *engine);
  * the answer, or explore_engine_forget. */
 bool explore_engine_ask(struct explore_engine *engine, struct explore_query *query,
                         const struct api_context *context);
-/* Waits until no query of this owner is in the engine; they are given up. Their posts may still be
- * on their way. */
+/* Waits until no query of this owner is in the engine. They are given up, also the one that is
+ * being answered, so this takes no longer than the next look at that. Their posts may still be on
+ * their way. */
 void explore_engine_forget(struct explore_engine *engine, const void *owner);
 
 #endif

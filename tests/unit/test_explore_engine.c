@@ -119,27 +119,33 @@ static void test_threads(void **state)
     join_feed_free(feed);
 }
 
-/* A query that has waited for its deadline is answered so. */
-static void test_deadline(void **state)
+/* A query that has waited for its deadline, or for which nobody waits, is answered so. */
+static void check_stop(struct api_request *request, const char *code)
+{
+    assert_true(api_must_stop(request));
+    assert_int_equal(request->status, 503);
+    assert_non_null(strstr(text_string(&request->body), code));
+    text_deinit(&request->body);
+}
+
+static void test_queries_that_stop(void **state)
 {
     (void)state;
-    struct text body;
-    struct store *store = store_new(STORE_BUDGET_MIN, 1);
-    struct api_request request = {
-        .store = store, .context = &context, .deadline_ns = clock_monotonic_ns() - 1};
-    assert_true(api_must_stop(&request));
-    assert_int_equal(request.status, 503);
-    body = request.body;
-    assert_non_null(strstr(text_string(&body), "\"deadline\""));
-    text_deinit(&body);
-    store_free(store);
+    atomic_bool is_given_up;
+    atomic_init(&is_given_up, false);
+    struct api_request late = {.context = &context, .deadline_ns = clock_monotonic_ns() - 1};
+    struct api_request given_up = {.context = &context, .is_given_up = &is_given_up};
+    check_stop(&late, "\"deadline\"");
+    assert_false(api_must_stop(&given_up));
+    atomic_store(&is_given_up, true);
+    check_stop(&given_up, "\"given_up\"");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_deadline),
+        cmocka_unit_test(test_queries_that_stop),
     };
     return cmocka_run_group_tests_name("engine of explore", tests, NULL, NULL);
 }

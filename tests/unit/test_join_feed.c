@@ -234,6 +234,93 @@ static void test_full_mailbox(void **state)
     teardown(&join);
 }
 
+/* ---- verdicts ---- */
+
+/* What the client sends again counts when it is accepted. */
+static void test_refused_requests(void **state)
+{
+    (void)state;
+    static const struct {
+        enum grpc_code code;
+        bool is_offered;
+    } cases[] = {{GRPC_UNAVAILABLE, false}, {GRPC_INVALID_ARGUMENT, true}, {GRPC_OK, true}};
+    struct join join;
+    setup(&join, "samples: {wait: 0s}");
+    assert_true(listen_to(&join, 1 << 20));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        join.fixture.recorder.answer = (struct verdict){.code = cases[i].code};
+        send_span(&join, SPAN);
+        send_sample(&join, SPAN);
+        for (int signals = 0; cases[i].is_offered && signals < 2; signals++)
+            join_offer_free(take(&join));
+        assert_null(take(&join));
+        assert_int_equal(join_feed_stats(join.fixture.process.join_feed).bytes, 0);
+    }
+    teardown(&join);
+}
+
+static void send_unanswered(struct join *join, struct probe *probe)
+{
+    struct buffer *buffer = fixture_span("a span");
+    fixture_consume(&join->fixture, join->places[SIGNAL_TRACES]->nodes[0], buffer_slice(buffer), 1,
+                    probe);
+    buffer_unref(buffer);
+    fixture_advance(&join->fixture, 0);
+}
+
+static void test_requests_without_a_verdict_yet(void **state)
+{
+    (void)state;
+    struct join join;
+    struct probe probe;
+    setup(&join, "");
+    join.fixture.recorder.hold = true;
+    struct join_feed *feed = join.fixture.process.join_feed;
+    for (int i = 0; i < 3; i++) {
+        assert_true(listen_to(&join, 1 << 20));
+        send_unanswered(&join, &probe);
+        assert_null(take(&join));
+        assert_true(join_feed_stats(feed).bytes > 0);
+        if (i == 1)
+            join_feed_close(feed); /* then nobody gets it */
+        fixture_release(&join.fixture, &verdict_ok);
+        assert_int_equal(probe.settled, 1);
+        struct join_offer *offer = take(&join);
+        assert_true(!offer == (i == 1));
+        if (offer) {
+            join_offer_free(offer);
+            join_feed_close(feed);
+        }
+        assert_int_equal(join_feed_stats(feed).bytes, 0);
+    }
+    teardown(&join);
+}
+
+/* Spans of several senders that were put together: all parts are offered. */
+static void test_several_parts(void **state)
+{
+    (void)state;
+    struct worker worker;
+    struct join_feed *feed = join_feed_new();
+    atomic_uint woken = 0;
+    const struct join_subscriber subscriber = {1 << 20, on_wake, &woken};
+    assert_true(join_feed_open(feed, &subscriber));
+    worker_init_manual(&worker, 0, 1);
+    struct batch *batch = batch_new(&worker, SIGNAL_TRACES, fixture_span("one"), 1, NULL, NULL);
+    batch_append(batch, batch_new(&worker, SIGNAL_TRACES, fixture_span("two"), 1, NULL, NULL));
+    join_feed_offer(feed, batch, "spanjoin", 0, NULL);
+    batch_free(batch);
+    struct join_offer *offer = join_feed_take(feed);
+    assert_int_equal(offer->part_count, 2);
+    assert_int_equal(offer->items, 2);
+    assert_non_null(memmem(offer->parts[0]->data, offer->parts[0]->size, "one", 3));
+    assert_non_null(memmem(offer->parts[1]->data, offer->parts[1]->size, "two", 3));
+    join_offer_free(offer);
+    join_feed_close(feed);
+    join_feed_free(feed);
+    worker_deinit(&worker);
+}
+
 /* ---- threads ---- */
 
 enum { PRODUCERS = 3, OFFERS = 2000 };
@@ -297,9 +384,15 @@ static void test_threads(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nobody_listens),     cmocka_unit_test(test_requests_that_pass),
-        cmocka_unit_test(test_requests_that_wait), cmocka_unit_test(test_expired_and_kept_out),
-        cmocka_unit_test(test_full_mailbox),       cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_nobody_listens),
+        cmocka_unit_test(test_requests_that_pass),
+        cmocka_unit_test(test_requests_that_wait),
+        cmocka_unit_test(test_expired_and_kept_out),
+        cmocka_unit_test(test_full_mailbox),
+        cmocka_unit_test(test_refused_requests),
+        cmocka_unit_test(test_requests_without_a_verdict_yet),
+        cmocka_unit_test(test_several_parts),
+        cmocka_unit_test(test_threads),
     };
     (void)argc;
     (void)argv;
