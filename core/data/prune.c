@@ -4,6 +4,7 @@
 
 #include "core/base/arena.h"
 #include "core/data/index_list.h"
+#include "core/data/originals.h"
 #include "core/data/reference_rules.h"
 #include "core/data/sample_fields.h"
 #include "core/data/usual_fields.h"
@@ -481,45 +482,6 @@ static struct slice write_dictionary(struct pruning *pruning, struct slice dicti
     return slice_of(data, size);
 }
 
-/* ---- originals ---- */
-
-static void remove_original(struct message *profile, struct arena *arena)
-{
-    struct message_iter it = message_iter(profile, arena);
-    struct message_field field;
-    while (message_next(&it, &field))
-        if (field.wire.number == PROFILE_ORIGINAL_PAYLOAD ||
-            field.wire.number == PROFILE_ORIGINAL_PAYLOAD_FORMAT)
-            message_remove(&it, &field);
-}
-
-static bool has_original(const struct message_field *profile)
-{
-    struct message_iter it = message_iter_into(profile, NULL);
-    struct message_field field;
-    return message_next_bytes(&it, PROFILE_ORIGINAL_PAYLOAD, &field);
-}
-
-static void remove_originals_of_scope(struct message *scope, struct arena *arena)
-{
-    struct message_iter it = message_iter(scope, arena);
-    struct message_field field;
-    while (message_next_bytes(&it, SCOPE_PROFILES_PROFILES, &field))
-        if (has_original(&field))
-            remove_original(message_open(&it, &field), arena);
-}
-
-static void remove_originals(struct message *root, struct arena *arena)
-{
-    struct message_iter groups = message_iter(root, arena);
-    struct message_field group, scope;
-    while (message_next_bytes(&groups, PROFILES_RESOURCE_PROFILES, &group)) {
-        struct message_iter scopes = message_iter(message_open(&groups, &group), arena);
-        while (message_next_bytes(&scopes, RESOURCE_PROFILES_SCOPE_PROFILES, &scope))
-            remove_originals_of_scope(message_open(&scopes, &scope), arena);
-    }
-}
-
 /* ---- pruning ---- */
 
 /* Returns the dictionary as plain bytes, written out to scratch memory if it was changed. */
@@ -548,7 +510,7 @@ static enum prune_result prune(struct pruning *pruning, struct message *root, st
     if (sizes.changes)
         message_replace(&it, &field, write_dictionary(pruning, dictionary, sizes.size, arena));
     if (pruning->has_original)
-        remove_originals(root, arena);
+        originals_remove(root, arena);
     if (sizes.changes && sizes.zero_bytes > sizes.kept_bytes)
         return PRUNE_SPARSE;
     return sizes.changes || pruning->has_original ? PRUNE_DONE : PRUNE_NOTHING;

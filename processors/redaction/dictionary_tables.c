@@ -14,7 +14,7 @@ static void find_ranges(struct dictionary_tables *tables)
         struct table_range *range = &tables->ranges[field.number];
         if (range->count++ == 0)
             range->start = field.start;
-        range->count += dictionary_skip_entries(&cursor, &field);
+        range->count += wire_skip_run(&cursor, &field);
         range->end = cursor.next;
     }
     assert(!cursor.broken); /* scanned */

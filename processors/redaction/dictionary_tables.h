@@ -9,7 +9,7 @@
 #define PROFCOL_PROCESSORS_REDACTION_DICTIONARY_TABLES_H
 
 #include "core/data/otlp.h"
-#include "core/data/wire.h"
+#include "core/data/wire_runs.h"
 
 struct arena;
 
@@ -37,51 +37,13 @@ struct slice dictionary_tables_string(const struct dictionary_tables *tables, ui
 /* Returns the whole field of a string. */
 struct slice dictionary_tables_string_field(const struct dictionary_tables *tables, uint32_t index);
 
-/* Reads a field with this tag of one byte and a length of one or two bytes, as most entries have.
- * Returns the address after it; NULL if it is any other field. */
-static inline const uint8_t *dictionary_short_entry(const uint8_t *at, const uint8_t *end,
-                                                    uint8_t tag, struct slice *payload_out)
-{
-    ptrdiff_t room = end - at - 2;
-    if (room < 0 || *at != tag)
-        return NULL;
-    size_t size = at[1];
-    at += 2;
-    if (size >= 0x80) {
-        if (room == 0 || *at >= 0x80)
-            return NULL;
-        size = (size & 0x7f) | (size_t)*at++ << 7;
-        room--;
-    }
-    if (size > (size_t)room)
-        return NULL;
-    *payload_out = (struct slice){at, size};
-    return at + size;
-}
-
-/* Skips short fields with the same tag after the field that was read. Returns their number. */
-static inline uint32_t dictionary_skip_entries(struct wire_cursor *cursor,
-                                               const struct wire_field *field)
-{
-    const uint8_t *at = cursor->next;
-    uint32_t skipped = 0;
-    struct slice payload;
-    if (*field->start >= 0x80) /* the tag has more bytes */
-        return 0;
-    for (const uint8_t *next;
-         (next = dictionary_short_entry(at, cursor->end, *field->start, &payload)); at = next)
-        skipped++;
-    cursor->next = at;
-    return skipped;
-}
-
 /* Reads the next entry of a table; false at the end. */
 static inline bool dictionary_next_entry(struct wire_cursor *cursor, int table,
                                          struct slice *payload_out)
 {
     uint8_t tag = (uint8_t)(table << 3 | WIRE_BYTES);
     struct wire_field field;
-    const uint8_t *next = dictionary_short_entry(cursor->next, cursor->end, tag, payload_out);
+    const uint8_t *next = wire_short_payload(cursor->next, cursor->end, tag, payload_out);
     if (next) {
         cursor->next = next;
         return true;

@@ -21,6 +21,28 @@ static void remember(struct redact_lists *lists, const struct redacted_attribute
     lists->found[lists->found_count++] = *found;
 }
 
+static bool reaches_texts(const struct redact_lists *lists)
+{
+    return lists->redactor->rules->settings->redact_all_texts;
+}
+
+/* Whether the key of an attribute that stays has become another one. */
+static bool renames_key(struct redact_lists *lists, struct redacted_attribute *found)
+{
+    return reaches_texts(lists) && found->outcome != REDACTION_IGNORED &&
+           redactor_rename(lists->redactor, REDACTION_KEY, &found->key) &&
+           found->outcome != REDACTION_REMOVED;
+}
+
+static void set_pair(struct attribute *attribute, const struct redacted_attribute *found)
+{
+    if (slice_equal(attribute->pair.key, found->key))
+        attribute_set_value(attribute, found->value);
+    else
+        message_replace(&attribute->it, &attribute->field,
+                        key_value_encode(attribute->it.arena, found->key, found->value));
+}
+
 /* Returns whether the message changes; what the summary needs is remembered in any case. */
 static bool decide_all(struct redact_lists *lists, struct message_iter message, uint32_t number)
 {
@@ -28,13 +50,14 @@ static bool decide_all(struct redact_lists *lists, struct message_iter message, 
     bool changes = false;
     lists->found_count = 0;
     for (uint32_t position = 0; attribute_next(&attribute); position++) {
-        struct slice value = attribute.pair.value;
-        enum redaction_outcome outcome =
-            redactor_decide(lists->redactor, attribute.pair.key, &value);
-        changes |= outcome == REDACTION_MASKED || outcome == REDACTION_REMOVED;
-        if (outcome != REDACTION_UNTOUCHED)
-            remember(lists,
-                     &(struct redacted_attribute){outcome, position, attribute.pair.key, value});
+        struct redacted_attribute found = {
+            .position = position, .key = attribute.pair.key, .value = attribute.pair.value};
+        found.outcome = redactor_decide(lists->redactor, found.key, &found.value);
+        if (renames_key(lists, &found))
+            found.outcome = REDACTION_MASKED;
+        changes |= found.outcome == REDACTION_MASKED || found.outcome == REDACTION_REMOVED;
+        if (found.outcome != REDACTION_UNTOUCHED)
+            remember(lists, &found);
     }
     return changes;
 }
@@ -51,7 +74,7 @@ static void change_all(const struct redact_lists *lists, struct message_iter mes
             continue;
         next++;
         if (found->outcome == REDACTION_MASKED)
-            attribute_set_value(&attribute, found->value);
+            set_pair(&attribute, found);
         else if (found->outcome == REDACTION_REMOVED)
             attribute_remove(&attribute);
     }
@@ -216,6 +239,45 @@ static void redact_message(struct redact_lists *lists, unsigned level, uint32_t 
     lists->changed = true;
 }
 
+/* ---- other texts ---- */
+
+/* Fields that are texts; 0 ends a list. */
+static const uint32_t group_texts[] = {GROUP_SCHEMA_URL, 0};
+static const uint32_t entity_texts[] = {ENTITY_REF_SCHEMA_URL, ENTITY_REF_TYPE, ENTITY_REF_ID_KEYS,
+                                        ENTITY_REF_DESCRIPTION_KEYS, 0};
+static const uint32_t scope_texts[] = {SCOPE_NAME, SCOPE_VERSION, 0};
+static const uint32_t span_texts[] = {SPAN_NAME, SPAN_TRACE_STATE, 0};
+static const uint32_t event_texts[] = {EVENT_NAME, 0};
+static const uint32_t link_texts[] = {SPAN_LINK_TRACE_STATE, 0};
+static const uint32_t status_texts[] = {STATUS_MESSAGE, 0};
+
+static bool is_text(const struct message_field *field, const uint32_t *numbers)
+{
+    for (; *numbers; numbers++)
+        if (field->wire.number == *numbers && field->wire.type == WIRE_BYTES)
+            return true;
+    return false;
+}
+
+/* Redacts texts of the current message of a level. */
+static void redact_texts(struct redact_lists *lists, unsigned level, const uint32_t *numbers)
+{
+    struct message_field field;
+    if (!reaches_texts(lists))
+        return;
+    struct message_iter it = message_iter_into(&lists->fields[level], lists->redactor->arena);
+    while (message_next(&it, &field)) {
+        struct slice text = field.wire.bytes;
+        if (!is_text(&field, numbers) || !redactor_rename(lists->redactor, REDACTION_TEXT, &text))
+            continue;
+        for (unsigned i = 1; i <= level; i++)
+            message_iter_open(&lists->iters[i], &lists->iters[i - 1], &lists->fields[i - 1]);
+        message_iter_open(&it, &lists->iters[level], &lists->fields[level]);
+        message_replace(&it, &field, text);
+        lists->changed = true;
+    }
+}
+
 /* ---- the walk ---- */
 
 static void enter(struct redact_lists *lists, unsigned level)
@@ -226,6 +288,17 @@ static void enter(struct redact_lists *lists, unsigned level)
 static bool next(struct redact_lists *lists, unsigned level, uint32_t number)
 {
     return message_next_bytes(&lists->iters[level], number, &lists->fields[level]);
+}
+
+static void redact_inner(struct redact_lists *lists, uint32_t number, uint32_t attributes,
+                         const uint32_t *texts)
+{
+    enter(lists, EVENT);
+    while (next(lists, EVENT, number)) {
+        if (attributes != 0)
+            redact_message(lists, EVENT, attributes);
+        redact_texts(lists, EVENT, texts);
+    }
 }
 
 static void redact_spans(struct redact_lists *lists)
@@ -241,25 +314,39 @@ static void redact_spans(struct redact_lists *lists)
             span_names_set(message_iter(open_message(lists, SPAN), arena), name);
             lists->changed = true;
         }
-        enter(lists, EVENT);
-        while (next(lists, EVENT, SPAN_EVENTS))
-            redact_message(lists, EVENT, EVENT_ATTRIBUTES);
-        enter(lists, EVENT);
-        while (next(lists, EVENT, SPAN_LINKS))
-            redact_message(lists, EVENT, SPAN_LINK_ATTRIBUTES);
+        redact_texts(lists, SPAN, span_texts);
+        redact_inner(lists, SPAN_EVENTS, EVENT_ATTRIBUTES, event_texts);
+        redact_inner(lists, SPAN_LINKS, SPAN_LINK_ATTRIBUTES, link_texts);
+        if (reaches_texts(lists))
+            redact_inner(lists, SPAN_STATUS, 0, status_texts);
+    }
+}
+
+static void redact_resources(struct redact_lists *lists)
+{
+    enter(lists, SCOPE_GROUP);
+    while (next(lists, SCOPE_GROUP, GROUP_RESOURCE)) {
+        redact_message(lists, SCOPE_GROUP, RESOURCE_ATTRIBUTES);
+        if (!reaches_texts(lists))
+            continue;
+        enter(lists, SPAN);
+        while (next(lists, SPAN, RESOURCE_ENTITY_REFS))
+            redact_texts(lists, SPAN, entity_texts);
     }
 }
 
 static void redact_group(struct redact_lists *lists, enum signal signal)
 {
-    enter(lists, SCOPE_GROUP);
-    while (next(lists, SCOPE_GROUP, GROUP_RESOURCE))
-        redact_message(lists, SCOPE_GROUP, RESOURCE_ATTRIBUTES);
+    redact_texts(lists, GROUP, group_texts);
+    redact_resources(lists);
     enter(lists, SCOPE_GROUP);
     while (next(lists, SCOPE_GROUP, GROUP_SCOPES)) {
+        redact_texts(lists, SCOPE_GROUP, group_texts);
         enter(lists, SPAN);
-        while (next(lists, SPAN, SCOPE_SPANS_SCOPE))
+        while (next(lists, SPAN, SCOPE_SPANS_SCOPE)) {
             redact_message(lists, SPAN, SCOPE_ATTRIBUTES);
+            redact_texts(lists, SPAN, scope_texts);
+        }
         if (signal == SIGNAL_TRACES)
             redact_spans(lists);
     }

@@ -2,13 +2,20 @@
 
 #include "core/base/arena.h"
 #include "core/data/any_value.h"
+#include "core/data/utf8.h"
 
 #include <assert.h>
 
 /* ---- which texts to test ---- */
 
-/* Marks the texts that may have a secret word or are not ASCII. Returns whether there are any. */
-static bool mark_candidates(struct redact_names *names)
+/* Whether words change the text, if it is a name: most texts with a place for a word have none. */
+static bool has_word(const struct redact_names *names, struct slice text)
+{
+    return secret_words_find(&names->redactor->rules->words, text) || !utf8_is_valid(text);
+}
+
+/* Marks the texts that have a secret word or are no UTF-8. Returns whether there are any. */
+static bool mark_words(struct redact_names *names)
 {
     const struct dictionary_tables *tables = names->tables;
     const struct table_range *range = &tables->ranges[DICTIONARY_STRING_TABLE];
@@ -25,9 +32,11 @@ static bool mark_candidates(struct redact_names *names)
             break;
         if (at >= end)
             continue;
+        at = end;
+        if (!has_word(names, text))
+            continue;
         names->decisions[i].state = NAME_TO_TEST;
         any = true;
-        at = end;
     }
     return any;
 }
@@ -35,7 +44,7 @@ static bool mark_candidates(struct redact_names *names)
 static bool mark_texts(struct redact_names *names)
 {
     if (names->redactor->rules->blocked_values.texts->count == 0)
-        return mark_candidates(names);
+        return mark_words(names);
     for (uint32_t i = 0; i < names->tables->string_count; i++)
         names->decisions[i].state = NAME_TO_TEST;
     return true;
@@ -54,11 +63,14 @@ static uint32_t add_name(struct redact_names *names, struct slice name)
     return names->count++;
 }
 
-static void test_name(struct redact_names *names, enum redaction_kind kind, uint64_t index)
+static inline bool is_to_test(const struct redact_names *names, uint64_t index)
 {
     assert(index < names->tables->string_count || index == 0); /* scanned */
-    if (index >= names->tables->string_count || names->decisions[index].state != NAME_TO_TEST)
-        return;
+    return index < names->tables->string_count && names->decisions[index].state == NAME_TO_TEST;
+}
+
+static void test_name(struct redact_names *names, enum redaction_kind kind, uint64_t index)
+{
     struct string_decision *decision = &names->decisions[index];
     struct slice name = names->tables->strings[index];
     decision->state = NAME_STAYS;
@@ -121,7 +133,7 @@ static inline void test_entry(struct redact_names *names, int table, struct slic
             if (field.type != WIRE_VARINT)
                 continue;
         }
-        if (is_name(table, field.number, &kind))
+        if (is_name(table, field.number, &kind) && is_to_test(names, field.value))
             test_name(names, kind, field.value);
     }
 }
@@ -145,85 +157,34 @@ void redact_names_test(struct redact_names *names, const struct dictionary_table
     test_table(names, DICTIONARY_MAPPING_TABLE);
 }
 
+bool redact_names_are_left(const struct redact_names *names, const struct text_uses *uses)
+{
+    for (uint32_t i = 0; i < names->tables->string_count; i++)
+        if (names->decisions[i].state == NAME_TO_TEST && (!uses || !uses->is_used[i]) &&
+            redactor_would_rename(names->redactor, names->tables->strings[i]))
+            return true;
+    return false;
+}
+
+void redact_names_test_others(struct redact_names *names, const struct dictionary_tables *tables,
+                              const struct text_uses *uses, struct redactor *redactor,
+                              struct arena *scratch)
+{
+    *names = (struct redact_names){.tables = tables, .redactor = redactor, .scratch = scratch};
+    names->decisions = arena_array(scratch, tables->string_count, sizeof *names->decisions);
+    for (uint32_t i = 0; i < tables->string_count; i++) {
+        if (uses->is_used[i])
+            test_name(names, REDACTION_TEXT, i);
+    }
+}
+
 /* ---- in place ---- */
 
-struct other_texts {
-    const struct redact_names *names;
-    bool *is_used;     /* each string, as key, unit or type */
-    bool has_original; /* a profile has an original_payload */
-};
-
-static void use_text(struct other_texts *texts, uint64_t index)
+bool redact_names_fit_in_place(const struct redact_names *names, const struct text_uses *uses)
 {
-    if (index < texts->names->tables->string_count)
-        texts->is_used[index] = true;
-}
-
-static void use_value_type(struct other_texts *texts, const struct message_field *field)
-{
-    struct message_iter it = message_iter_into(field, NULL);
-    struct message_field index;
-    while (message_next(&it, &index))
-        if (index.wire.type == WIRE_VARINT && (index.wire.number == VALUE_TYPE_TYPE_STRINDEX ||
-                                               index.wire.number == VALUE_TYPE_UNIT_STRINDEX))
-            use_text(texts, index.wire.value);
-}
-
-static void use_profile(struct other_texts *texts, const struct message_field *profile)
-{
-    struct message_iter it = message_iter_into(profile, NULL);
-    struct message_field field;
-    while (message_next(&it, &field)) {
-        uint32_t number = field.wire.number;
-        if (number == PROFILE_SAMPLES && !it.message)
-            dictionary_skip_entries(&it.cursor, &field.wire);
-        if (number == PROFILE_SAMPLE_TYPE || number == PROFILE_PERIOD_TYPE)
-            use_value_type(texts, &field);
-        texts->has_original |= number == PROFILE_ORIGINAL_PAYLOAD;
-    }
-}
-
-static void use_profiles(struct other_texts *texts, struct message *root)
-{
-    struct message_iter groups = message_iter(root, NULL);
-    struct message_field group, scope, profile;
-    while (message_next_bytes(&groups, PROFILES_RESOURCE_PROFILES, &group)) {
-        struct message_iter scopes = message_iter_into(&group, NULL);
-        while (message_next_bytes(&scopes, RESOURCE_PROFILES_SCOPE_PROFILES, &scope)) {
-            struct message_iter profiles = message_iter_into(&scope, NULL);
-            while (message_next_bytes(&profiles, SCOPE_PROFILES_PROFILES, &profile))
-                use_profile(texts, &profile);
-        }
-    }
-}
-
-static void use_attributes(struct other_texts *texts)
-{
-    struct wire_cursor cursor =
-        dictionary_tables_entries(texts->names->tables, DICTIONARY_ATTRIBUTE_TABLE);
-    struct wire_field field;
-    while (wire_next_bytes(&cursor, DICTIONARY_ATTRIBUTE_TABLE, &field)) {
-        struct key_value_and_unit entry = key_value_and_unit_read(field.bytes);
-        use_text(texts, entry.key);
-        use_text(texts, entry.unit);
-    }
-}
-
-bool redact_names_fit_in_place(const struct redact_names *names, struct message *root)
-{
-    const uint32_t count = names->tables->string_count;
-    struct other_texts texts = {.names = names,
-                                .is_used = arena_array(names->scratch, count, sizeof(bool))};
-    use_profiles(&texts, root);
-    use_attributes(&texts);
-    if (texts.has_original)
-        return false;
-    for (uint32_t i = 0; i < count; i++) {
-        if (names->decisions[i].state == NAME_CHANGES && texts.is_used[i])
+    for (uint32_t i = 0; i < names->tables->string_count; i++)
+        if (names->decisions[i].state == NAME_CHANGES && uses->is_used[i])
             return false;
-        if (names->decisions[i].state == NAME_TO_TEST && !texts.is_used[i])
-            return false; /* perhaps the same text as a name that changes */
-    }
     return true;
 }
 

@@ -3,8 +3,8 @@
  * new ones.
  *
  * If secret words are the only rule for names, the whole string table is searched at once for the
- * places where a word may be (secret_words_next_place), and only texts with such a place are looked
- * at further.
+ * places where a word may be (secret_words_next_place), only texts with such a place are looked at
+ * further, and the tables of functions and mappings are read only if one has a word.
  *
  * A new name takes the place of the old one in the string table, so that no index changes. It
  * cannot if the same entry is also a key, a unit or a type, which must stay: then new names are
@@ -20,6 +20,7 @@
 #include "core/data/message.h"
 #include "processors/redaction/dictionary_tables.h"
 #include "processors/redaction/redactor.h"
+#include "processors/redaction/text_uses.h"
 
 /* What was decided about an entry of the string table. */
 struct string_decision {
@@ -42,9 +43,18 @@ struct redact_names {
 void redact_names_test(struct redact_names *names, const struct dictionary_tables *tables,
                        struct redactor *redactor, struct arena *scratch);
 
+/* Whether a text is left that no name, or with `uses` nothing at all, refers to, and that would
+ * change if it were a name. */
+bool redact_names_are_left(const struct redact_names *names, const struct text_uses *uses);
+
+/* Tests keys, units and types instead, by blocked_values. New texts can take their place. */
+void redact_names_test_others(struct redact_names *names, const struct dictionary_tables *tables,
+                              const struct text_uses *uses, struct redactor *redactor,
+                              struct arena *scratch);
+
 /* Whether the new names can replace the old ones in place: nothing but functions and mappings
- * refers to these, and no text is left that was not tested because nothing refers to it. */
-bool redact_names_fit_in_place(const struct redact_names *names, struct message *root);
+ * refers to these. */
+bool redact_names_fit_in_place(const struct redact_names *names, const struct text_uses *uses);
 /* Puts the new names in the place of the old ones. `dictionary`: the current field of the iterator
  * over the request. */
 void redact_names_in_place(const struct redact_names *names, struct message_iter *it,

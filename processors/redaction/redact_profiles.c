@@ -2,6 +2,7 @@
 
 #include "core/base/memory.h"
 #include "core/data/any_value.h"
+#include "core/data/originals.h"
 #include "core/pipeline/batch.h"
 #include "processors/redaction/redact_names.h"
 #include "processors/redaction/strip_attributes.h"
@@ -21,7 +22,9 @@ struct profiles_redaction {
     struct redact_names names;
     struct attribute_entry *attributes;
     struct removed_entries removed; /* of the attribute table */
+    struct text_uses uses;          /* read when it is needed */
     bool changes_attributes;
+    bool changes_texts; /* other than names */
 };
 
 /* Returns the dictionary as plain bytes, written out to scratch memory if it was changed. */
@@ -104,6 +107,33 @@ static void write_tables(struct profiles_redaction *r, struct message *dictionar
 
 /* ---- the request ---- */
 
+/* Changes keys, units and types, of which nothing must be left that refers to the old text. */
+static void redact_other_texts(struct profiles_redaction *r, struct message_iter *it,
+                               struct message_field *dictionary)
+{
+    redact_names_test_others(&r->names, &r->tables, &r->uses, r->redactor, &r->scratch);
+    if (r->names.count == 0)
+        return;
+    redact_names_in_place(&r->names, it, dictionary);
+    r->changes_texts = true;
+    dictionary_tables_read(&r->tables, plain_dictionary(dictionary, &r->scratch), &r->scratch);
+}
+
+static void read_uses(struct profiles_redaction *r, struct message *root)
+{
+    if (!r->uses.is_used)
+        text_uses_read(&r->uses, &r->tables, root, &r->scratch);
+}
+
+/* Whether a text that nothing refers to would stay, though it would change as a name. */
+static bool leaves_texts(struct profiles_redaction *r, struct message *root)
+{
+    if (!redact_names_are_left(&r->names, NULL))
+        return false;
+    read_uses(r, root);
+    return redact_names_are_left(&r->names, &r->uses);
+}
+
 /* Returns whether batch_prune is needed. */
 static bool redact_dictionary(struct profiles_redaction *r, struct message *root, bool prunes)
 {
@@ -112,12 +142,17 @@ static bool redact_dictionary(struct profiles_redaction *r, struct message *root
     if (!message_next_bytes(&it, PROFILES_DICTIONARY, &field))
         return prunes;
     dictionary_tables_read(&r->tables, plain_dictionary(&field, &r->scratch), &r->scratch);
-    redact_names_test(&r->names, &r->tables, r->redactor, &r->scratch);
     test_attributes(r);
-    prunes |= r->changes_attributes || r->removed.any;
+    if (r->redactor->rules->settings->redact_all_texts) {
+        read_uses(r, root);
+        redact_other_texts(r, &it, &field);
+    }
+    redact_names_test(&r->names, &r->tables, r->redactor, &r->scratch);
+    prunes |= r->changes_attributes || r->removed.any || leaves_texts(r, root);
     if (!prunes && r->names.count == 0)
         return false;
-    if (!prunes && redact_names_fit_in_place(&r->names, root)) {
+    read_uses(r, root);
+    if (!prunes && redact_names_fit_in_place(&r->names, &r->uses)) {
         redact_names_in_place(&r->names, &it, &field);
         return false;
     }
@@ -136,7 +171,9 @@ bool redact_profiles_batch(struct redactor *redactor, struct batch *batch, bool 
     prunes = redact_dictionary(&r, root, prunes);
     if (r.removed.any)
         strip_attributes_from_profiles(root, &r.removed, r.arena, &r.scratch);
-    if (r.names.count > 0)
+    if (originals_exist(root)) /* nobody has searched them */
+        originals_remove(root, r.arena);
+    if (r.names.count > 0 || r.changes_texts)
         batch->dictionary = NULL; /* it has the old names */
     arena_deinit(&r.scratch);
     return prunes;

@@ -16,7 +16,8 @@
 #include "processors/redaction/redactor.h"
 
 /* `prunes`: batch_prune will be called in any case. Returns whether it has to be: what was replaced
- * may still be in the dictionary, where nothing refers to it, or in an original payload. */
+ * may still be in the dictionary, where nothing refers to it. What nobody can search, the original
+ * of a profile, is removed. */
 bool redact_profiles_batch(struct redactor *redactor, struct batch *batch, bool prunes);
 
 #endif

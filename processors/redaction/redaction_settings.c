@@ -48,6 +48,10 @@ const struct field redaction_fields[] = {
                   "Regular expressions. A value in which one is found is kept as it is."),
     FIELD_BOOL(redaction_settings, redact_all_types,
                "Masks also values that are not strings; they become strings."),
+    FIELD_BOOL(redaction_settings, redact_all_texts,
+               "Masks what blocked_values match in keys of attributes, names of spans, events and "
+               "scopes, versions, status messages, trace states, schema URLs, units and types, "
+               "too. The Collector does not have this."),
     FIELD_ENUM(redaction_settings, hash_function,
                "Replaces what is masked by its hash instead of ****.", hash_names, .fallback = ""),
     FIELD_SECRET(redaction_settings, hmac_key,

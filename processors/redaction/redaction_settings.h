@@ -47,6 +47,7 @@ struct redaction_settings {
     struct config_strings blocked_values;
     struct config_strings allowed_values;
     bool redact_all_types;
+    bool redact_all_texts;
     int hash_function;
     const char *hmac_key;
     const char *summary;

@@ -16,12 +16,15 @@ enum { SCANS_PER_BYTE = 128, SCAN_BYTES_MIN = 64 << 20 };
 
 static enum nested_verdict decide_part(void *context, const struct nested_part *part,
                                        struct slice *text_out);
+static struct slice rename_key(void *context, struct slice key);
 
 void redactor_init(struct redactor *redactor, const struct redaction_rules *rules)
 {
     *redactor = (struct redactor){.rules = rules, .matcher = ottl_matcher_new()};
     redactor->has_databases = database_mask_is_enabled(&rules->settings->db_sanitizer);
     redactor->nested = (struct nested_values){.decide = decide_part, .context = redactor};
+    if (rules->settings->redact_all_texts)
+        redactor->nested.rename = rename_key;
 }
 
 void redactor_deinit(struct redactor *redactor)
@@ -403,11 +406,13 @@ enum redaction_outcome redactor_decide(struct redactor *redactor, struct slice k
 
 /* ---- names ---- */
 
-/* Leaves the new name in redactor->value. Returns false if it stays as it is. */
+/* Leaves the new name in redactor->value. Returns false if it stays as it is. Words are looked for
+ * in names of code. */
 static bool test_name(struct redactor *redactor, const struct redaction_match *match)
 {
     size_t at;
-    const struct secret_word *word = find_word(redactor, match->text);
+    bool is_of_code = match->kind != REDACTION_TEXT && match->kind != REDACTION_KEY;
+    const struct secret_word *word = is_of_code ? find_word(redactor, match->text) : NULL;
     if (!word && redactor->rules->blocked_values.texts->count == 0)
         return false;
     enum found allowed =
@@ -435,6 +440,24 @@ bool redactor_rename(struct redactor *redactor, enum redaction_kind kind, struct
     redactor->masked[kind]++;
     *name = arena_copy(redactor->arena, text_rules_value(redactor));
     return true;
+}
+
+bool redactor_would_rename(struct redactor *redactor, struct slice name)
+{
+    void (*on_match)(void *context, const struct redaction_match *match) = redactor->on_match;
+    struct redaction_match match = {.kind = REDACTION_FUNCTION, .text = name};
+    uint64_t gave_up = redactor->gave_up;
+    redactor->on_match = NULL;
+    bool would = !utf8_is_valid(name) || (name.size > 0 && test_name(redactor, &match));
+    redactor->on_match = on_match;
+    redactor->gave_up = gave_up;
+    return would;
+}
+
+static struct slice rename_key(void *context, struct slice key)
+{
+    redactor_rename(context, REDACTION_KEY, &key);
+    return key;
 }
 
 /* ---- names of spans ---- */

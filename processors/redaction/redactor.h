@@ -37,7 +37,10 @@ enum redaction_outcome redactor_decide(struct redactor *redactor, struct slice k
                                        struct slice *value);
 /* Whether a name changes; then *name is the new one. */
 bool redactor_rename(struct redactor *redactor, enum redaction_kind kind, struct slice *name);
-/* The same for the name of a span, by db_sanitizer, and first by url_sanitizer if is_url. */
+/* Whether the name of a function with this text would change. Nothing is counted or reported. */
+bool redactor_would_rename(struct redactor *redactor, struct slice name);
+/* The same as redactor_rename for the name of a span, by db_sanitizer, and first by url_sanitizer
+ * if is_url. */
 bool redactor_sanitize_name(struct redactor *redactor, bool is_url, struct slice *name);
 
 #endif

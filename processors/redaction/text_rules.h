@@ -22,10 +22,12 @@ enum redaction_kind {
     REDACTION_FUNCTION,
     REDACTION_FILE,
     REDACTION_MAPPING,
-    REDACTION_SPAN_NAME,
+    REDACTION_SPAN_NAME, /* by the sanitizers */
+    REDACTION_KEY,       /* of an attribute, or inside a map */
+    REDACTION_TEXT,      /* any other */
     REDACTION_KINDS
 };
-/* "attribute", "function", "file", "mapping", "span_name" */
+/* "attribute", "function", "file", "mapping", "span_name", "key", "text" */
 extern const char *const redaction_kind_names[REDACTION_KINDS];
 
 /* What a rule has matched, for a report. */

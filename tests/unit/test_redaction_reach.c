@@ -189,12 +189,112 @@ static void attributes_of_links_are_reached(void **state)
     CHECK_ROWS(link_rows, SIGNAL_TRACES);
 }
 
+/* Texts that the Collector leaves, each with a number of its own. */
+#define TEXTS                                                                                      \
+    "{\"resourceSpans\":[{\"schemaUrl\":\"https://x/4100\",\"resource\":{\"entityRefs\":[{"        \
+    "\"schemaUrl\":\"u4111\",\"type\":\"t4112\",\"idKeys\":[\"host\",\"i4113\"],"                  \
+    "\"descriptionKeys\":[\"d4114\"]}],\"attributes\":[" TEXT(                                     \
+        "host",                                                                                    \
+        "h") "]},"                                                                                 \
+             "\"scopeSpans\":[{\"schemaUrl\":\"https://x/4101\",\"scope\":{\"name\":\"n4102\","    \
+             "\"version\":\"v4103\"},\"spans\":[{\"traceId\":"                                     \
+             "\"0102030405060708090a0b0c0d0e0f10\","                                               \
+             "\"spanId\":\"a1a2a3a4a5a6a7a8\",\"name\":\"GET 4104\",\"traceState\":\"a=4105\","    \
+             "\"status\":{\"code\":2,\"message\":\"no card 4109\"},\"attributes\":[" TEXT(         \
+                 "k4106",                                                                          \
+                 "v") "," PAIR("m",                                                                \
+                               MAP(TEXT(                                                           \
+                                   "deep4110",                                                     \
+                                   "plain"))) "],\"events\":[{\"name\":\"e4107\",\"attributes\":"  \
+                                              "[" TEXT("ek4115",                                   \
+                                                       "x") "]}],\"links\":[{"                     \
+                                                            "\"traceId\":"                         \
+                                                            "\"0102030405060708090a0b0c0d0e0f11\"" \
+                                                            ",\"spanId\":\"a1a2a3a4a5a6a7a9\","    \
+                                                            "\"traceState\":\"b=4108\"}]}]}]}]}"
+#define CODES "blocked_values: ['4[12][0-9]{2}']"
+
+static const struct row text_rows[] = {
+    {ALL "," CODES, TEXTS, {"4100", "4101", "n4102", "v4103", "4104", "a=4105"}},
+    {ALL "," CODES, TEXTS, {"k4106", "e4107", "b=4108", "no card 4109", "deep4110", "u4111"}},
+    {ALL "," CODES ", redact_all_texts: true",
+     TEXTS,
+     {"!410", "!411", "GET ****", "no card ****", "plain", "https://x/****"}},
+    {ALL "," CODES ", redact_all_texts: true, allowed_values: ['^GET ', '^k']",
+     TEXTS,
+     {"GET 4104", "k4106", "!4107", "!4110"}},
+    {ALL "," CODES ", redact_all_texts: true, ignored_keys: [k4106]",
+     TEXTS,
+     {"GET ****", "k4106", "!4107"}},
+    {"allowed_keys: [m, ek4115], " CODES ", redact_all_texts: true, summary: debug",
+     TEXTS,
+     {"!410", "!411", "ek****", "redaction.redacted.keys"}},
+    {ALL ", redact_all_texts: true, secret_words: {words: [card, get]}",
+     TEXTS,
+     {"no card 4109", "GET 4104"}},
+    {ALL "," CODES ", redact_all_texts: true, redact_all_types: true", TEXTS, {"!410", "!411"}},
+    {ALL "," CODES ", redact_all_texts: true, hash_function: md5", TEXTS, {"!410", "!411"}},
+};
+
+static void texts_of_traces_are_reached(void **state)
+{
+    (void)state;
+    CHECK_ROWS(text_rows, SIGNAL_TRACES);
+}
+
+/* `strings`: further ones. */
+#define CODE(strings, profile)                                                                     \
+    "{\"resourceProfiles\":[{\"schemaUrl\":\"s4108\",\"scopeProfiles\":[{\"scope\":{\"name\":"     \
+    "\"n4107\"},\"profiles\":[{\"sampleType\":{\"typeStrindex\":1,\"unitStrindex\":2}," profile    \
+    "\"samples\":[{\"stackIndex\":1,\"values\":[\"1\"],\"attributeIndices\":[1]}]}]}]}],"          \
+    "\"dictionary\":{\"stringTable\":[\"\",\"t4201\",\"u4202\",\"k4203\",\"f4204\","               \
+    "\"main\"" strings                                                                             \
+    "],\"mappingTable\":[{}],\"locationTable\":[{},{\"lines\":[{\"functionIndex\":1},"             \
+    "{\"functionIndex\":2}]}],\"functionTable\":[{},{\"nameStrindex\":4},{\"nameStrindex\":5}],"   \
+    "\"linkTable\":[{}],\"stackTable\":[{},{\"locationIndices\":[1]}],\"attributeTable\":[{},{"    \
+    "\"keyStrindex\":3,\"unitStrindex\":2,\"value\":{\"stringValue\":\"v4205\"}}]}}"
+
+static const struct row code_rows[] = {
+    {ALL, CODE(",\"w4206\"", ""), {"t4201", "u4202", "k4203", "f4204", "v4205", "w4206"}},
+    {ALL "," CODES, CODE(",\"w4206\"", ""), {"t4201", "u4202", "k4203", "!4204", "!4205", "!4206"}},
+    {ALL "," CODES ", redact_all_texts: true",
+     CODE(",\"w4206\"", ""),
+     {"!42", "!4107", "!4108", "main", "t****", "k****"}},
+    {ALL "," CODES ", redact_all_texts: true, blocked_key_patterns: [k4203], hash_function: md5",
+     CODE("", ""),
+     {"!42", "main"}},
+    {ALL "," CODES ", redact_all_texts: true, secret_words: {words: [main]}",
+     CODE("", ""),
+     {"!42", "!main", "[REDACTED]"}},
+    {"allowed_keys: [k4203], blocked_values: ['4203'], redact_all_texts: true",
+     CODE("", ""),
+     {"!k4203", "k****", "v4205"}},
+    /* Nothing refers to it, and nothing else changes. */
+    {ALL ", secret_words: {}", CODE(",\"getPassword\"", ""), {"!getPassword", "f4204", "main"}},
+    {ALL ", blocked_values: [w4206]", CODE(",\"w4206\"", ""), {"!w4206", "v4205", "main"}},
+    /* Originals leave, whatever is in them: "Z2V0" is get. */
+    {ALL,
+     CODE("", "\"originalPayloadFormat\":\"pprof\",\"originalPayload\":\"Z2V0\","),
+     {"!get", "!pprof", "main"}},
+    {ALL ", secret_words: {}",
+     CODE("", "\"originalPayloadFormat\":\"pprof\","),
+     {"!pprof", "main"}},
+};
+
+static void texts_of_profiles_are_reached(void **state)
+{
+    (void)state;
+    CHECK_ROWS(code_rows, SIGNAL_PROFILES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_inside_others_are_reached),
         cmocka_unit_test(attributes_of_samples_are_reached),
         cmocka_unit_test(attributes_of_links_are_reached),
+        cmocka_unit_test(texts_of_traces_are_reached),
+        cmocka_unit_test(texts_of_profiles_are_reached),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
