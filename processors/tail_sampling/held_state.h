@@ -59,6 +59,7 @@ struct rereading {
     struct job_queue queue;
     struct queued_job job;
     struct held_request *request; /* with a reference; NULL: none */
+    bool has_first;               /* a request that is arriving is to be read */
     bool is_reading, is_read;
     uint32_t next; /* trace of it of which the table is told */
     struct timer turn;

@@ -27,7 +27,8 @@ static bool is_behind(const struct tail_node *node)
 static bool goes_on(const struct tail_node *node)
 {
     bool decides = node->node.draining && node->waiting.all.count > 0 && !is_behind(node);
-    return node->traces.arriving.batch || node->traces.is_adapting || decides;
+    bool adds = node->traces.arriving.batch && !reread_traces_has_first(node);
+    return adds || node->traces.is_adapting || decides;
 }
 
 /* Sets the timer to when there is more to do: in the next turn of the loop, or at the next
@@ -48,6 +49,11 @@ static void schedule(struct tail_node *node)
 
 /* ---- memory ---- */
 
+static bool may_decide_oldest(const struct tail_node *node)
+{
+    return node->waiting.all.first && (!is_behind(node) || waiting_traces_oldest_is_read(node));
+}
+
 /* Decides about some of the oldest traces, so that what they sample leaves in one request. */
 static void decide_oldest(struct tail_node *node)
 {
@@ -55,7 +61,7 @@ static void decide_oldest(struct tail_node *node)
     size_t enough =
         budget_used(&tail->leaving) + tail->held[SIGNAL_TRACES].limit_bytes / EARLY_PART;
     int count = 0;
-    while (node->waiting.all.first && count < EARLY_TRACES &&
+    while (may_decide_oldest(node) && count < EARLY_TRACES &&
            budget_used(&tail->leaving) < enough) {
         waiting_traces_decide_oldest(node, EARLY_MEMORY);
         count++;
@@ -64,7 +70,7 @@ static void decide_oldest(struct tail_node *node)
 }
 
 /* Decides about the oldest traces while what leaves has less than its part of the limit. Returns
- * false if there are more than one turn decides. */
+ * false if there are more than one turn decides, or if the oldest has to be read again first. */
 static bool decide_early(struct tail_node *node, size_t wanted)
 {
     struct tail *tail = node->tail;
@@ -73,7 +79,7 @@ static bool decide_early(struct tail_node *node, size_t wanted)
                         budget_used(&tail->leaving) < held->limit_bytes / LEAVING_PART &&
                         budget_used(held) + wanted > held->limit_bytes;
          round++) {
-        if (round == EARLY_ROUNDS)
+        if (round == EARLY_ROUNDS || !may_decide_oldest(node))
             return false;
         decide_oldest(node);
     }
@@ -116,14 +122,14 @@ static struct batch *end_arriving(struct tail_node *node)
     return batch;
 }
 
-/* Adds the spans of one trace of the request. bits: of the trace. */
-static void arrive(struct tail_node *node, struct held_request *request, uint32_t index,
-                   const uint64_t *bits)
+/* Adds the spans of one trace of the request. */
+static void arrive(struct tail_node *node, struct held_request *request, uint32_t index)
 {
     const struct trace_reader *reader = &node->reader;
     struct table_user user = tail_user(node);
-    struct trace_arrival arrival = {
-        .id = reader->traces[index].id, .facts = reader->traces[index].facts, .bits = bits};
+    struct trace_arrival arrival = {.id = reader->traces[index].id,
+                                    .facts = reader->traces[index].facts,
+                                    .bits = reader->bits + (size_t)index * reader->words};
     struct trace_answer answer = trace_table_arrive(
         node->tail->table, &user, &arrival, node->waiting.holder, node->node.worker->now_ns);
     struct piece *piece = &request->pieces[index];
@@ -136,34 +142,13 @@ static void arrive(struct tail_node *node, struct held_request *request, uint32_
         waiting_traces_add(node, arrival.id, piece, answer.deadline_ns);
 }
 
-/* A reload came between two turns: what the reader has found does not count. */
-static void read_again_later(struct tail_node *node)
-{
-    struct held_request *request = node->traces.arriving.request;
-    if (request->reading == 0)
-        return;
-    request->reading = 0;
-    list_remove(&node->traces.requests, &request->link);
-    list_prepend(&node->traces.requests, &request->link);
-    trace_holders_fall_behind(trace_table_holders(node->tail->table), node->waiting.holder);
-}
-
 /* Adds the next traces of the request. Returns whether these were the last. */
 static bool add_traces(struct tail_node *node)
 {
     struct arriving_traces *arriving = &node->traces.arriving;
-    struct trace_reader *reader = &node->reader;
-    const uint64_t *none = NULL;
-    if (tail_reader_is_stale(node)) {
-        read_again_later(node);
-        none = arena_array(&reader->arena, facts_words(tail_settings(node)->plan.bit_count) + 1,
-                           sizeof *none);
-    }
-    for (int n = 0; n < TRACES_PER_TURN && arriving->next < reader->trace_count; n++) {
-        uint32_t i = arriving->next++;
-        arrive(node, arriving->request, i, none ? none : reader->bits + (size_t)i * reader->words);
-    }
-    return arriving->next == reader->trace_count;
+    for (int n = 0; n < TRACES_PER_TURN && arriving->next < node->reader.trace_count; n++)
+        arrive(node, arriving->request, arriving->next++);
+    return arriving->next == node->reader.trace_count;
 }
 
 /* Makes room for the request, and holds it. Returns false if it was refused, or waits for room. */
@@ -194,10 +179,12 @@ static bool go_on_arriving(struct tail_node *node)
     struct arriving_traces *arriving = &node->traces.arriving;
     if (!arriving->request && !admit(node))
         return !arriving->batch;
+    if (tail_reader_is_stale(node)) {
+        reread_traces_first(node, arriving->request);
+        return false;
+    }
     if (!add_traces(node))
         return false;
-    if (arriving->request->reading == 0)
-        reread_traces_begin(node);
     held_request_unref(arriving->request);
     struct batch *batch = end_arriving(node);
     schedule(node);

@@ -36,14 +36,14 @@ void plan_change_init(struct plan_change *change, const struct tail_plan *before
     uint32_t next = 0;
     arena_init(&arena, NULL);
     *change = (struct plan_change){
-        .before = before, .after = after, .moves_bits = before->leaf_count != after->leaf_count};
+        .before = before, .after = after, .moves_bits = before->bit_count != after->bit_count};
     change->same = memory_zalloc((after->leaf_count + 1) * sizeof(struct tail_policy *));
     for (uint32_t i = 0; i < after->leaf_count; i++) {
         const struct tail_policy *policy = after->leaves[i];
         const struct tail_policy *same = find_same(&arena, before, next, policy);
         change->same[i] = same;
         next = same ? same->number + 1 : next;
-        change->moves_bits |= !same || same->bit != policy->bit;
+        change->moves_bits |= policy->bit != TAIL_NO_BIT && (!same || same->bit != policy->bit);
         change->reads_more |= !same && policy->bit != TAIL_NO_BIT && policy->type != TAIL_FUNCTION;
     }
     arena_deinit(&arena);

@@ -71,14 +71,15 @@ static bool needs_reading(const struct tail_node *node, const struct list_link *
                        current_rules(node)->reading;
 }
 
-/* Takes the next request; returns false if there is none, or if it is still arriving. */
+/* Takes the next request; returns false if there is none. */
 static bool take_next(struct tail_node *node)
 {
     struct list_link *first = node->traces.requests.first;
     struct held_request *request =
         needs_reading(node, first) ? container_of(first, struct held_request, link) : NULL;
-    if (!request || request == node->traces.arriving.request)
+    if (!request)
         return false;
+    node->rereading.has_first |= request == node->traces.arriving.request;
     held_request_ref(request);
     node->rereading.request = request;
     return true;
@@ -111,6 +112,21 @@ static bool tell_table(struct tail_node *node)
     return reading->next == reader->trace_count;
 }
 
+/* The request goes on arriving with what was read now. Its traces are in the same order. */
+static void exchange_readers(struct tail_node *node)
+{
+    struct rereading *reading = &node->rereading;
+    struct trace_reader reader = node->reader;
+    struct tail_rules *rules = node->read_by;
+    assert(reader.trace_count == reading->reader.trace_count);
+    node->reader = reading->reader;
+    node->read_by = reading->rules;
+    reading->reader = reader;
+    reading->rules = rules;
+    reading->has_first = false;
+    worker_set_timer(node->node.worker, &node->traces.turn, 0);
+}
+
 /* The request leaves those that have to be read again, which are the first ones. */
 static void end_request(struct tail_node *node)
 {
@@ -119,6 +135,8 @@ static void end_request(struct tail_node *node)
     request->reading = reading->rules->reading;
     list_remove(&node->traces.requests, &request->link);
     list_append(&node->traces.requests, &request->link);
+    if (request == node->traces.arriving.request)
+        exchange_readers(node);
     trace_reader_clear(&reading->reader);
     reading->request = NULL;
     reading->is_read = false;
@@ -166,6 +184,23 @@ void reread_traces_init(struct tail_node *node)
 {
     node->rereading.queue.worker = node->node.worker;
     node->rereading.turn.on_timer = on_turn;
+}
+
+void reread_traces_first(struct tail_node *node, struct held_request *request)
+{
+    if (node->rereading.has_first)
+        return;
+    node->rereading.has_first = true;
+    request->reading = 0;
+    list_remove(&node->traces.requests, &request->link);
+    list_prepend(&node->traces.requests, &request->link);
+    trace_holders_fall_behind(trace_table_holders(node->tail->table), node->waiting.holder);
+    reread_traces_begin(node);
+}
+
+bool reread_traces_has_first(const struct tail_node *node)
+{
+    return node->rereading.has_first;
 }
 
 void reread_traces_begin(struct tail_node *node)

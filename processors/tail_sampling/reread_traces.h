@@ -16,6 +16,11 @@
 #include "processors/tail_sampling/tail_sampling.h"
 
 void reread_traces_init(struct tail_node *node);
+/* A reload came while the traces of a request were added: it is read first, by a reader that then
+ * becomes the node's (tail_node.reader). Until then no more of its traces are added. */
+void reread_traces_first(struct tail_node *node, struct held_request *request);
+/* Whether such a request is still to be read. */
+bool reread_traces_has_first(const struct tail_node *node);
 /* Begins, or goes on, in the next turn of the loop. */
 void reread_traces_begin(struct tail_node *node);
 bool reread_traces_is_idle(const struct tail_node *node);

@@ -65,21 +65,9 @@ bool trace_table_shrink(struct trace_table *table, const struct table_user *user
 
 /* ---- other rules ---- */
 
-/* A deadline that decision_wait has set follows it; one that the root span has set may only become
- * earlier. */
-static uint64_t deadline_after(const struct trace_entry *entry, int64_t wait_before,
-                               int64_t wait_after)
-{
-    uint64_t before_ns = entry->first_ns + (uint64_t)wait_before;
-    uint64_t after_ns = entry->first_ns + (uint64_t)wait_after;
-    return entry->deadline_ns == before_ns || after_ns < entry->deadline_ns ? after_ns
-                                                                            : entry->deadline_ns;
-}
-
 /* What is applied to all traces that wait. */
 struct change {
     struct plan_change plan;
-    int64_t wait_before, wait_after;
     uint32_t words_before, words_after;
     uint64_t *bits; /* words_after */
 };
@@ -103,22 +91,18 @@ static void change_shard(struct shard *shard, const struct change *change)
     pthread_mutex_lock(&shard->lock);
     for (struct list_link *link = shard->arrivals.first; link; link = link->next) {
         struct trace_entry *entry = container_of(link, struct trace_entry, link);
-        if (entry->open && change->plan.moves_bits)
+        if (entry->open)
             change_bits(entry, change);
-        if (entry->state == TRACE_PENDING)
-            entry->deadline_ns = deadline_after(entry, change->wait_before, change->wait_after);
     }
     pthread_mutex_unlock(&shard->lock);
 }
 
-static void change_init(struct change *change, const struct tail_settings *before,
-                        const struct tail_settings *after)
+static void change_init(struct change *change, const struct tail_plan *before,
+                        const struct tail_plan *after)
 {
-    *change = (struct change){.wait_before = before->decision_wait,
-                              .wait_after = after->decision_wait,
-                              .words_before = facts_words(before->plan.bit_count),
-                              .words_after = facts_words(after->plan.bit_count)};
-    plan_change_init(&change->plan, &before->plan, &after->plan);
+    *change = (struct change){.words_before = facts_words(before->bit_count),
+                              .words_after = facts_words(after->bit_count)};
+    plan_change_init(&change->plan, before, after);
     change->bits = memory_zalloc((change->words_after + 1) * sizeof *change->bits);
 }
 
@@ -132,8 +116,8 @@ void trace_table_follow(struct trace_table *table, struct tail_rules *rules)
 {
     const struct tail_rules *before = table->rules.current;
     struct change change;
-    change_init(&change, before->settings, rules->settings);
-    for (uint32_t i = 0; i < table->shard_count; i++)
+    change_init(&change, &before->settings->plan, &rules->settings->plan);
+    for (uint32_t i = 0; change.plan.moves_bits && i < table->shard_count; i++)
         change_shard(&table->shards[i], &change);
     rules->reading = before->reading + change.plan.reads_more;
     table->words = change.words_after;

@@ -4,8 +4,10 @@
 
 #include <assert.h>
 
-/* For one that is added, after a reload has made the table smaller. */
-enum { FORGOTTEN_MOST = 16 };
+enum {
+    FORGOTTEN_MOST = 16,   /* for one that is added, after a reload has made the table smaller */
+    BEHIND_TRACES = 65536, /* more than num_traces are known while spans are read again */
+};
 
 /* Profiles ask again after this time about a trace that cannot be decided yet. */
 #define ASK_AGAIN_NS UINT64_C(10000000)
@@ -217,21 +219,30 @@ void shard_forget_oldest(struct trace_table *table, struct shard *shard,
         shard_forget(table, shard, oldest, user, now_ns);
 }
 
-/* Makes room for a trace. */
+/* Makes room for a trace. While spans are read again, the oldest are spared if possible: the new
+ * policies have not seen them yet. */
 static void make_room(struct trace_table *table, struct shard *shard, const struct table_user *user,
                       uint64_t now_ns)
 {
-    for (int n = 0; n < FORGOTTEN_MOST && shard->arrivals.first &&
-                    trace_table_count(table) >= user->settings->num_traces;
+    uint64_t most =
+        user->settings->num_traces + (trace_holders_are_behind(table->holders) ? BEHIND_TRACES : 0);
+    for (int n = 0; n < FORGOTTEN_MOST && shard->arrivals.first && trace_table_count(table) >= most;
          n++)
         shard_forget_oldest(table, shard, user, now_ns);
 }
 
 /* ---- arrivals ---- */
 
-static struct trace_answer answer_of(const struct trace_entry *entry)
+/* It follows decision_wait, which a reload may change. */
+static uint64_t deadline_of(const struct trace_entry *entry, const struct table_user *user)
 {
-    return (struct trace_answer){entry->state, entry->deadline_ns};
+    uint64_t deadline_ns = entry->first_ns + (uint64_t)user->settings->decision_wait;
+    return entry->root_deadline_ns < deadline_ns ? entry->root_deadline_ns : deadline_ns;
+}
+
+static struct trace_answer answer_of(const struct trace_entry *entry, const struct table_user *user)
+{
+    return (struct trace_answer){entry->state, deadline_of(entry, user)};
 }
 
 static void count_late(struct shard *shard, struct trace_entry *entry,
@@ -257,7 +268,7 @@ static void begin_waiting(struct shard *shard, struct trace_entry *entry,
     counter_add(user->metrics->new_traces, user->worker, 1);
     entry->state = TRACE_PENDING;
     entry->first_ns = now_ns;
-    entry->deadline_ns = now_ns + (uint64_t)user->settings->decision_wait;
+    entry->root_deadline_ns = UINT64_MAX;
     if (entry->link.list) {
         list_remove(&shard->arrivals, &entry->link);
         list_append(&shard->arrivals, &entry->link);
@@ -268,9 +279,9 @@ static void hear_of_root(struct trace_table *table, struct trace_entry *entry,
                          const struct table_user *user, int holder, uint64_t now_ns)
 {
     uint64_t wait = (uint64_t)user->settings->decision_wait_after_root_received;
-    if (wait == 0 || now_ns + wait >= entry->deadline_ns)
+    if (wait == 0 || now_ns + wait >= deadline_of(entry, user))
         return;
-    entry->deadline_ns = now_ns + wait;
+    entry->root_deadline_ns = now_ns + wait;
     wake(table, entry, holder);
 }
 
@@ -324,10 +335,10 @@ struct trace_answer trace_table_arrive(struct trace_table *table, const struct t
     struct trace_answer answer;
     if (entry->state == TRACE_PENDING) {
         add_spans(table, shard, entry, arrival, user, holder, now_ns);
-        answer = answer_of(entry);
+        answer = answer_of(entry, user);
     } else {
         count_late(shard, entry, arrival, user, now_ns);
-        answer = answer_of(entry);
+        answer = answer_of(entry, user);
     }
     pthread_mutex_unlock(&shard->lock);
     return answer;
@@ -336,9 +347,9 @@ struct trace_answer trace_table_arrive(struct trace_table *table, const struct t
 /* ---- asking ---- */
 
 static bool is_due(const struct trace_table *table, const struct trace_entry *entry,
-                   uint64_t now_ns)
+                   const struct table_user *user, uint64_t now_ns)
 {
-    return now_ns >= entry->deadline_ns && !trace_holders_are_behind(table->holders);
+    return now_ns >= deadline_of(entry, user) && !trace_holders_are_behind(table->holders);
 }
 
 static void drop_holder(struct shard *shard, struct trace_entry *entry, int holder)
@@ -356,12 +367,12 @@ struct trace_answer trace_table_take(struct trace_table *table, const struct tab
     struct trace_entry *entry = shard_find(shard, id, hash);
     assert(entry && holder_set_has(&entry->holders, holder));
     if (entry->state == TRACE_PENDING) {
-        if (is_due(table, entry, now_ns))
+        if (is_due(table, entry, user, now_ns))
             decide(table, shard, entry, user, now_ns);
         else if (early != TAKE_WHEN_DUE)
             decide_early(table, shard, entry, user, now_ns, early, holder);
     }
-    struct trace_answer answer = answer_of(entry);
+    struct trace_answer answer = answer_of(entry, user);
     if (answer.state != TRACE_PENDING)
         drop_holder(shard, entry, holder);
     pthread_mutex_unlock(&shard->lock);
@@ -403,12 +414,12 @@ struct trace_answer trace_table_look(struct trace_table *table, const struct tab
     struct trace_entry *entry = shard_find(shard, id, hash);
     struct trace_answer answer = {TRACE_UNKNOWN, 0};
     bool waits = entry && entry->state == TRACE_PENDING;
-    if (waits && look != LOOK_ONLY && is_due(table, entry, now_ns))
+    if (waits && look != LOOK_ONLY && is_due(table, entry, user, now_ns))
         decide(table, shard, entry, user, now_ns);
     else if (waits && look == LOOK_AND_DECIDE)
         decide_early(table, shard, entry, user, now_ns, EARLY_DRAIN, ALL_HOLDERS);
     if (entry)
-        answer = answer_of(entry);
+        answer = answer_of(entry, user);
     if (answer.state == TRACE_PENDING && answer.deadline_ns <= now_ns)
         answer.deadline_ns = now_ns + ASK_AGAIN_NS;
     pthread_mutex_unlock(&shard->lock);

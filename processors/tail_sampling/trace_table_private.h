@@ -21,7 +21,8 @@ struct trace_entry {
     struct list_link link; /* of one of the lists of its shard; of none when it was forgotten */
     struct trace_id id;
     enum trace_state state;
-    uint64_t first_ns, deadline_ns, decided_ns;
+    uint64_t first_ns, decided_ns;
+    uint64_t root_deadline_ns; /* that its root span has set; UINT64_MAX: none */
     struct holder_set holders; /* that have not got the decision */
     struct open_trace *open;   /* NULL: decided */
 };

@@ -163,6 +163,16 @@ void waiting_traces_decide_due(struct tail_node *node, size_t most)
     timer_queue_run_some(&node->waiting.deadlines, node->node.worker->now_ns, most);
 }
 
+bool waiting_traces_oldest_is_read(const struct tail_node *node)
+{
+    const struct waiting_trace *oldest =
+        container_of(node->waiting.all.first, const struct waiting_trace, link);
+    for (const struct piece *piece = oldest->first; piece; piece = piece->next)
+        if (piece->request->reading != tail_rules(node)->reading)
+            return false;
+    return true;
+}
+
 void waiting_traces_decide_oldest(struct tail_node *node, enum tail_early early)
 {
     ask(take_oldest(node), (int)early);

@@ -28,6 +28,8 @@ void waiting_traces_ask_again(struct tail_node *node);
 bool waiting_traces_ask_more(struct tail_node *node, size_t most);
 /* Asks for the decision about traces whose deadline has passed, at most so many. */
 void waiting_traces_decide_due(struct tail_node *node, size_t most);
+/* Whether none of the spans of the oldest trace has to be read again. One must wait. */
+bool waiting_traces_oldest_is_read(const struct tail_node *node);
 /* Decides about the oldest trace before its time. One must wait. */
 void waiting_traces_decide_oldest(struct tail_node *node, enum tail_early early);
 /* Drops the oldest trace, undecided, and returns how many spans it had. One must wait. */

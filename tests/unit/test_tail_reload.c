@@ -231,21 +231,32 @@ static void consume_many(struct fixture *f, struct node *node, uint64_t count, s
     wire_writer_deinit(&request);
 }
 
-/* In the middle of a request, some of whose traces were added before. */
+/* In the middle of a request, some of whose traces were added before. The oldest of them are not
+ * decided before they were read again. */
 static void test_a_request_that_arrives(void **state)
 {
-    struct fixture f;
-    struct probe probe;
+    static const char *const limits[] = {"num_traces: 50000", "num_traces: 10",
+                                         "num_traces: 50000, max_held_mib: 1"};
     (void)state;
-    struct fixture_place *traces = begin(&f, 1, "decision_wait: 2s, " TAIL_ERRORS);
-    consume_many(&f, traces->nodes[0], MANY, &probe);
-    assert_int_equal(probe.settled, 0);
-    tail_change(&f, traces, "decision_wait: 2s, " NAMED(""));
-    fixture_advance(&f, SECOND);
-    assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
-    fixture_advance(&f, SECOND + GATHER);
-    assert_int_equal(SAMPLED(&f), MANY);
-    fixture_deinit(&f);
+    for (int i = 0; i < 3; i++) {
+        struct fixture f;
+        struct probe probe;
+        struct text settings[2] = {0};
+        text_printf(&settings[0], "decision_wait: 2s, %s, " TAIL_ERRORS, limits[0]);
+        text_printf(&settings[1], "decision_wait: 2s, %s, " NAMED(""), limits[i]);
+        struct fixture_place *traces = begin(&f, 2, text_string(&settings[0]));
+        consume_many(&f, traces->nodes[0], MANY, &probe);
+        assert_int_equal(probe.settled, 0);
+        tail_change(&f, traces, text_string(&settings[1]));
+        consume_many(&f, traces->nodes[1], MANY, NULL); /* the same */
+        fixture_advance(&f, SECOND);
+        assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
+        fixture_advance(&f, SECOND + GATHER);
+        assert_int_equal(SAMPLED(&f), MANY);
+        text_deinit(&settings[0]);
+        text_deinit(&settings[1]);
+        fixture_deinit(&f);
+    }
 }
 
 /* A job has read it by the old rules. */
