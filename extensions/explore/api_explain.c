@@ -230,12 +230,14 @@ static void explain_missed_span(struct explanation *e)
                    SECONDS(e->span->arrived_ns - missed->arrived_ns),
                    SECONDS(missed->left_ns - missed->arrived_ns),
                    wait_for(e, e->span->arrived_ns - missed->arrived_ns));
-    else if (missed->arrived_ns - e->span->arrived_ns > missed->window_ns)
+    else if (missed->arrived_ns > e->span->arrived_ns &&
+             missed->arrived_ns - e->span->arrived_ns > missed->window_ns)
         set_reason(e, "expired", "Its samples arrived %.1f s after the span; `window` is %.0f s.",
                    SECONDS(missed->arrived_ns - e->span->arrived_ns), SECONDS(missed->window_ns));
     else
         set_reason(e, "evicted",
-                   "The span had arrived before its samples, but was not in the index any more: "
+                   "The span had arrived before its samples left, but was not in the index any "
+                   "more: "
                    "profcol_spanjoin_evicted says why; max_spans gives it more room.");
 }
 

@@ -18,6 +18,13 @@ struct exporting {
     uint32_t *places; /* of the frames in a list, + 1 */
 };
 
+/* Returns for how long the store has existed. The clock may have been set back. */
+static uint64_t age_ns(const struct exporting *file)
+{
+    uint64_t now_ns = file->request->now_ns, started_ns = file->request->store->started_ns;
+    return now_ns > started_ns ? now_ns - started_ns : 0;
+}
+
 static struct slice type_name(const struct exporting *file)
 {
     return api_text(file->request, file->request->store->cells.types[file->type].name);
@@ -101,7 +108,7 @@ static struct buffer *build_request(struct exporting *file)
         .sample_type = profiles_builder_string(builder, type_name(file)),
         .sample_unit = profiles_builder_string(builder, type_unit(file)),
         .time_unix_nano = file->request->store->started_ns,
-        .duration_nano = file->request->now_ns - file->request->store->started_ns};
+        .duration_nano = age_ns(file)};
     const struct built_resource resource = {.attributes = NULL};
     profiles_builder_admit(builder, EXPORT_BYTES_MAX / PROFILES_BUILDER_BYTES_PER_BYTE);
     profiles_builder_resource(builder, &resource);
@@ -140,8 +147,7 @@ static void write_pprof(struct exporting *file, struct slice request)
     struct dictionary *dictionary = dictionary_new(&root, arena);
     struct pprof_writer *writer = pprof_writer_new(dictionary, arena, NULL);
     struct pprof_header header = {.time_unix_nano = file->request->store->started_ns,
-                                  .duration_nano =
-                                      file->request->now_ns - file->request->store->started_ns};
+                                  .duration_nano = age_ns(file)};
     pprof_writer_begin(writer, &header);
     if (find_profile(request, arena, &profile))
         pprof_writer_add_profiles(writer, &profile, 1);

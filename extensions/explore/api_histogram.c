@@ -18,11 +18,14 @@ struct histogram {
     bool has_stacks[STORE_BUCKETS];
 };
 
-enum { ROWS_MAX = 4096 };
+enum { ROWS_MAX = 4096, MINUTES_MAX = 24 * 60 /* rows of a minute */ };
 
-/* Returns the row of a minute. There are few: a day of hours, and an hour of minutes. */
+/* Returns the row of a minute. Older ones are in rows of an hour, so that there are few. */
 static struct row *row_at(struct histogram *histogram, uint32_t minute, bool is_hour)
 {
+    uint64_t now = histogram->request->now_ns / STORE_MINUTE_NS;
+    is_hour |= (minute / 60 + UINT64_C(1)) * 60 + MINUTES_MAX <= now; /* all of the hour */
+    minute -= is_hour ? minute % 60 : 0;
     uint32_t key = minute * 2 + is_hour;
     for (uint32_t i = histogram->count; i-- > 0;)
         if (histogram->rows[i].key == key)

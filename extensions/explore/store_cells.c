@@ -104,8 +104,8 @@ static uint32_t add_operation(struct store_cells *cells, uint64_t hash,
                               const struct store_operation *operation)
 {
     struct store_table *table = &cells->operations;
-    uint32_t number =
-        store_table_append(table, kept_free(table, operation->name != STORE_TEXT_MERGED));
+    bool is_merged = operation->name == STORE_TEXT_MERGED && operation->kind == 0;
+    uint32_t number = store_table_append(table, kept_free(table, !is_merged));
     if (number == STORE_NONE)
         return STORE_NONE;
     *store_operation_at(cells, number) = *operation;

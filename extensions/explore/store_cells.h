@@ -80,8 +80,8 @@ struct store_cell {
     uint32_t version; /* text */
     uint32_t minute;  /* since 1970; 0: of any time */
     uint8_t status;
-    bool is_hour; /* from `minute` on */
-    uint32_t spans;
+    bool is_hour;   /* from `minute` on */
+    uint32_t spans; /* for comparing operations; it saturates */
 };
 
 struct store_entry {
@@ -129,6 +129,11 @@ static inline struct store_cell *store_cell_at(const struct store_cells *cells, 
 static inline struct store_entry *store_entry_at(const struct store_cells *cells, uint32_t n)
 {
     return store_table_at(&cells->entries, n);
+}
+
+static inline void store_cell_add_spans(struct store_cell *cell, uint32_t spans)
+{
+    cell->spans = cell->spans > UINT32_MAX - spans ? UINT32_MAX : cell->spans + spans;
 }
 
 /* Return the number of a type, service, operation or cell; add it if it is new. If there is no

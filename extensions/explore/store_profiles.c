@@ -411,8 +411,9 @@ static uint32_t cell_of_sample(struct reading *reading, struct link_memo *memo,
         return said->has_name ? cell_of(reading, said->name, said->kind, said->status)
                               : plain_cell(reading);
     if (memo->resource != reading->resource) {
-        uint32_t name = store_operation_at(&reading->store->cells, span->operation)->name;
-        memo->cell = cell_of(reading, name, span->kind, span->status);
+        const struct store_operation *operation =
+            store_operation_at(&reading->store->cells, span->operation);
+        memo->cell = cell_of(reading, operation->name, operation->kind, span->status);
         memo->resource = reading->resource;
     }
     return memo->cell;

@@ -45,7 +45,7 @@ static void rekey_cells(struct rekeying *rekeying)
         const struct store_cell cell = ((const struct store_cell *)(void *)cells->cells.records)[i];
         uint32_t number = store_cells_cell(cells, &cell); /* not beyond where it is read */
         assert(number <= i);
-        store_cell_at(cells, number)->spans += cell.spans;
+        store_cell_add_spans(store_cell_at(cells, number), cell.spans);
         rekeying->cells[i] = number;
     }
     store_table_trim(&cells->cells);
@@ -108,6 +108,11 @@ static void merge_minutes(struct store *store, uint32_t fresh)
     end_rekeying(&rekeying);
 }
 
+static uint64_t add_weights(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 /* Returns the weight of each operation: its entries' values in CPU time, else in any type. */
 static uint64_t *weigh_operations(const struct store *store)
 {
@@ -117,11 +122,14 @@ static uint64_t *weigh_operations(const struct store *store)
         const struct store_entry *entry = store_entry_at(cells, i);
         bool counts = store->spans.cpu_type < STORE_TYPES_MAX ? entry->type == store->spans.cpu_type
                                                               : entry->type < STORE_TYPES_MAX;
+        uint64_t *weight = &weights[store_cell_at(cells, entry->cell)->operation];
         if (counts && entry->value > 0)
-            weights[store_cell_at(cells, entry->cell)->operation] += (uint64_t)entry->value;
+            *weight = add_weights(*weight, (uint64_t)entry->value);
     }
-    for (uint32_t i = 0; i < cells->cells.count; i++)
-        weights[store_cell_at(cells, i)->operation] += store_cell_at(cells, i)->spans;
+    for (uint32_t i = 0; i < cells->cells.count; i++) {
+        const struct store_cell *cell = store_cell_at(cells, i);
+        weights[cell->operation] = add_weights(weights[cell->operation], cell->spans);
+    }
     return weights;
 }
 

@@ -163,7 +163,7 @@ static void count_span(struct reading *reading, const struct store_span *span)
     service->errors += span->status == 2;
     store_versions_note(&service->versions, reading->version);
     store_versions_note(&store_operation_at(cells, span->operation)->versions, reading->version);
-    store_cell_at(cells, span->cell)->spans++;
+    store_cell_add_spans(store_cell_at(cells, span->cell), 1);
     struct store_entry entry = {1, span->cell, fine_bucket_of(span->duration_ns),
                                 STORE_ENTRY_DURATION, STORE_BUCKET_ANY};
     store_cells_add(cells, &entry);

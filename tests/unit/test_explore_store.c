@@ -728,6 +728,56 @@ static void test_merging_begins_late(void **state)
     run_load(load_stacks, "services", "costs.cpu", true);
 }
 
+/* ---- limits ---- */
+
+/* Operations that call themselves "(other)" take no room from those that stand for others. */
+static void test_each_service_keeps_its_own(void **state)
+{
+    (void)state;
+    enum { SERVICES_OF_ALL = 16, KINDS = 6 };
+    struct store *store = store_new(STORE_BUDGET_MIN, WALL);
+    struct store_cells *cells = &store->cells;
+    uint32_t services[SERVICES_OF_ALL];
+    char name[32];
+    for (uint32_t s = 0; s < SERVICES_OF_ALL; s++) {
+        snprintf(name, sizeof name, "service %u", s);
+        services[s] = store_cells_service(
+            cells, store_names_text(&store->names, slice_of_string(name), STORE_TEXT_MAX));
+    }
+    store->pool.limit = store->pool.used; /* nothing grows any more */
+    for (uint32_t s = 0; s < SERVICES_OF_ALL; s++)
+        for (unsigned kind = 1; kind < KINDS; kind++)
+            store_cells_operation(cells, services[s], STORE_TEXT_MERGED, (uint8_t)kind);
+    for (uint32_t s = 0; s < SERVICES_OF_ALL; s++) {
+        uint32_t operation = store_cells_operation(cells, services[s], STORE_TEXT_MERGED, 0);
+        assert_int_equal(store_operation_at(cells, operation)->service, services[s]);
+    }
+    store_free(store);
+}
+
+/* With little traffic, minutes stay minutes for days; the newest ones are in the answer. */
+static void test_histogram_of_days(void **state)
+{
+    (void)state;
+    enum { MINUTES = 5000 };
+    struct scene scene;
+    scene_begin(&scene, 32 << 20, "samples: {wait: 0s}");
+    for (uint64_t i = 0; i < MINUTES; i++) {
+        send_span(&scene, i + 1, "GET /a", SECOND);
+        scene.wall_ns += STORE_MINUTE_NS;
+    }
+    json_t *answer = scene_ask(&scene, "histogram", "");
+    const json_t *rows = json_object_get(answer, "rows");
+    uint64_t last =
+        strtoull(json_text_at(json_array_get(rows, json_array_size(rows) - 1), "time"), NULL, 10);
+    uint64_t newest = (WALL / STORE_MINUTE_NS + MINUTES - 1) * STORE_MINUTE_NS;
+    assert_true(last == newest);
+    assert_int_equal(json_number_at(json_array_get(rows, 0), "width_ns"), 3600000000000);
+    assert_true(json_array_size(rows) < 1600);
+    json_decref(answer);
+    scene_end(&scene);
+}
+
 /* ---- any request that the scan accepts ---- */
 
 static struct join_offer *offer_of(struct buffer *buffer, enum signal signal, uint32_t keys)
@@ -810,6 +860,8 @@ int main(void)
         cmocka_unit_test(test_random_in_little_memory),
         cmocka_unit_test(test_last_minute_stays),
         cmocka_unit_test(test_merging_begins_late),
+        cmocka_unit_test(test_each_service_keeps_its_own),
+        cmocka_unit_test(test_histogram_of_days),
         cmocka_unit_test(test_random_dictionaries),
         cmocka_unit_test(test_long_names),
     };
