@@ -7,7 +7,7 @@ import { link, go, selectionOf, prefixed, setParams } from "./route.js";
 import { KEYS, describe, form, ofOperation } from "./selection.js";
 import { Stacks } from "./stacks.js";
 import { ProfileView } from "./profile.js";
-import { mergedNote, spanLink } from "./requests.js";
+import { mergedNote, nothingYet, spanLink } from "./requests.js";
 
 // ---- one click from a request or an operation ----
 
@@ -88,6 +88,7 @@ export async function comparePage(params) {
   const reopen = (left, right) => go("compare", { ...prefixed(left, "a."), ...prefixed(right, "b."), type: params.get("type"), per: params.get("per") });
   const suggestions = known.filter((o) => o.operation).map((o) => [o, compareButtons(o, state)]).filter(([, buttons]) => buttons.length).slice(0, 6);
   const isEmpty = !Object.keys(a).length && !Object.keys(b).length;
+  if (isEmpty && !known.length) return { title: "Compare", content: [h("h1", "Compare"), nothingYet(state)] };
   const load = async () => {
     if (isEmpty) return null;
     const answer = await get("diff", { ...prefixed(a, "a."), ...prefixed(b, "b."), type });

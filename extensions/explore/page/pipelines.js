@@ -60,8 +60,8 @@ function perSecond(now, before, key) {
 }
 
 const rateText = (rate) => (rate === undefined ? "" : `${short(+rate.toFixed(rate < 10 ? 1 : 0))}/s`);
-const isGood = (status) => !status || /^(ok|StatusOK|starting|StatusStarting|running)$/i.test(status);
-const statusWords = (status) => clean(String(status || "unknown").replace(/^Status/, "").replace(/([a-z])([A-Z])/g, "$1 $2").replace(/_/g, " ").toLowerCase(), 40);
+const isGood = (status) => /^Status(OK|Starting)$/.test(status);
+const statusWords = (status) => clean(status.replace(/^Status/, "").replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase(), 40);
 const lost = (c) => (c.refused || 0) + (c.dropped || 0);
 
 function drawBox(p) {
@@ -124,7 +124,7 @@ export async function pipelinesPage() {
     const hadFocus = box.contains(document.activeElement);
     const sum = (key) => answer.nodes.reduce((total, n) => total + (n.counters?.[key] || 0), 0);
     const bad = answer.nodes.filter((n) => !isGood(n.status));
-    const words = bad.length ? lead(h("strong.bad", bad.map((n) => clean(n.name, 60)).join(", ")), ` ${bad.length === 1 ? "does" : "do"} not work at the moment.`)
+    const words = bad.length ? lead(bad.map((n) => [h("strong.bad", `${clean(n.name, 60)} (${clean(n.signal, 10)})`), ` does not work: ${clean(n.error || statusWords(n.status), 300)}. `]))
       : sum("incoming") === 0 ? lead("Nothing has arrived yet.") : lead("Everything works. ", sum("refused") + sum("dropped") ? `Since the start ${count(sum("refused"))} items were refused and ${count(sum("dropped"))} dropped.` : "Nothing was refused or dropped.");
     if (!hadFocus) replace(box, words, view, h("h2", "Components"), nodeTable(answer, before), note("Items are spans and samples, counted since the start; rates are of the last seconds. What waits, is merged or is dropped makes the difference between in and out."));
     view.scrollLeft = scroll;

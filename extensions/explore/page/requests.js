@@ -29,11 +29,13 @@ export function nothingYet(state) {
   if (merged) return emptyBox("No request is kept.", merged, h("p", to(link("operations"), "Operations"), " has them all."));
   const hears = state.feed?.offers > 0;
   const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318";
-  return emptyBox(hears ? "No requests yet." : "Nothing has arrived yet.",
+  const box = emptyBox(hears ? "No requests yet." : "Nothing has arrived yet.",
     h("p", hears ? "Data arrives, but no span of a request so far. Send traces to the same address as the profiles."
       : "Send traces and profiles to profcol: OTLP over gRPC to localhost:4317, or over HTTP to localhost:4318. For an application with OpenTelemetry that is:"),
     h("p", h("code", endpoint), " ", button("Copy", () => copy(endpoint, "Setting"))),
     note("If it sends already: ", to(link("pipelines"), "Pipelines"), " shows whether anything arrives, ", to(link("join"), "Join"), " whether samples find their spans. This page refreshes itself."));
+  setTimeout(() => box.isConnected && dispatchEvent(new Event("hashchange")), LIVE_MS);
+  return box;
 }
 
 class Requests {
