@@ -2,48 +2,11 @@
 
 #include "core/base/arena.h"
 #include "core/base/saturate.h"
+#include "core/data/fold_attributes.h"
 #include "core/data/fold_groups.h"
 #include "core/data/sample_fields.h"
 
 #include <math.h>
-
-/* ---- keys ---- */
-
-/* Of span and trace ids: the sources of the join (processors/spanjoin/spanjoin_settings.c), and
- * what it can add of one span. Of time: what the join can add, and labels of pprof. */
-static const char *const folded_keys[] = {
-    "span_id",
-    "profile_id",
-    "span.id",
-    "otel.span_id",
-    "process.context.label.span_id",
-    "span id",
-    "local root span id",
-    "trace_id",
-    "otel.traceid",
-    "process.context.label.trace_id",
-    "trace.id",
-    "span.trace_id",
-    "span.parent_id",
-    "parent_span_id",
-    "span.start_time",
-    "span.end_time",
-    "span.duration",
-    "span.duration_ns",
-    "span_start_time",
-    "span_end_time",
-    "span_duration",
-    "span_duration_ns",
-    "end_timestamp_ns",
-};
-
-bool fold_takes_key(struct slice key)
-{
-    for (size_t i = 0; i < sizeof folded_keys / sizeof *folded_keys; i++)
-        if (slice_is(key, folded_keys[i]))
-            return true;
-    return false;
-}
 
 /* ---- state ---- */
 
@@ -57,87 +20,20 @@ struct fold_run {
     uint32_t fate; /* FATE_GOES: nothing is written */
 };
 
-enum combining { FOLDS, MOVES, STRIPS };
-
-/* A sample that is combined, as far as it decides to which group it goes. */
-struct fold_likeness {
-    struct slice attributes, gains;
-    uint32_t stack, link;
-    enum combining how;
-};
-
-/* One that was combined. Those that are like it go to the same group, so that most samples need no
- * key. */
-struct fold_known {
-    struct fold_likeness like;
-    uint32_t group;
-    uint32_t profile; /* number of the profile that has the group, from 1 on */
-    enum fold_shape shape;
-    bool is_stripped;
-};
-
 struct folding {
     const struct fold_rule *rule;
     struct dictionary *dictionary;
     struct arena *arena; /* of the batch */
     struct fold_result result;
-    uint8_t
-        *takes; /* for each entry of the attribute_table; 0: not asked yet, otherwise enum taking
-                 */
-    uint32_t attribute_count;
-    struct arena request_scratch;
-    struct fold_known *known; /* by hash; a newer one takes the place of an older one */
-    uint32_t known_mask, known_wanted;
+    struct arena request_scratch; /* also of what `attributes` remembers: lists of attributes */
+    struct fold_attributes attributes;
     /* Of the profile that is being read: */
-    uint32_t profile; /* its number */
     struct arena scratch;
     struct fold_run *runs;
     uint32_t run_count, run_capacity;
     struct fold_groups groups;
     double carried; /* what rounding has taken away */
 };
-
-/* ---- attributes ---- */
-
-/* STRIPPED: whatever becomes of the sample. */
-enum taking { TAKEN = 1, STRIPPED, STAYING };
-
-static bool is_one_of(struct slice key, const struct slice *keys, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (slice_equal(keys[i], key))
-            return true;
-    return false;
-}
-
-static enum taking taking_of_key(const struct fold_rule *rule, struct slice key)
-{
-    if (is_one_of(key, rule->stripped_keys, rule->stripped_count))
-        return STRIPPED;
-    return is_one_of(key, rule->keys, rule->key_count) || fold_takes_key(key) ? TAKEN : STAYING;
-}
-
-/* Returns whether folding takes the entry away. A key is compared once for each entry. */
-static enum taking taking_of(struct folding *folding, uint32_t index)
-{
-    assert(index < folding->attribute_count); /* scanned */
-    if (folding->takes[index] == 0) {
-        uint32_t key = dictionary_attribute(folding->dictionary, index).key;
-        folding->takes[index] =
-            (uint8_t)taking_of_key(folding->rule, dictionary_string(folding->dictionary, key));
-    }
-    return (enum taking)folding->takes[index];
-}
-
-/* Whether a sample with these attributes is stripped. */
-static bool is_stripped(struct folding *folding, struct slice attributes)
-{
-    struct wire_cursor packed = wire_cursor(attributes);
-    for (uint64_t index; folding->rule->stripped_count > 0 && wire_packed_varint(&packed, &index);)
-        if (index != 0 && taking_of(folding, (uint32_t)index) == STRIPPED)
-            return true;
-    return false;
-}
 
 /* ---- what a rule sees ---- */
 
@@ -171,6 +67,9 @@ static int64_t sum_of(struct slice values, struct slice timestamps)
     int64_t sum = 0;
     if (values.size == 0)
         return (int64_t)(timestamps.size / sizeof(uint64_t));
+    if (sample_single_value(values, (uint64_t *)&sum))
+        return sum;
+    sum = 0;
     for (uint64_t value; wire_packed_varint(&packed, &value);)
         sum = saturate_add(sum, (int64_t)value);
     return sum;
@@ -192,148 +91,54 @@ static enum fold_shape shape_of(const struct sample_fields *sample, bool is_stri
     return single ? SHAPE_SUM : SHAPE_APART;
 }
 
-/* Adds the attributes that stay to the key. */
-static void add_attributes(struct folding *folding, struct slice attributes, enum combining how)
-{
-    struct wire_cursor packed = wire_cursor(attributes);
-    bool takes_none = how != FOLDS && folding->rule->stripped_count == 0;
-    for (uint64_t index; wire_packed_varint(&packed, &index);) {
-        enum taking taking =
-            takes_none || index == 0 ? STAYING : taking_of(folding, (uint32_t)index);
-        if (index != 0 && taking != STRIPPED && (how != FOLDS || taking != TAKEN))
-            fold_groups_add_attribute(&folding->groups, (uint32_t)index);
-    }
-}
+enum combining { FOLDS, MOVES, STRIPS };
 
-static uint32_t stack_by_rule(const struct folding *folding, uint32_t stack)
+static struct fold_attributes_result
+attributes_of(struct folding *folding, const struct sample_layout *layout, enum combining how)
 {
     const struct fold_rule *rule = folding->rule;
-    return rule->stack ? rule->stack(rule->context, stack) : stack;
+    struct slice gains =
+        how != MOVES && rule->gains ? rule->gains(rule->context) : (struct slice){0};
+    return fold_attributes_change(&folding->attributes, layout->attributes, gains,
+                                  how == FOLDS ? FOLD_ATTRIBUTES_TAKEN : FOLD_ATTRIBUTES_SORTED);
 }
 
-/* ---- samples that are like one before ---- */
-
-enum { KNOWN_MIN = 16, KNOWN_MAX = 4096, SAMPLE_BYTES = 16 };
-
-/* Returns for how many samples of a profile there is room, a power of two. */
-static uint32_t known_wanted(struct slice profile)
-{
-    uint32_t count = KNOWN_MIN;
-    while (count < KNOWN_MAX && count < profile.size / SAMPLE_BYTES / 2)
-        count *= 2;
-    return count;
-}
-
-static void reserve_known(struct folding *folding)
-{
-    uint32_t count = folding->known_wanted;
-    folding->known = arena_array(&folding->request_scratch, count, sizeof *folding->known);
-    folding->known_mask = count - 1;
-}
-
-/* Hashes a few bytes of the list. A sender who finds lists with the same hash gains nothing: each
- * of them then needs a key. */
-static inline uint32_t hash_of_list(const uint8_t *list, size_t size)
-{
-    uint32_t begin = 0, end;
-    if (size < sizeof begin) {
-        for (size_t i = 0; i < size; i++)
-            begin = begin << 8 | list[i];
-        return begin ^ (uint32_t)size << 24;
-    }
-    memcpy(&begin, list, sizeof begin);
-    memcpy(&end, list + size - sizeof end, sizeof end);
-    return (uint32_t)size ^ begin ^ end * UINT32_C(0x9e3779b1);
-}
-
-static inline struct fold_known *known_like(const struct folding *folding,
-                                            const struct fold_likeness *like)
-{
-    uint64_t hash = ((uint64_t)like->stack << 32 | like->link) ^ (uintptr_t)like->gains.data << 16;
-    hash ^= hash_of_list(like->attributes.data, like->attributes.size);
-    hash *= UINT64_C(0x9e3779b97f4a7c15);
-    return &folding->known[hash >> 40 & folding->known_mask];
-}
-
-static inline bool is_like(const struct folding *folding, const struct fold_known *known,
-                           const struct fold_likeness *like)
-{
-    return known->profile == folding->profile && known->like.stack == like->stack &&
-           known->like.link == like->link && known->like.how == like->how &&
-           known->like.gains.data == like->gains.data &&
-           known->like.gains.size == like->gains.size &&
-           slice_equal(known->like.attributes, like->attributes);
-}
-
-/* Makes the key of a sample. */
-static void begin_key(struct folding *folding, const struct fold_likeness *like,
-                      enum fold_shape shape)
-{
-    fold_groups_begin_key(&folding->groups, stack_by_rule(folding, like->stack), like->link, shape,
-                          like->attributes.size + like->gains.size);
-    add_attributes(folding, like->attributes, like->how);
-    add_attributes(folding, like->gains, like->how);
-    fold_groups_sort_key(&folding->groups);
-}
-
-static bool keep_apart(struct folding *folding, const struct fold_likeness *like,
+static void keep_apart(struct folding *folding, const struct fold_key *key,
                        const struct sample_fields *sample, bool is_stripped)
 {
     const struct sample_layout *layout = &sample->layout;
-    begin_key(folding, like, SHAPE_APART);
     if (is_stripped)
-        fold_groups_keep_value(&folding->groups, sum_of(layout->values, layout->timestamps),
+        fold_groups_keep_value(&folding->groups, key, sum_of(layout->values, layout->timestamps),
                                sample->others);
     else
-        fold_groups_keep_apart(&folding->groups, layout->values, layout->timestamps,
+        fold_groups_keep_apart(&folding->groups, key, layout->values, layout->timestamps,
                                sample->others);
-    return true;
 }
 
-/* Adds a sample to a group. Returns whether it begins another one. */
-static inline bool add_to_group(struct folding *folding, const struct fold_known *known,
-                                const struct sample_layout *layout, int64_t value)
-{
-    if (known->shape == SHAPE_SUM)
-        return fold_groups_sum(&folding->groups, known->group, value);
-    fold_groups_append(&folding->groups, known->group, layout->values, layout->timestamps);
-    return false;
-}
-
-static struct slice gains_of(const struct folding *folding, enum combining how)
-{
-    const struct fold_rule *rule = folding->rule;
-    return how == FOLDS && rule->gains ? rule->gains(rule->context) : (struct slice){0};
-}
-
-/* Folds, moves or strips a sample. Returns whether it begins a group. */
+/* Folds, moves or strips a sample whose attributes were changed. Returns whether it begins a group.
+ */
 static bool combine_one(struct folding *folding, const struct sample_fields *sample,
-                        enum combining how)
+                        enum combining how, struct fold_attributes_result attributes)
 {
     const struct sample_layout *layout = &sample->layout;
-    if (folding->known_mask + 1 < folding->known_wanted)
-        reserve_known(folding);
-    const struct fold_likeness like = {.attributes = layout->attributes,
-                                       .gains = gains_of(folding, how),
-                                       .stack = layout->stack,
-                                       .link = how == FOLDS ? 0 : layout->link,
-                                       .how = how};
-    struct fold_known *known = known_like(folding, &like);
-    bool is_known = is_like(folding, known, &like), is_new = false;
-    bool strips = is_known ? known->is_stripped : is_stripped(folding, layout->attributes);
+    const struct fold_rule *rule = folding->rule;
     int64_t value;
-    enum fold_shape shape = shape_of(sample, strips, &value);
-    if (shape == SHAPE_APART)
-        return keep_apart(folding, &like, sample, strips);
-    if (!is_known || known->shape != shape) {
-        begin_key(folding, &like, shape);
-        *known = (struct fold_known){.like = like,
-                                     .group = fold_groups_find(&folding->groups, &is_new),
-                                     .profile = folding->profile,
-                                     .shape = shape,
-                                     .is_stripped = strips};
+    bool is_new = true;
+    struct fold_key key = {.stack = layout->stack,
+                           .link = how == FOLDS ? 0 : layout->link,
+                           .list = attributes.list,
+                           .shape = shape_of(sample, attributes.is_stripped, &value)};
+    if (rule->stack)
+        key.stack = rule->stack(rule->context, layout->stack);
+    if (key.shape == SHAPE_APART) {
+        keep_apart(folding, &key, sample, attributes.is_stripped);
+        return true;
     }
-    return add_to_group(folding, known, layout, value) || is_new;
+    uint32_t group = fold_groups_find(&folding->groups, &key, &is_new);
+    if (key.shape == SHAPE_SUM)
+        return fold_groups_sum(&folding->groups, group, value) || is_new;
+    fold_groups_append(&folding->groups, group, layout->values, layout->timestamps);
+    return is_new;
 }
 
 /* ---- weighing ---- */
@@ -368,20 +173,19 @@ static struct slice weigh_values(struct folding *folding, struct slice values, s
 
 static void weigh_one(struct folding *folding, const struct sample_fields *sample)
 {
-    struct wire_cursor attributes = wire_cursor(sample->layout.attributes);
+    const struct sample_layout *layout = &sample->layout;
     int64_t value;
-    fold_groups_begin_key(&folding->groups, sample->layout.stack, sample->layout.link, SHAPE_APART,
-                          sample->layout.attributes.size);
-    for (uint64_t index; wire_packed_varint(&attributes, &index);)
-        fold_groups_add_attribute(&folding->groups, (uint32_t)index);
-    if (sample->layout.timestamps.size == 0 &&
-        sample_single_value(sample->layout.values, (uint64_t *)&value)) {
-        fold_groups_keep_value(&folding->groups, weighed(folding, value), sample->others);
+    struct fold_key key = {.stack = layout->stack, .link = layout->link, .shape = SHAPE_APART};
+    key.list = fold_attributes_change(&folding->attributes, layout->attributes, (struct slice){0},
+                                      FOLD_ATTRIBUTES_KEPT)
+                   .list;
+    if (layout->timestamps.size == 0 && sample_single_value(layout->values, (uint64_t *)&value)) {
+        fold_groups_keep_value(&folding->groups, &key, weighed(folding, value), sample->others);
         return;
     }
-    struct slice values = weigh_values(folding, sample->layout.values,
-                                       sample->layout.timestamps.size / sizeof(uint64_t));
-    fold_groups_keep_apart(&folding->groups, values, sample->layout.timestamps, sample->others);
+    struct slice values =
+        weigh_values(folding, layout->values, layout->timestamps.size / sizeof(uint64_t));
+    fold_groups_keep_apart(&folding->groups, &key, values, layout->timestamps, sample->others);
 }
 
 /* ---- a profile ---- */
@@ -394,7 +198,7 @@ static uint32_t newest_group(const struct folding *folding)
 static uint32_t combine(struct folding *folding, const struct sample_fields *sample,
                         enum combining how)
 {
-    if (!combine_one(folding, sample, how))
+    if (!combine_one(folding, sample, how, attributes_of(folding, &sample->layout, how)))
         return FATE_GOES;
     folding->result.combined++;
     return newest_group(folding);
@@ -404,9 +208,12 @@ static uint32_t combine(struct folding *folding, const struct sample_fields *sam
 static uint32_t keep(struct folding *folding, const struct sample_fields *sample)
 {
     folding->result.kept++;
-    if (!is_stripped(folding, sample->layout.attributes))
+    if (folding->rule->stripped_count == 0)
         return FATE_STAYS;
-    if (combine_one(folding, sample, STRIPS))
+    struct fold_attributes_result attributes = attributes_of(folding, &sample->layout, STRIPS);
+    if (!attributes.is_stripped)
+        return FATE_STAYS;
+    if (combine_one(folding, sample, STRIPS, attributes))
         return newest_group(folding);
     folding->result.merged++;
     return FATE_GOES;
@@ -425,7 +232,7 @@ static uint32_t decide(struct folding *folding, struct slice raw)
 {
     struct sample_fields sample;
     struct fold_result *result = &folding->result;
-    sample_fields_read(raw, &folding->scratch, &sample);
+    sample_fields_read(raw, &folding->request_scratch, &sample);
     switch (decision_of(folding, &sample.layout)) {
     case FOLD_FOLD:
         result->folded++;
@@ -463,8 +270,6 @@ static void decide_all(struct folding *folding, struct slice profile)
 {
     struct wire_cursor cursor = wire_cursor(profile);
     struct wire_field field;
-    folding->profile++;
-    folding->known_wanted = known_wanted(profile);
     if (folding->rule->begin_profile)
         folding->rule->begin_profile(folding->rule->context, profile);
     while (wire_next_bytes(&cursor, PROFILE_SAMPLES, &field)) {
@@ -521,7 +326,8 @@ static void reset(struct folding *folding)
     arena_deinit(&folding->scratch);
     folding->runs = NULL;
     folding->run_count = folding->run_capacity = 0;
-    folding->groups = (struct fold_groups){.arena = &folding->scratch};
+    folding->groups =
+        (struct fold_groups){.arena = &folding->scratch, .attributes = &folding->attributes};
     folding->carried = 0;
 }
 
@@ -531,7 +337,7 @@ static struct slice plain_profile(struct folding *folding, const struct message_
     if (!field->node || !field->node->changed)
         return field->wire.bytes;
     size_t size = message_measure(field->node);
-    uint8_t *data = arena_alloc(&folding->scratch, size);
+    uint8_t *data = arena_alloc(&folding->request_scratch, size);
     message_write(field->node, data);
     return slice_of(data, size);
 }
@@ -577,10 +383,10 @@ struct fold_result profiles_fold(struct message *root, struct dictionary *dictio
     struct folding folding = {.rule = rule, .dictionary = dictionary, .arena = arena};
     arena_init(&folding.request_scratch, arena->budget);
     arena_init(&folding.scratch, arena->budget);
-    folding.groups.arena = &folding.scratch;
-    folding.attribute_count = dictionary_count(dictionary, DICTIONARY_ATTRIBUTE_TABLE);
-    folding.takes =
-        arena_array(&folding.request_scratch, folding.attribute_count, sizeof *folding.takes);
+    const struct fold_keys keys = {rule->keys, rule->key_count, rule->stripped_keys,
+                                   rule->stripped_count};
+    fold_attributes_init(&folding.attributes, &keys, dictionary, &folding.request_scratch);
+    reset(&folding);
     fold_all(&folding, root);
     arena_deinit(&folding.request_scratch);
     return folding.result;

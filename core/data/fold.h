@@ -52,8 +52,9 @@ struct fold_rule {
     void (*begin_profile)(void *context, struct slice profile);
     /* The stack that a folded or moved sample gets. NULL: the one that it has. */
     uint32_t (*stack)(void *context, uint32_t stack);
-    /* Attributes that the sample of which `decide` was just asked gains before it is folded: packed
-     * indices, which exist until profiles_fold returns. NULL: none. */
+    /* Attributes that the sample of which `decide` was just asked gains before it is folded or
+     * stripped: packed indices, which exist until profiles_fold returns. A sample to which neither
+     * happens gains none. NULL: none. */
     struct slice (*gains)(void *context);
     void *context;
     double weight; /* of FOLD_WEIGH */
@@ -81,8 +82,5 @@ struct fold_result {
  * what; kept - merged + combined are left. */
 struct fold_result profiles_fold(struct message *root, struct dictionary *dictionary,
                                  struct arena *arena, const struct fold_rule *rule);
-
-/* Whether folding takes attributes with this key away, without keys of a rule. */
-bool fold_takes_key(struct slice key);
 
 #endif

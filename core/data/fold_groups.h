@@ -1,7 +1,7 @@
 /*
  * fold_groups: the samples that a profile has after folding, while it is being read (fold.h).
  *
- * A group has a key: stack, link, shape and attributes. Samples with the same key are combined:
+ * A group has a key. Samples with the same key are combined:
  * values are added, or values and timestamps are appended. Groups that no other sample joins are
  * made with fold_groups_keep_apart.
  *
@@ -19,28 +19,26 @@
 
 enum fold_shape { SHAPE_SUM, SHAPE_TIMESTAMPS, SHAPE_PAIRS, SHAPE_APART };
 
+/* Without padding. */
+struct fold_key {
+    uint32_t stack, link;
+    uint32_t list; /* of attributes, number in fold_attributes */
+    enum fold_shape shape;
+};
+
 struct fold_groups {
     struct arena *arena;
+    const struct fold_attributes *attributes;
     struct fold_group **items;
     uint32_t count, capacity;
     struct index_table by_key;
-    uint32_t *key; /* of the sample that is being read */
-    size_t key_count, key_capacity;
+    uint32_t *recent; /* numbers of groups, by a hash of their keys; a newer one takes the place of
+                         an older one */
+    uint32_t recent_mask;
 };
 
-/* Begins the key of a sample; at most so many attributes follow. */
-void fold_groups_begin_key(struct fold_groups *groups, uint32_t stack, uint32_t link,
-                           enum fold_shape shape, size_t attributes);
-static inline void fold_groups_add_attribute(struct fold_groups *groups, uint32_t attribute)
-{
-    assert(groups->key_count < groups->key_capacity);
-    groups->key[groups->key_count++] = attribute;
-}
-/* Sorts the attributes, because their order says nothing. */
-void fold_groups_sort_key(struct fold_groups *groups);
-
 /* Returns the number of the group with this key. If there is none, makes one: the newest. */
-uint32_t fold_groups_find(struct fold_groups *groups, bool *is_new_out);
+uint32_t fold_groups_find(struct fold_groups *groups, const struct fold_key *key, bool *is_new_out);
 /* Add a sample to the group that fold_groups_find has returned for its key. The first one is for
  * SHAPE_SUM: a sum that does not fit begins another group; returns whether this one did. The second
  * one is for lists, which must exist until the groups are written; values are packed and may be
@@ -49,10 +47,11 @@ bool fold_groups_sum(struct fold_groups *groups, uint32_t number, int64_t value)
 void fold_groups_append(struct fold_groups *groups, uint32_t number, struct slice values,
                         struct slice timestamps);
 /* Make a group of its own for a sample with SHAPE_APART, with other fields. */
-void fold_groups_keep_apart(struct fold_groups *groups, struct slice values,
-                            struct slice timestamps, struct slice others);
+void fold_groups_keep_apart(struct fold_groups *groups, const struct fold_key *key,
+                            struct slice values, struct slice timestamps, struct slice others);
 /* The same with one value and no timestamps. */
-void fold_groups_keep_value(struct fold_groups *groups, int64_t value, struct slice others);
+void fold_groups_keep_value(struct fold_groups *groups, const struct fold_key *key, int64_t value,
+                            struct slice others);
 
 /* Returns the size of a group as a field of the profile. Nothing may be added afterwards. */
 size_t fold_groups_measure(struct fold_groups *groups, uint32_t number);

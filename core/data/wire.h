@@ -216,6 +216,28 @@ static inline uint8_t *wire_write_header(uint8_t *to, uint32_t number, size_t pa
     return wire_write_varint(wire_write_tag(to, number, WIRE_BYTES), payload);
 }
 
+/* Writes bytes that are encoded already. Most are too few for a call of memcpy. The two copies of a
+ * few overlap. */
+static inline uint8_t *wire_write_raw(uint8_t *to, struct slice bytes)
+{
+    const uint8_t *from = bytes.data;
+    size_t size = bytes.size;
+    if (size > 16) {
+        memcpy(to, from, size);
+    } else if (size >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + size - 8, from + size - 8, 8);
+    } else if (size >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + size - 4, from + size - 4, 4);
+    } else if (size > 0) {
+        to[0] = from[0];
+        to[size / 2] = from[size / 2];
+        to[size - 1] = from[size - 1];
+    }
+    return to + size;
+}
+
 /* Write a whole field, with its tag. */
 uint8_t *wire_write_bytes(uint8_t *to, uint32_t number, struct slice payload);
 uint8_t *wire_write_fixed64(uint8_t *to, uint32_t number, uint64_t value);

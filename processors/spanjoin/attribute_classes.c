@@ -73,7 +73,7 @@ static uint8_t traits_of(const struct attribute_class *class)
     bool names_span = class->role == ATTRIBUTE_SPAN_ID && class->has_id;
     return (uint8_t)((is_plain ? 0 : TRAIT_IS_NOT_PLAIN) | (names_span ? TRAIT_NAMES_SPAN : 0) |
                      (class->thread != THREAD_ATTRIBUTE_NONE ? TRAIT_THREAD : 0) |
-                     (class->thread == THREAD_ATTRIBUTE_RUNTIME_ID ? TRAIT_RUNTIME_ID : 0));
+                     (class->thread == THREAD_ATTRIBUTE_RUNTIME_ID ? TRAIT_UNPAIRED : 0));
 }
 
 const struct attribute_class *sample_plan_classify(struct sample_plan *plan, uint32_t attribute)
@@ -88,9 +88,11 @@ const struct attribute_class *sample_plan_classify(struct sample_plan *plan, uin
         struct key_value_and_unit entry = dictionary_attribute(plan->dictionary, attribute);
         struct slice key = dictionary_string(plan->dictionary, entry.key);
         *class = class_of_key(plan->settings, key);
-        plan->has_added_threads |= class->thread != THREAD_ATTRIBUTE_NONE && is_added(key);
         read_id(plan, class, entry.value);
         class->traits = traits_of(class);
+        if (class->thread != THREAD_ATTRIBUTE_NONE && is_added(key))
+            class->traits |= TRAIT_ADDED;
+        plan->has_added_threads |= (class->traits & TRAIT_ADDED) != 0;
     }
     return class;
 }

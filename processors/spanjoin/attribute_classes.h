@@ -32,7 +32,9 @@ enum attribute_traits {
     TRAIT_IS_NOT_PLAIN = 1, /* its samples may lose it, or it is one that samples gain */
     TRAIT_NAMES_SPAN = 2,   /* its value is the id of a span */
     TRAIT_THREAD = 4,
-    TRAIT_RUNTIME_ID = 8, /* of a thread */
+    TRAIT_ADDED = 8,     /* by the reader of the profile, for the join */
+    TRAIT_UNPAIRED = 16, /* a runtime's id of a thread, whose other id in plan->pairs_process was
+                            not noted yet (thread_pairs.h) */
 };
 struct attribute_class {
     uint8_t role;

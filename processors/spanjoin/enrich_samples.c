@@ -8,28 +8,6 @@
 
 #include <assert.h>
 
-/* Copies bytes inline: most parts of a sample are too short for a call of memcpy. The two copies of
- * a short one overlap. */
-static inline uint8_t *copy_bytes(uint8_t *to, struct slice bytes)
-{
-    const uint8_t *from = bytes.data;
-    size_t size = bytes.size;
-    if (size > 16) {
-        memcpy(to, from, size);
-    } else if (size >= 8) {
-        memcpy(to, from, 8);
-        memcpy(to + size - 8, from + size - 8, 8);
-    } else if (size >= 4) {
-        memcpy(to, from, 4);
-        memcpy(to + size - 4, from + size - 4, 4);
-    } else if (size > 0) {
-        to[0] = from[0];
-        to[size / 2] = from[size / 2];
-        to[size - 1] = from[size - 1];
-    }
-    return to + size;
-}
-
 /* ---- dictionary entries of the keys; first, because this opens the request ---- */
 
 static void add_link(struct sample_plan *plan, uint32_t k)
@@ -205,7 +183,7 @@ static struct slice other_fields(struct sample_plan *plan, struct slice raw)
     struct wire_field field;
     while (wire_next(&cursor, &field))
         if (field.number != SAMPLE_ATTRIBUTE_INDICES && field.number != SAMPLE_LINK_INDEX)
-            to = copy_bytes(to, slice_of(field.start, (size_t)(field.end - field.start)));
+            to = wire_write_raw(to, slice_of(field.start, (size_t)(field.end - field.start)));
     return slice_of(others, (size_t)(to - others));
 }
 
@@ -266,13 +244,13 @@ static inline uint8_t *write_more(uint32_t named, struct slice raw, struct slice
     size_t field = size > 0 ? wire_size_bytes(SAMPLE_ATTRIBUTE_INDICES, size) : 0;
     assert(end <= raw.size);
     to = wire_write_header(to, PROFILE_SAMPLES, raw.size - (end - start) + field);
-    to = copy_bytes(to, (struct slice){raw.data, start});
+    to = wire_write_raw(to, (struct slice){raw.data, start});
     if (size > 0) {
         to = wire_write_header(to, SAMPLE_ATTRIBUTE_INDICES, size);
-        to = copy_bytes(to, (struct slice){raw.data + start + 2, list});
-        to = copy_bytes(to, more);
+        to = wire_write_raw(to, (struct slice){raw.data + start + 2, list});
+        to = wire_write_raw(to, more);
     }
-    return copy_bytes(to, (struct slice){raw.data + end, raw.size - end});
+    return wire_write_raw(to, (struct slice){raw.data + end, raw.size - end});
 }
 
 static uint8_t *write_sample(struct sample_plan *plan, uint32_t sample, struct slice raw,
@@ -303,14 +281,14 @@ static uint8_t *write_sample(struct sample_plan *plan, uint32_t sample, struct s
         size += wire_size_tag(SAMPLE_LINK_INDEX) + wire_size_varint(link);
     to = wire_write_header(to, PROFILE_SAMPLES, size);
     uint8_t *end = to + size;
-    to = copy_bytes(to, parts.before);
+    to = wire_write_raw(to, parts.before);
     if (attributes > 0) {
         to = wire_write_header(to, SAMPLE_ATTRIBUTE_INDICES, attributes);
-        to = copy_bytes(copy_bytes(to, parts.attributes), more);
+        to = wire_write_raw(wire_write_raw(to, parts.attributes), more);
     }
     if (link > 0)
         to = wire_write_varint(wire_write_tag(to, SAMPLE_LINK_INDEX, WIRE_VARINT), link);
-    to = copy_bytes(to, parts.after);
+    to = wire_write_raw(to, parts.after);
     assert(to == end);
     return to;
 }
@@ -340,7 +318,7 @@ static uint8_t *write_profile_attributes(struct sample_plan *plan,
     if (count == 0)
         return to;
     if (single)
-        return copy_bytes(to, slice_of(field->start, (size_t)(field->end - field->start)));
+        return wire_write_raw(to, slice_of(field->start, (size_t)(field->end - field->start)));
     return wire_write_bytes(to, PROFILE_ATTRIBUTE_INDICES, pack(plan, kept, count));
 }
 
@@ -359,12 +337,12 @@ static struct slice rewrite_profile(struct sample_plan *plan, const struct profi
         bool is_attributes = field.number == PROFILE_ATTRIBUTE_INDICES;
         if (!(is_sample ? plan->samples[sample++] & SAMPLE_CHANGES : is_attributes && loses_ids))
             continue;
-        to = copy_bytes(to, slice_of(unchanged, (size_t)(field.start - unchanged)));
+        to = wire_write_raw(to, slice_of(unchanged, (size_t)(field.start - unchanged)));
         to = is_sample ? write_sample(plan, sample - 1, field.bytes, to)
                        : write_profile_attributes(plan, profile, &field, to);
         unchanged = field.end;
     }
-    to = copy_bytes(to, slice_of(unchanged, (size_t)(raw.data + raw.size - unchanged)));
+    to = wire_write_raw(to, slice_of(unchanged, (size_t)(raw.data + raw.size - unchanged)));
     assert(sample == profile->first_sample + profile->sample_count);
     assert((size_t)(to - data) <= capacity);
     return slice_of(data, (size_t)(to - data));

@@ -50,6 +50,7 @@ struct keeping {
     const struct sample_plan *plan;
     uint32_t next;  /* sample, in wire order */
     uint32_t named; /* what the plan says of the one before */
+    bool keeps_all;
 };
 
 static enum fold_decision decision_of(int fate)
@@ -64,6 +65,8 @@ static enum fold_decision decide(void *context, const struct fold_sample *sample
     (void)sample;
     assert(keeping->next < plan->sample_count);
     keeping->named = plan->samples[keeping->next++];
+    if (keeping->keeps_all)
+        return FOLD_KEEP;
     uint32_t named = keeping->named & SAMPLE_KEY;
     if (named == 0 || !plan->keys[named - 1].match)
         return decision_of(plan->settings->keep.unjoined);
@@ -79,19 +82,10 @@ static struct slice gains_of(void *context)
     return keeping->plan->keys[(keeping->named & SAMPLE_KEY) - 1].gain->packed;
 }
 
-/* Removes the threads that readers added, where no rule of `keep` did. */
-static void remove_threads(struct batch *batch)
+static struct fold_result fold(struct sample_plan *plan, bool keeps_all, bool counts_only)
 {
-    batch->items =
-        sample_threads_remove(&batch->parts[0].root, batch_dictionary(batch), &batch->arena);
-    batch_prune(batch);
-}
-
-void keep_samples_apply(struct sample_plan *plan, struct keep_counts *counts)
-{
-    const struct keep_settings *keep = &plan->settings->keep;
     struct batch *batch = plan->batch;
-    struct keeping keeping = {.plan = plan};
+    struct keeping keeping = {.plan = plan, .keeps_all = keeps_all};
     const struct fold_rule rule = {.decide = decide,
                                    .ignores_ids = true,
                                    .gains = gains_of,
@@ -99,22 +93,30 @@ void keep_samples_apply(struct sample_plan *plan, struct keep_counts *counts)
                                    .stripped_keys = sample_thread_keys,
                                    .stripped_count =
                                        plan->has_added_threads ? SAMPLE_THREAD_KEYS : 0,
-                                   .counts_only = keep->dry_run};
+                                   .counts_only = counts_only};
+    struct fold_result result =
+        profiles_fold(&batch->parts[0].root, batch_dictionary(batch), &batch->arena, &rule);
+    assert(keeping.next == plan->sample_count);
+    return result;
+}
+
+void keep_samples_apply(struct sample_plan *plan, struct keep_counts *counts)
+{
+    const struct keep_settings *keep = &plan->settings->keep;
+    struct batch *batch = plan->batch;
     struct fold_result result = {.kept = 0};
     if (keep->enabled) {
-        result =
-            profiles_fold(&batch->parts[0].root, batch_dictionary(batch), &batch->arena, &rule);
-        assert(keeping.next == plan->sample_count);
+        result = fold(plan, false, keep->dry_run);
         counts->kept = result.kept;
         counts->folded = result.folded;
         counts->combined = result.combined;
         counts->dropped = result.dropped;
     }
-    if (!keep->enabled || keep->dry_run) {
-        if (plan->has_added_threads)
-            remove_threads(batch);
+    bool keeps_all = !keep->enabled || keep->dry_run;
+    if (keeps_all && !plan->has_added_threads)
         return;
-    }
+    if (keeps_all) /* only removes the threads that readers added */
+        result = fold(plan, true, false);
     batch->items = result.kept - result.merged + result.combined;
     if (batch->items > 0 && (plan->has_added_threads || result.folded + result.dropped > 0))
         batch_prune(batch);

@@ -25,12 +25,16 @@ static inline bool keep_takes_detail(const struct sample_plan *plan, uint32_t k)
     return keep->enabled && !keep->dry_run && keep->otherwise != KEEP_PASS && plan->keys[k].match &&
            !plan->finds[k].is_kept;
 }
-/* Whether a sample with these bits of the plan is folded or dropped as it came: what it gains is
- * only part of what it is folded to. */
+/* Whether a sample with these bits of the plan is folded, dropped or stripped as it came: what it
+ * gains is only part of what it becomes. */
 static inline bool keep_takes_sample(const struct sample_plan *plan, uint32_t named)
 {
-    return (named & (SAMPLE_IS_PLAIN | SAMPLE_PROMOTED)) == SAMPLE_IS_PLAIN &&
-           keep_takes_detail(plan, (named & SAMPLE_KEY) - 1);
+    if ((named & (SAMPLE_IS_PLAIN | SAMPLE_PROMOTED)) != SAMPLE_IS_PLAIN)
+        return false;
+    uint32_t k = (named & SAMPLE_KEY) - 1;
+    const struct sample_key *key = &plan->keys[k];
+    bool is_stripped = (named & SAMPLE_IS_STRIPPED) && key->match && key->trace_given;
+    return is_stripped || keep_takes_detail(plan, k);
 }
 /* Whether nothing is left of a request. */
 static inline bool keep_left_nothing(const struct batch *batch, const struct keep_counts *counts)

@@ -286,11 +286,17 @@ static inline void plan_unnamed(struct sample_plan *plan, uint8_t traits, bool h
     }
 }
 
+static inline uint32_t bits_of(uint8_t traits)
+{
+    return (traits & TRAIT_IS_NOT_PLAIN ? 0 : SAMPLE_IS_PLAIN) |
+           (traits & TRAIT_ADDED ? SAMPLE_IS_STRIPPED : 0);
+}
+
 static inline void plan_linked(struct sample_plan *plan, const struct surroundings *around,
                                struct slice raw, const struct sample_layout *layout, uint32_t key,
-                               bool is_plain, bool with_totals)
+                               uint8_t traits, bool with_totals)
 {
-    *new_sample(plan) = (key + 1) | (is_plain ? SAMPLE_IS_PLAIN : 0) | places_of(raw, layout);
+    *new_sample(plan) = (key + 1) | bits_of(traits) | places_of(raw, layout);
     plan->keys[key].samples++;
     if (with_totals && (!plan->counts || plan->counts[plan->sample_count - 1])) {
         struct sample_view view = {.link = layout->link};
@@ -308,11 +314,11 @@ static inline bool plan_usual(struct sample_plan *plan, const struct surrounding
     if (layout->attributes.size > JOINED_ATTRIBUTES_MAX)
         return false;
     uint8_t traits = traits_of_list(plan, layout->attributes);
-    if ((traits & TRAIT_RUNTIME_ID) && !thread_pairs_are_noted(plan, layout->attributes))
+    if (!thread_pairs_are_noted(plan, layout->attributes, traits))
         return false;
     uint32_t key = key_of_whole_link(plan, layout->link);
     if (key < BEYOND_KEYS) {
-        plan_linked(plan, around, raw, layout, key, !(traits & TRAIT_IS_NOT_PLAIN), with_totals);
+        plan_linked(plan, around, raw, layout, key, traits, with_totals);
         return true;
     }
     if (layout->link != 0 || (traits & TRAIT_NAMES_SPAN) || around->names_span)
@@ -335,7 +341,7 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
     if (promoted)
         key = key_of_attributes(plan, &view, around);
     uint8_t traits = is_wide ? TRAIT_IS_NOT_PLAIN : traits_of(plan, &view);
-    if ((traits & TRAIT_RUNTIME_ID) && !is_wide)
+    if ((traits & TRAIT_ADDED) && !is_wide)
         thread_pairs_note(plan, &view);
     if (key == NO_KEY) {
         plan_unnamed(plan, traits, view.timestamps > 0);
@@ -346,8 +352,7 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
     if (key == BEYOND_KEYS)
         return;
     assert(key < plan->key_count);
-    *named = (key + 1) | (promoted ? SAMPLE_PROMOTED : 0) |
-             (traits & TRAIT_IS_NOT_PLAIN ? 0 : SAMPLE_IS_PLAIN) |
+    *named = (key + 1) | (promoted ? SAMPLE_PROMOTED : 0) | bits_of(traits) |
              (is_usual ? places_of(raw, &layout) : 0);
     plan->keys[key].samples++;
     plan->keys[key].promoted |= promoted;

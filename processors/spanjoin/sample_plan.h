@@ -53,13 +53,14 @@ enum {
     SAMPLE_START_SHIFT = 17,
     SAMPLE_START_MAX = 7,
     SAMPLE_LIST_SHIFT = 20,
-    SAMPLE_LIST_MAX = 127
+    SAMPLE_LIST_MAX = 63
 };
 #define SAMPLE_KEY ((1u << SAMPLE_START_SHIFT) - 1)
-#define SAMPLE_IS_USUAL (1u << 27)   /* the places of its attributes are known */
-#define SAMPLE_CHANGES (1u << 28)    /* it is rewritten; set by sample_plan_apply */
-#define SAMPLE_HAS_THREAD (1u << 29) /* it names no span, but a thread of a process, and times */
-#define SAMPLE_IS_PLAIN (1u << 30)   /* all of its attributes are plain */
+#define SAMPLE_IS_STRIPPED (1u << 26) /* it has a key, and attributes that the reader added */
+#define SAMPLE_IS_USUAL (1u << 27)    /* the places of its attributes are known */
+#define SAMPLE_CHANGES (1u << 28)     /* it is rewritten; set by sample_plan_apply */
+#define SAMPLE_HAS_THREAD (1u << 29)  /* it names no span, but a thread of a process, and times */
+#define SAMPLE_IS_PLAIN (1u << 30)    /* all of its attributes are plain */
 #define SAMPLE_PROMOTED (1u << 31)
 
 /* Keys of one request. The limit keeps a plan small in comparison to its request. */
@@ -108,8 +109,9 @@ struct sample_plan {
     bool has_added_threads;    /* samples have attributes of core/data/sample_threads.h */
     struct thread_pair *pairs; /* ids of the same threads (thread_pairs.h) */
     uint32_t pair_count;
-    uint32_t beyond_keys; /* samples that name a span beyond SAMPLE_KEYS_MAX; they are sent on
-                             unchanged */
+    uint16_t pairs_process; /* the first process with one; 0: none */
+    uint32_t beyond_keys;   /* samples that name a span beyond SAMPLE_KEYS_MAX; they are sent on
+                               unchanged */
     struct profile_plan *profiles;
     uint32_t profile_count;
     struct resource_plan *resources;

@@ -41,15 +41,17 @@ static inline bool notes_pairs(const struct sample_plan *plan)
     return plan->process != 0 && plan->has_added_threads && plan->index && !plan->counts;
 }
 
-bool thread_pairs_are_noted(struct sample_plan *plan, struct slice attributes)
+bool thread_pairs_find_new(struct sample_plan *plan, struct slice attributes)
 {
     struct wire_cursor packed = wire_cursor(attributes);
-    for (uint64_t index; notes_pairs(plan) && wire_packed_varint(&packed, &index);) {
+    if (!notes_pairs(plan))
+        return false;
+    for (uint64_t index; wire_packed_varint(&packed, &index);) {
         const struct attribute_class *class = sample_plan_class(plan, (uint32_t)index);
         if (class->thread == THREAD_ATTRIBUTE_RUNTIME_ID)
-            return class->paired == plan->process;
+            return class->paired != plan->process;
     }
-    return true;
+    return false;
 }
 
 void thread_pairs_note(struct sample_plan *plan, const struct sample_view *view)
@@ -60,6 +62,10 @@ void thread_pairs_note(struct sample_plan *plan, const struct sample_view *view)
     if (runtime == 0 || plan->classes[runtime].paired == plan->process)
         return;
     plan->classes[runtime].paired = plan->process;
+    if (plan->pairs_process == 0)
+        plan->pairs_process = plan->process;
+    if (plan->pairs_process == plan->process)
+        plan->classes[runtime].traits &= (uint8_t)~TRAIT_UNPAIRED;
     uint32_t os = find_attribute(plan, view, THREAD_ATTRIBUTE_ID);
     if (os != 0 && read_id(plan, runtime, &pair.runtime_id) && read_id(plan, os, &pair.os_id))
         add_pair(plan, pair);

@@ -12,12 +12,21 @@
 #ifndef PROFCOL_SPANJOIN_THREAD_PAIRS_H
 #define PROFCOL_SPANJOIN_THREAD_PAIRS_H
 
+#include "processors/spanjoin/attribute_classes.h"
 #include "processors/spanjoin/sample_view.h"
 
 struct thread_spans;
 
-/* Whether nothing new is to be noted of a sample with these attributes, packed. */
-bool thread_pairs_are_noted(struct sample_plan *plan, struct slice attributes);
+/* Whether nothing new is to be noted of a sample with these attributes, packed; traits: of all of
+ * them. */
+bool thread_pairs_find_new(struct sample_plan *plan, struct slice attributes);
+static inline bool thread_pairs_are_noted(struct sample_plan *plan, struct slice attributes,
+                                          uint8_t traits)
+{
+    bool may_be_new = plan->process == plan->pairs_process ? (traits & TRAIT_UNPAIRED) != 0
+                                                           : plan->has_added_threads;
+    return !may_be_new || !thread_pairs_find_new(plan, attributes);
+}
 /* Notes the ids of a sample's thread, once for each process and id of the runtime, in the first
  * plan of a request. */
 void thread_pairs_note(struct sample_plan *plan, const struct sample_view *view);

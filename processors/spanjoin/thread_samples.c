@@ -320,13 +320,6 @@ static uint32_t link_of(struct linking *linking, const struct thread_ask *ask)
     return known->link;
 }
 
-static uint8_t *copy(uint8_t *to, struct slice bytes)
-{
-    if (bytes.size > 0)
-        memcpy(to, bytes.data, bytes.size);
-    return to + bytes.size;
-}
-
 static uint8_t *write_link(uint8_t *to, uint32_t link)
 {
     return wire_write_varint(wire_write_tag(to, SAMPLE_LINK_INDEX, WIRE_VARINT), link);
@@ -371,9 +364,9 @@ static uint8_t *write_whole(struct linking *linking, const struct timed_sample *
         before = (size_t)(place_of_link(raw) - raw.data);
     to = wire_write_header(to, PROFILE_SAMPLES,
                            raw.size + wire_size_tag(SAMPLE_LINK_INDEX) + wire_size_varint(link));
-    to = write_link(copy(to, slice_of(raw.data, before)), link);
+    to = write_link(wire_write_raw(to, slice_of(raw.data, before)), link);
     note_written(linking, true);
-    return copy(to, slice_of(raw.data + before, raw.size - before));
+    return wire_write_raw(to, slice_of(raw.data + before, raw.size - before));
 }
 
 /* The parts of a sample that is split. */
@@ -410,7 +403,7 @@ static struct slice without_names(struct linking *linking, const struct timed_sa
     uint8_t *data = arena_alloc(&plan->arena, others.size + PIECE_OVERHEAD), *to = data;
     while (wire_next(&cursor, &field))
         if (field.number != SAMPLE_ATTRIBUTE_INDICES)
-            to = copy(to, slice_of(field.start, (size_t)(field.end - field.start)));
+            to = wire_write_raw(to, slice_of(field.start, (size_t)(field.end - field.start)));
     for (uint32_t i = 0; i < view.attribute_count; i++)
         size += names_span(plan, view.attributes[i]) ? 0 : wire_size_varint(view.attributes[i]);
     if (size > 0)
@@ -442,7 +435,7 @@ static struct parts parts_of(struct linking *linking, const struct timed_sample 
         } else if (field.number == SAMPLE_LINK_INDEX) {
             parts.link = linking->source->keeps_links ? (uint32_t)field.value : 0;
         } else if (field.number != SAMPLE_TIMESTAMPS_UNIX_NANO) {
-            to = copy(to, slice_of(field.start, (size_t)(field.end - field.start)));
+            to = wire_write_raw(to, slice_of(field.start, (size_t)(field.end - field.start)));
         }
     }
     assert(count == 0 || count == threaded->ask_count);
@@ -469,7 +462,7 @@ static uint8_t *write_piece(struct linking *linking, const struct timed_sample *
     size += link ? wire_size_tag(SAMPLE_LINK_INDEX) + wire_size_varint(link) : 0;
     size += values ? wire_size_bytes(SAMPLE_VALUES, values) : 0;
     to = wire_write_header(to, PROFILE_SAMPLES, size);
-    to = copy(to, others);
+    to = wire_write_raw(to, others);
     if (link)
         to = write_link(to, link);
     if (values)
@@ -478,7 +471,7 @@ static uint8_t *write_piece(struct linking *linking, const struct timed_sample *
         to = wire_write_varint(to, parts->values[asks[i].ask - first]);
     to = wire_write_header(to, SAMPLE_TIMESTAMPS_UNIX_NANO, times);
     for (uint32_t i = 0; i < count; i++)
-        to = copy(to, slice_of(&asks[i].ask->time_ns, sizeof asks[i].ask->time_ns));
+        to = wire_write_raw(to, slice_of(&asks[i].ask->time_ns, sizeof asks[i].ask->time_ns));
     if (is_linked)
         note_linked(linking, threaded->sample);
     else
@@ -523,13 +516,13 @@ static uint8_t *write_anew(struct linking *linking, const struct timed_sample *t
     struct wire_field field;
     while (wire_next(&cursor, &field))
         if (field.number != SAMPLE_LINK_INDEX)
-            end = copy(end, slice_of(field.start, (size_t)(field.end - field.start)));
+            end = wire_write_raw(end, slice_of(field.start, (size_t)(field.end - field.start)));
     struct slice others = slice_of(data, (size_t)(end - data));
     if (linking->plan->samples[threaded->sample] & SAMPLE_PROMOTED)
         others = without_names(linking, threaded, others);
     to = wire_write_header(to, PROFILE_SAMPLES,
                            others.size + wire_size_tag(SAMPLE_LINK_INDEX) + wire_size_varint(link));
-    to = write_link(copy(to, others), link);
+    to = write_link(wire_write_raw(to, others), link);
     note_linked(linking, threaded->sample);
     return to;
 }
@@ -581,11 +574,11 @@ static struct slice rewrite_profile(struct linking *linking, const struct profil
             note_written(linking, false);
             continue;
         }
-        to = copy(to, slice_of(unchanged, (size_t)(field.start - unchanged)));
+        to = wire_write_raw(to, slice_of(unchanged, (size_t)(field.start - unchanged)));
         to = write_threaded(linking, threaded, to);
         unchanged = field.end;
     }
-    to = copy(to, slice_of(unchanged, (size_t)(raw.data + raw.size - unchanged)));
+    to = wire_write_raw(to, slice_of(unchanged, (size_t)(raw.data + raw.size - unchanged)));
     assert(sample == profile->first_sample + profile->sample_count);
     assert((size_t)(to - data) <= raw.size + growth);
     return slice_of(data, (size_t)(to - data));

@@ -1,0 +1,254 @@
+#include "core/data/fold_attributes.h"
+
+#include "core/base/arena.h"
+#include "core/base/hash.h"
+#include "core/data/wire.h"
+
+#include <stdlib.h>
+
+/* ---- keys ---- */
+
+/* Of span and trace ids: the sources of the join (processors/spanjoin/spanjoin_settings.c), and
+ * what it can add of one span. Of time: what the join can add, and labels of pprof. */
+static const char *const folded_keys[] = {
+    "span_id",
+    "profile_id",
+    "span.id",
+    "otel.span_id",
+    "process.context.label.span_id",
+    "span id",
+    "local root span id",
+    "trace_id",
+    "otel.traceid",
+    "process.context.label.trace_id",
+    "trace.id",
+    "span.trace_id",
+    "span.parent_id",
+    "parent_span_id",
+    "span.start_time",
+    "span.end_time",
+    "span.duration",
+    "span.duration_ns",
+    "span_start_time",
+    "span_end_time",
+    "span_duration",
+    "span_duration_ns",
+    "end_timestamp_ns",
+};
+
+static bool is_folded_key(struct slice key)
+{
+    for (size_t i = 0; i < sizeof folded_keys / sizeof *folded_keys; i++)
+        if (slice_is(key, folded_keys[i]))
+            return true;
+    return false;
+}
+
+/* STRIPPED: whatever becomes of the sample. */
+enum taking { TAKEN = 1, STRIPPED, STAYING };
+
+static bool is_one_of(struct slice key, const struct slice *keys, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (slice_equal(keys[i], key))
+            return true;
+    return false;
+}
+
+static enum taking taking_of_key(const struct fold_keys *keys, struct slice key)
+{
+    if (is_one_of(key, keys->stripped, keys->stripped_count))
+        return STRIPPED;
+    return is_one_of(key, keys->taken, keys->taken_count) || is_folded_key(key) ? TAKEN : STAYING;
+}
+
+/* Returns what becomes of the entry. A key is compared once for each entry. */
+static inline enum taking taking_of(struct fold_attributes *attributes, uint32_t index)
+{
+    assert(index < attributes->attribute_count); /* scanned */
+    if (attributes->takes[index] == 0) {
+        uint32_t key = dictionary_attribute(attributes->dictionary, index).key;
+        attributes->takes[index] = (uint8_t)taking_of_key(
+            &attributes->keys, dictionary_string(attributes->dictionary, key));
+    }
+    return (enum taking)attributes->takes[index];
+}
+
+/* ---- lists ---- */
+
+static int compare_numbers(const void *a, const void *b)
+{
+    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* Sorts from `first` on: for a few. */
+static void insert_sorted(uint32_t *numbers, size_t first, size_t count)
+{
+    for (size_t i = first; i < count; i++) {
+        uint32_t number = numbers[i];
+        size_t at = i;
+        for (; at > 0 && numbers[at - 1] > number; at--)
+            numbers[at] = numbers[at - 1];
+        numbers[at] = number;
+    }
+}
+
+static void sort(uint32_t *numbers, size_t count)
+{
+    enum { FEW = 16 };
+    size_t sorted = 1; /* most lists are, or are short */
+    while (sorted < count && numbers[sorted - 1] <= numbers[sorted])
+        sorted++;
+    if (sorted >= count)
+        return;
+    if (count <= FEW)
+        insert_sorted(numbers, sorted, count);
+    else
+        qsort(numbers, count, sizeof *numbers, compare_numbers);
+}
+
+static struct slice content(const uint32_t *numbers, size_t count)
+{
+    return slice_of(numbers, count * sizeof *numbers);
+}
+
+static void add_list(struct fold_attributes *attributes, size_t count)
+{
+    struct slice copy = arena_copy(attributes->arena, content(attributes->scratch, count));
+    struct fold_list list = {.numbers = (const uint32_t *)(const void *)copy.data,
+                             .count = (uint32_t)count};
+    for (size_t i = 0; i < count; i++)
+        list.bytes += (uint32_t)wire_size_varint(list.numbers[i]);
+    attributes->lists = arena_grow(attributes->arena, attributes->lists, attributes->list_count,
+                                   &attributes->list_capacity, sizeof list);
+    attributes->lists[attributes->list_count++] = list;
+}
+
+/* Returns the number of the list in `scratch`. */
+static uint32_t number_of_list(struct fold_attributes *attributes, size_t count)
+{
+    struct slice wanted = content(attributes->scratch, count);
+    if (index_table_is_full(&attributes->by_content))
+        index_table_reserve(&attributes->by_content, 1, attributes->arena);
+    struct index_probe probe =
+        index_table_probe(&attributes->by_content, (uint32_t)hash_bytes(wanted));
+    for (uint32_t i; index_table_next(&attributes->by_content, &probe, &i);)
+        if (slice_equal(content(attributes->lists[i].numbers, attributes->lists[i].count), wanted))
+            return i;
+    add_list(attributes, count);
+    index_table_add(&attributes->by_content, &probe, attributes->list_count - 1);
+    return attributes->list_count - 1;
+}
+
+/* ---- samples ---- */
+
+/* Attributes that were changed before. */
+struct fold_known {
+    struct slice packed, gains;
+    enum fold_attributes_change change;
+    bool is_set;
+    struct fold_attributes_result result;
+};
+
+void fold_attributes_init(struct fold_attributes *attributes, const struct fold_keys *keys,
+                          struct dictionary *dictionary, struct arena *arena)
+{
+    uint32_t count = dictionary_count(dictionary, DICTIONARY_ATTRIBUTE_TABLE);
+    *attributes = (struct fold_attributes){
+        .keys = *keys, .dictionary = dictionary, .arena = arena, .attribute_count = count};
+    attributes->takes = arena_array(arena, count, sizeof *attributes->takes);
+}
+
+/* Makes room for as many samples as will likely have different attributes. */
+static void reserve_known(struct fold_attributes *attributes)
+{
+    enum { KNOWN_MIN = 16, KNOWN_MAX = 1024, LISTS_OF_ATTRIBUTE = 4 };
+    uint32_t count = KNOWN_MIN;
+    while (count < KNOWN_MAX && count / LISTS_OF_ATTRIBUTE < attributes->attribute_count)
+        count *= 2;
+    attributes->known = arena_array(attributes->arena, count, sizeof *attributes->known);
+    attributes->known_mask = count - 1;
+}
+
+/* Hashes a few bytes. A sender who finds lists with the same hash gains nothing: each of them is
+ * then read. */
+static inline uint32_t hash_of_packed(struct slice packed)
+{
+    uint32_t begin = 0, end;
+    if (packed.size < sizeof begin) {
+        for (size_t i = 0; i < packed.size; i++)
+            begin = begin << 8 | packed.data[i];
+        return begin ^ (uint32_t)packed.size << 24;
+    }
+    memcpy(&begin, packed.data, sizeof begin);
+    memcpy(&end, packed.data + packed.size - sizeof end, sizeof end);
+    return (uint32_t)packed.size ^ begin ^ end * UINT32_C(0x9e3779b1);
+}
+
+static inline struct fold_known *known_like(const struct fold_attributes *attributes,
+                                            struct slice packed, struct slice gains)
+{
+    uint64_t hash = ((uint64_t)hash_of_packed(packed) << 32) ^ (uintptr_t)gains.data;
+    return &attributes->known[hash * UINT64_C(0x9e3779b97f4a7c15) >> 40 & attributes->known_mask];
+}
+
+/* Reads those that stay into `scratch`, behind `count` others. Returns the new number. */
+static size_t read_staying(struct fold_attributes *attributes, struct slice packed, size_t count,
+                           enum fold_attributes_change change, bool *is_stripped)
+{
+    struct wire_cursor cursor = wire_cursor(packed);
+    bool looks = change == FOLD_ATTRIBUTES_TAKEN || attributes->keys.stripped_count > 0;
+    for (uint64_t index; wire_packed_varint(&cursor, &index);) {
+        if (index == 0 && change != FOLD_ATTRIBUTES_KEPT)
+            continue;
+        enum taking taking = looks ? taking_of(attributes, (uint32_t)index) : STAYING;
+        *is_stripped |= taking == STRIPPED;
+        if (taking == STAYING || (taking == TAKEN && change != FOLD_ATTRIBUTES_TAKEN))
+            attributes->scratch[count++] = (uint32_t)index;
+    }
+    return count;
+}
+
+static struct fold_attributes_result read_all(struct fold_attributes *attributes,
+                                              struct slice packed, struct slice gains,
+                                              enum fold_attributes_change change)
+{
+    struct fold_attributes_result result = {.is_stripped = false};
+    size_t need = packed.size + gains.size;
+    if (need > attributes->scratch_capacity || !attributes->scratch) {
+        attributes->scratch_capacity = 16 + 2 * need;
+        attributes->scratch = arena_alloc(attributes->arena, attributes->scratch_capacity *
+                                                                 sizeof *attributes->scratch);
+    }
+    size_t count = read_staying(attributes, packed, 0, change, &result.is_stripped);
+    count = read_staying(attributes, gains, count, change, &result.is_stripped);
+    assert(count <= attributes->scratch_capacity);
+    if (change != FOLD_ATTRIBUTES_KEPT)
+        sort(attributes->scratch, count);
+    result.list = number_of_list(attributes, count);
+    return result;
+}
+
+static inline bool is_like(const struct fold_known *known, struct slice packed, struct slice gains,
+                           enum fold_attributes_change change)
+{
+    return known->is_set && known->change == change && known->gains.data == gains.data &&
+           known->gains.size == gains.size && slice_equal(known->packed, packed);
+}
+
+struct fold_attributes_result fold_attributes_change(struct fold_attributes *attributes,
+                                                     struct slice packed, struct slice gains,
+                                                     enum fold_attributes_change change)
+{
+    if (!attributes->known)
+        reserve_known(attributes);
+    struct fold_known *known = known_like(attributes, packed, gains);
+    if (!is_like(known, packed, gains, change))
+        *known = (struct fold_known){.packed = packed,
+                                     .gains = gains,
+                                     .change = change,
+                                     .is_set = true,
+                                     .result = read_all(attributes, packed, gains, change)};
+    return known->result;
+}
