@@ -8,10 +8,15 @@
 
 /* ---- which texts to test ---- */
 
-/* Whether words change the text, if it is a name: most texts with a place for a word have none. */
-static bool has_word(const struct redact_names *names, struct slice text)
+/* Marks the text if words change it: most texts with a place for a word have none. */
+static bool mark_word(const struct redact_names *names, uint32_t index)
 {
-    return secret_words_find(&names->redactor->rules->words, text) || !utf8_is_valid(text);
+    struct slice text = names->tables->strings[index];
+    const struct secret_word *word = secret_words_find(&names->redactor->rules->words, text);
+    if (!word && utf8_is_valid(text))
+        return false;
+    names->decisions[index] = (struct string_decision){.state = NAME_TO_TEST, .word = word};
+    return true;
 }
 
 /* Marks the texts that have a secret word or are no UTF-8. Returns whether there are any. */
@@ -33,10 +38,7 @@ static bool mark_words(struct redact_names *names)
         if (at >= end)
             continue;
         at = end;
-        if (!has_word(names, text))
-            continue;
-        names->decisions[i].state = NAME_TO_TEST;
-        any = true;
+        any |= mark_word(names, i);
     }
     return any;
 }
@@ -52,10 +54,18 @@ static bool mark_texts(struct redact_names *names)
 
 /* ---- names ---- */
 
+static bool is_last_name(const struct redact_names *names, struct slice name)
+{
+    if (names->count == 0)
+        return false;
+    struct slice last = names->names[names->count - 1];
+    return last.size == name.size && (last.data == name.data || slice_equal(last, name));
+}
+
 /* Returns which of the new names it is. Most are the same text, and then the last one. */
 static uint32_t add_name(struct redact_names *names, struct slice name)
 {
-    if (names->count > 0 && slice_equal(names->names[names->count - 1], name))
+    if (is_last_name(names, name))
         return names->count - 1;
     names->names = arena_grow(names->scratch, names->names, names->count, &names->capacity,
                               sizeof *names->names);
@@ -65,7 +75,6 @@ static uint32_t add_name(struct redact_names *names, struct slice name)
 
 static inline bool is_to_test(const struct redact_names *names, uint64_t index)
 {
-    assert(index < names->tables->string_count || index == 0); /* scanned */
     return index < names->tables->string_count && names->decisions[index].state == NAME_TO_TEST;
 }
 
@@ -74,7 +83,7 @@ static void test_name(struct redact_names *names, enum redaction_kind kind, uint
     struct string_decision *decision = &names->decisions[index];
     struct slice name = names->tables->strings[index];
     decision->state = NAME_STAYS;
-    if (name.size == 0 || !redactor_rename(names->redactor, kind, &name))
+    if (name.size == 0 || !redactor_rename_found(names->redactor, kind, decision->word, &name))
         return;
     decision->state = NAME_CHANGES;
     names->changed++;
@@ -133,7 +142,7 @@ static inline void test_entry(struct redact_names *names, int table, struct slic
             if (field.type != WIRE_VARINT)
                 continue;
         }
-        if (is_name(table, field.number, &kind) && is_to_test(names, field.value))
+        if (is_to_test(names, field.value) && is_name(table, field.number, &kind))
             test_name(names, kind, field.value);
     }
 }
@@ -188,15 +197,15 @@ bool redact_names_fit_in_place(const struct redact_names *names, const struct te
     return true;
 }
 
+/* Returns at least the size of the dictionary with the new names. */
 static size_t written_size(const struct redact_names *names)
 {
     size_t size = names->tables->bytes.size;
     for (uint32_t i = 0; i < names->tables->string_count; i++) {
         const struct string_decision *decision = &names->decisions[i];
-        if (decision->state != NAME_CHANGES)
-            continue;
-        size += wire_size_bytes(DICTIONARY_STRING_TABLE, names->names[decision->name].size);
-        size -= dictionary_tables_string_field(names->tables, i).size;
+        if (decision->state == NAME_CHANGES)
+            size += wire_size_bytes(DICTIONARY_STRING_TABLE, names->names[decision->name].size) -
+                    names->tables->strings[i].size;
     }
     return size;
 }
@@ -225,8 +234,8 @@ static struct slice write_dictionary(const struct redact_names *names)
         unwritten = field.data + field.size;
     }
     to = copy_run(to, unwritten, old.data + old.size);
-    assert(to == start + size);
-    return slice_of(start, size);
+    assert(to <= start + size);
+    return slice_of(start, (size_t)(to - start));
 }
 
 /* Replaces single entries; the iterator steps from one to the next. */

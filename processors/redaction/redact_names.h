@@ -25,7 +25,8 @@
 /* What was decided about an entry of the string table. */
 struct string_decision {
     enum { NAME_STAYS, NAME_TO_TEST, NAME_CHANGES } state;
-    uint32_t name; /* NAME_CHANGES: of the new names */
+    uint32_t name;                  /* NAME_CHANGES: of the new names */
+    const struct secret_word *word; /* NAME_TO_TEST: that it has; NULL: not known */
 };
 
 struct redact_names {

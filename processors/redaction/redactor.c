@@ -7,6 +7,7 @@
 #include "core/pipeline/items.h"
 #include "processors/redaction/text_rules.h"
 #include "processors/redaction/url_mask.h"
+#include "processors/redaction/value_mask.h"
 
 #include <assert.h>
 
@@ -439,6 +440,26 @@ bool redactor_rename(struct redactor *redactor, enum redaction_kind kind, struct
     text_rules_charge(redactor, &match);
     redactor->masked[kind]++;
     *name = arena_copy(redactor->arena, text_rules_value(redactor));
+    return true;
+}
+
+/* Whether [REDACTED] replaces a name with a word, and nobody wants to know. */
+static bool is_plain(const struct redactor *redactor)
+{
+    return redactor->rules->word_key.size == 0 && !redactor->on_match &&
+           redactor->rules->allowed_values.texts->count == 0;
+}
+
+bool redactor_rename_found(struct redactor *redactor, enum redaction_kind kind,
+                           const struct secret_word *word, struct slice *name)
+{
+    const struct slice redacted = SLICE(SECRET_NAME);
+    size_t grown = redacted.size > name->size ? redacted.size - name->size : 0;
+    if (!word || !is_plain(redactor) || grown > redactor->room)
+        return redactor_rename(redactor, kind, name);
+    redactor->room -= grown;
+    redactor->masked[kind]++;
+    *name = redacted;
     return true;
 }
 

@@ -37,6 +37,9 @@ enum redaction_outcome redactor_decide(struct redactor *redactor, struct slice k
                                        struct slice *value);
 /* Whether a name changes; then *name is the new one. */
 bool redactor_rename(struct redactor *redactor, enum redaction_kind kind, struct slice *name);
+/* The same for a name that has this word; NULL: not known. */
+bool redactor_rename_found(struct redactor *redactor, enum redaction_kind kind,
+                           const struct secret_word *word, struct slice *name);
 /* Whether the name of a function with this text would change. Nothing is counted or reported. */
 bool redactor_would_rename(struct redactor *redactor, struct slice name);
 /* The same as redactor_rename for the name of a span, by db_sanitizer, and first by url_sanitizer

@@ -14,7 +14,8 @@
 /* Appends what hash_function makes of the text: its hash in hex, or ****. */
 void value_mask_append(const struct redaction_settings *settings, struct slice text,
                        struct text *out);
-/* Appends what replaces a secret name: [REDACTED], or with a key [REDACTED:0123456789abcdef], the
+#define SECRET_NAME "[REDACTED]"
+/* Appends what replaces a secret name: SECRET_NAME, or with a key [REDACTED:0123456789abcdef], the
  * beginning of its HMAC-SHA256. */
 void secret_name_append(struct slice key, struct slice name, struct text *out);
 
