@@ -5,10 +5,9 @@ import { clean } from "./format.js";
 import { isGiven } from "./route.js";
 
 class ApiError extends Error {
-  constructor(status, code, message) {
+  constructor(status, message) {
     super(message);
     this.status = status;
-    this.code = code;
     this.title = status === 0 ? "profcol does not answer." : status === 404 ? "Not found." : undefined;
   }
 }
@@ -55,7 +54,7 @@ async function request(url, tries = 3) {
   try {
     response = await fetch(url, token ? { headers: { authorization: `Bearer ${token}` } } : {});
   } catch {
-    throw new ApiError(0, "unreachable", "It may have stopped, or the network is gone. This page tries again by itself.");
+    throw new ApiError(0, "It may have stopped, or the network is gone. This page tries again by itself.");
   }
   if (response.status === 401 && !/^basic/i.test(response.headers.get("www-authenticate") || "")) {
     await askToken(token);
@@ -68,7 +67,7 @@ async function request(url, tries = 3) {
     await new Promise((resolve) => setTimeout(resolve, 1000)); // Retry-After
     return request(url, tries - 1);
   }
-  throw new ApiError(response.status, error.code || "", error.message || `The answer was ${response.status}.`);
+  throw new ApiError(response.status, error.message || `The answer was ${response.status}.`);
 }
 
 export async function get(path, params) {

@@ -86,7 +86,7 @@ export async function comparePage(params) {
   const type = params.get("type") || mainType(state.types)?.name;
   let view;
   const reopen = (left, right) => go("compare", { ...prefixed(left, "a."), ...prefixed(right, "b."), type: params.get("type"), per: params.get("per") });
-  const suggestions = known.filter((o) => o.operation).map((o) => [o, compareButtons(o, state)]).filter(([, buttons]) => buttons.length).slice(0, 6);
+  const suggestions = known.filter((o) => o.operation).map((o) => [o, compareButtons(o, state, null, false)]).filter(([, buttons]) => buttons.length).slice(0, 6);
   const isEmpty = !Object.keys(a).length && !Object.keys(b).length;
   if (isEmpty && !known.length) return { title: "Compare", content: [h("h1", "Compare"), nothingYet(state)] };
   const load = async () => {

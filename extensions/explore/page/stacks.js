@@ -44,10 +44,9 @@ export class Stacks {
   constructor(answer, weights) {
     const { nodes } = answer;
     const count = nodes.length;
-    this.answer = answer;
     this.unit = answer.unit;
-    this.isDiff = nodes.length > 0 && nodes[0].length > 5;
-    this.count = nodes.length;
+    this.isDiff = count > 0 && nodes[0].length > 5;
+    this.count = count;
     this.names = answer.names;
     this.files = answer.files;
     this.parent = new Int32Array(count);
@@ -55,12 +54,8 @@ export class Stacks {
     this.file = new Int32Array(count);
     this.self = new Float64Array(count);
     this.total = new Float64Array(count); // of a comparison: of both sides, weighted
-    if (this.isDiff) {
-      for (const key of ["selfA", "totalA", "selfB", "totalB"]) this[key] = new Float64Array(count);
-    }
+    this.read(nodes);
     if (this.isDiff) this.readBoth(nodes, weights);
-    else this.read(nodes);
-    if (this.isDiff) this.maxDelta = this.totalA.reduce((most, a, i) => (i ? Math.max(most, Math.abs(a - this.totalB[i])) : 0), 0) || 1;
     this.link();
     this.place();
   }
@@ -77,7 +72,7 @@ export class Stacks {
   }
 
   readBoth(nodes, { a, b }) {
-    this.read(nodes);
+    for (const key of ["selfA", "totalA", "selfB", "totalB"]) this[key] = new Float64Array(nodes.length);
     for (let i = 0; i < nodes.length; i++) {
       this.selfA[i] = nodes[i][3] * a;
       this.totalA[i] = nodes[i][4] * a;
@@ -86,6 +81,7 @@ export class Stacks {
       this.self[i] = this.selfA[i] + this.selfB[i];
       this.total[i] = this.totalA[i] + this.totalB[i];
     }
+    this.maxDelta = this.totalA.reduce((most, a, i) => (i ? Math.max(most, Math.abs(a - this.totalB[i])) : 0), 0) || 1;
   }
 
   // Children of each node, the largest first: those of i are order[start[i]] to order[start[i + 1] - 1].
