@@ -24,6 +24,11 @@ static const struct {
     {NULL, "retry", "did you mean \"retry_on_failure\"?"},
     {NULL, "queue", "did you mean \"sending_queue\"?"},
     {"http", "keepalive", "write keep_alives_enabled and idle_timeout"},
+    {"redaction", "blocked_keys", "write blocked_key_patterns, which are regular expressions"},
+    {"transform", "statements", "write trace_statements, profile_statements or the like"},
+    {"transform", "traces", "write trace_statements: [{context: span, statements: [...]}]"},
+    {"filter", "conditions", "write trace_conditions, profile_conditions or the like"},
+    {"filter", "span", "write traces: {span: [...]}, or trace_conditions: [...]"},
 };
 
 /* Whether the key is the name, or an id of the type, such as "debug/2". */

@@ -96,6 +96,10 @@ struct ottl_program *ottl_compile_statement(enum ottl_context context, struct sl
 struct ottl_program *ottl_compile_value(enum ottl_context context, struct slice text,
                                         enum ottl_prefix prefix, struct error *err);
 void ottl_program_free(struct ottl_program *program);
+/* Returns the i-th thing that the text says and cannot do, such as a comparison that is never true;
+ * NULL: there are no more. Sets *offset_out to its place in the text. */
+const char *ottl_program_warning(const struct ottl_program *program, uint32_t i,
+                                 size_t *offset_out);
 /* What came of looking for the context of a text. */
 enum ottl_inference {
     OTTL_INFERRED,

@@ -2,6 +2,7 @@
 #include "core/ottl/ottl_compiler.h"
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_path.h"
+#include "core/ottl/ottl_warnings.h"
 
 #include <assert.h>
 
@@ -87,6 +88,23 @@ static struct ottl_node *compile_node(struct ottl_compiler *c, const struct ottl
 {
     struct ottl_node *node = ottl_compiler_node(c, code, ast->part_count);
     return ottl_compiler_parts(c, ast, node) ? ottl_compiler_fold(c, node) : NULL;
+}
+
+static struct ottl_node *compile_math(struct ottl_compiler *c, const struct ottl_ast *ast)
+{
+    struct ottl_node *node = compile_node(c, ast, OTTL_MATH);
+    if (node && node->code != OTTL_CONSTANT && node->level == OTTL_LEVEL_CONSTANT)
+        ottl_warn_failure(c, ast->position, node);
+    return node;
+}
+
+static struct ottl_node *compile_comparison(struct ottl_compiler *c, const struct ottl_ast *ast)
+{
+    struct ottl_node *node = ottl_compiler_node(c, OTTL_COMPARE, ast->part_count);
+    if (!ottl_compiler_parts(c, ast, node))
+        return NULL;
+    ottl_warn_comparison(c, ast, node);
+    return ottl_compiler_fold(c, node);
 }
 
 /* Of several items with the same key the last one counts. */
@@ -198,7 +216,7 @@ struct ottl_node *ottl_compiler_value(struct ottl_compiler *c, const struct ottl
     case OTTL_AST_CALL:
         return ottl_compiler_call(c, ast);
     case OTTL_AST_MATH:
-        return compile_node(c, ast, OTTL_MATH);
+        return compile_math(c, ast);
     case OTTL_AST_NEGATE:
         return compile_node(c, ast, OTTL_NEGATE);
     case OTTL_AST_LIST:
@@ -206,7 +224,7 @@ struct ottl_node *ottl_compiler_value(struct ottl_compiler *c, const struct ottl
     case OTTL_AST_MAP:
         return compile_map(c, ast);
     case OTTL_AST_COMPARISON:
-        return compile_node(c, ast, OTTL_COMPARE);
+        return compile_comparison(c, ast);
     case OTTL_AST_AND:
     case OTTL_AST_OR:
         return compile_joined(c, ast, ast->kind == OTTL_AST_OR);
@@ -345,6 +363,25 @@ static bool compile_program(struct ottl_compiler *c, enum form form, const char 
     return ok;
 }
 
+/* Puts the text before its warnings, as before errors. */
+static void quote_warnings(struct ottl_program *program, const char *kind, struct slice text)
+{
+    for (uint32_t i = 0; i < program->warning_count; i++) {
+        struct error quoted;
+        error_set(&quoted, "%s", program->warnings[i].text);
+        ottl_error_quote(&quoted, "OTTL", kind, text);
+        program->warnings[i].text = arena_strdup(&program->arena, quoted.text);
+    }
+}
+
+const char *ottl_program_warning(const struct ottl_program *program, uint32_t i, size_t *offset_out)
+{
+    if (i >= program->warning_count)
+        return NULL;
+    *offset_out = program->warnings[i].position;
+    return program->warnings[i].text;
+}
+
 static struct ottl_program *new_program(enum ottl_context context, struct slice text,
                                         enum form form, const char *editor, enum ottl_prefix prefix,
                                         struct error *err)
@@ -353,10 +390,12 @@ static struct ottl_program *new_program(enum ottl_context context, struct slice 
     struct ottl_compiler c = {.text = text, .prefix = prefix, .program = program, .err = err};
     arena_init(&program->arena, NULL);
     program->context = context;
-    if (compile_program(&c, form, editor))
+    if (compile_program(&c, form, editor)) {
+        quote_warnings(program, form_names[form], text);
         return program;
+    }
     ottl_program_free(program);
-    ottl_error_quote(err, form_names[form], text);
+    ottl_error_quote(err, "unable to parse OTTL", form_names[form], text);
     return NULL;
 }
 

@@ -4,6 +4,7 @@
 #include "core/ottl/ottl_path.h"
 #include "core/ottl/ottl_replace.h"
 #include "core/ottl/ottl_syntax_hints.h"
+#include "core/ottl/ottl_warnings.h"
 
 #include <stdio.h>
 
@@ -169,13 +170,24 @@ static bool compile_pattern(struct ottl_compiler *c, const struct ottl_ast *call
     return true;
 }
 
-/* A constant of another type would fail each time. */
-static bool check_constant(struct ottl_compiler *c, const struct ottl_ast *call, uint32_t index,
-                           const struct ottl_node *argument, enum ottl_kind kind, const char *name)
+static bool is_computed(const struct ottl_ast *ast)
+{
+    return ast->kind == OTTL_AST_CALL || ast->kind == OTTL_AST_MATH || ast->kind == OTTL_AST_NEGATE;
+}
+
+/* A literal of another kind is refused. What is computed, or read, fails each time, as in the
+ * Collector. */
+static bool check_kind(struct ottl_compiler *c, const struct ottl_ast *call, uint32_t index,
+                       const struct ottl_node *argument, enum ottl_kind kind, const char *name)
 {
     char why[80];
-    if (argument->code != OTTL_CONSTANT || argument->constant.kind == kind)
+    bool is_constant = argument->code == OTTL_CONSTANT;
+    if (is_constant && argument->constant.kind == kind)
         return true;
+    if (!is_constant || is_computed(call->parts[index].value)) {
+        ottl_warn_argument(c, call, index, argument, kind);
+        return true;
+    }
     snprintf(why, sizeof why, "expected %s but got %s", name, ottl_type_name(&argument->constant));
     return fail_argument(c, call, index, why) != NULL;
 }
@@ -256,15 +268,15 @@ static struct ottl_node *compile_argument(struct ottl_compiler *c, const struct 
         return NULL;
     bool ok = true;
     if (parameter->kind == OTTL_PARAMETER_STRING)
-        ok = check_constant(c, call, index, node, OTTL_STRING, "string");
+        ok = check_kind(c, call, index, node, OTTL_STRING, "string");
     else if (parameter->kind == OTTL_PARAMETER_INT)
-        ok = check_constant(c, call, index, node, OTTL_INT, "int64");
+        ok = check_kind(c, call, index, node, OTTL_INT, "int64");
     else if (parameter->kind == OTTL_PARAMETER_DURATION)
-        ok = check_constant(c, call, index, node, OTTL_DURATION, "duration");
+        ok = check_kind(c, call, index, node, OTTL_DURATION, "duration");
     else if (parameter->kind == OTTL_PARAMETER_TIME)
-        ok = check_constant(c, call, index, node, OTTL_TIME, "time");
+        ok = check_kind(c, call, index, node, OTTL_TIME, "time");
     else if (parameter->kind == OTTL_PARAMETER_MAP)
-        ok = check_constant(c, call, index, node, OTTL_MAP, "pcommon.Map");
+        ok = check_kind(c, call, index, node, OTTL_MAP, "pcommon.Map");
     return ok ? node : NULL;
 }
 
@@ -375,11 +387,18 @@ struct ottl_node *ottl_compiler_call_unfolded(struct ottl_compiler *c, const str
         return NULL;
     if (function->check && !function->check(node, &why))
         return FAIL(c, call->position, "%s", why.text);
+    if (is_editor)
+        ottl_warn_editor(c, call, node);
     return node;
 }
 
 struct ottl_node *ottl_compiler_call(struct ottl_compiler *c, const struct ottl_ast *call)
 {
+    uint32_t warnings = c->program->warning_count; /* one is enough */
     struct ottl_node *node = ottl_compiler_call_unfolded(c, call, false);
-    return node ? ottl_compiler_fold(c, node) : NULL;
+    node = node ? ottl_compiler_fold(c, node) : NULL;
+    if (node && node->code != OTTL_CONSTANT && node->level == OTTL_LEVEL_CONSTANT &&
+        c->program->warning_count == warnings)
+        ottl_warn_failure(c, call->position, node);
+    return node;
 }

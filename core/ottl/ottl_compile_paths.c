@@ -1,6 +1,7 @@
 #include "core/ottl/ottl_compiler.h"
 #include "core/ottl/ottl_path_hints.h"
 #include "core/ottl/ottl_paths.h"
+#include "core/ottl/ottl_warnings.h"
 
 #include <assert.h>
 
@@ -209,6 +210,7 @@ struct ottl_node *ottl_compiler_path(struct ottl_compiler *c, const struct ottl_
     if (!node->path || !check_keys(c, path, node->path) || !check_cache(c, path, node->path) ||
         !ottl_compiler_keys(c, &path->segments[path->segment_count - 1].keys, node))
         return NULL;
+    ottl_warn_keys(c, path, node);
     c->program->reads_scope |= context == OTTL_SCOPE;
     ottl_compiler_depend(node, ottl_compiler_level(context));
     ottl_compiler_depend_on_all(node);

@@ -155,7 +155,8 @@ enum ottl_inference ottl_infer_context(struct slice text, bool is_statement, uns
     if (result == OTTL_INFERRED)
         *out = inference.lowest;
     else
-        ottl_error_quote(err, is_statement ? "statement" : "condition", text);
+        ottl_error_quote(err, "unable to parse OTTL", is_statement ? "statement" : "condition",
+                         text);
     arena_deinit(&arena);
     return result;
 }

@@ -24,11 +24,10 @@ bool ottl_error_at(struct error *err, struct slice statement, uint32_t position,
 
 enum { QUOTED_MAX = 120, SHOWN_MAX = 60 };
 
-void ottl_error_quote(struct error *err, const char *kind, struct slice text)
+void ottl_error_quote(struct error *err, const char *what, const char *kind, struct slice text)
 {
-    error_prefix(err, "unable to parse OTTL %s \"%.*s%s\"", kind,
-                 (int)text_utf8_cut(text, QUOTED_MAX), (const char *)text.data,
-                 text.size > QUOTED_MAX ? "..." : "");
+    error_prefix(err, "%s %s \"%.*s%s\"", what, kind, (int)text_utf8_cut(text, QUOTED_MAX),
+                 (const char *)text.data, text.size > QUOTED_MAX ? "..." : "");
 }
 
 uint32_t ottl_parsing_position(const struct ottl_parsing *p, struct ottl_token token)

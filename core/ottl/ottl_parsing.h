@@ -70,7 +70,7 @@ void ottl_parsing_add_key(struct ottl_parsing *p, struct ottl_keys *keys, struct
 bool ottl_error_at(struct error *err, struct slice statement, uint32_t position, const char *format,
                    ...) __attribute__((format(printf, 4, 5)));
 
-/* Puts 'unable to parse OTTL KIND "TEXT": ' before the error. */
-void ottl_error_quote(struct error *err, const char *kind, struct slice text);
+/* Puts 'WHAT KIND "TEXT": ' before the error: 'unable to parse OTTL statement "...": '. */
+void ottl_error_quote(struct error *err, const char *what, const char *kind, struct slice text);
 
 #endif

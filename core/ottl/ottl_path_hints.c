@@ -127,6 +127,33 @@ static bool hint_duration(const struct wish *wish, enum ottl_context context, co
     return true;
 }
 
+/* `span.resource.name`: the context contains another one. */
+static bool hint_outer(const struct wish *wish)
+{
+    char rest[200];
+    for (int context = 0; context < OTTL_CONTEXT_COUNT; context++) {
+        if (wish->path->segment_count < 3 || !(wish->contexts & OTTL_BIT(context)) ||
+            !slice_is(wish->path->segments[1].name, ottl_context_names[context]))
+            continue;
+        join(wish->path, 2, rest, sizeof rest);
+        return suggest(wish, (enum ottl_context)context, rest);
+    }
+    return false;
+}
+
+/* `profilesample.function`, `profilesample.leaf`: one part is missing. */
+static bool hint_part(const struct wish *wish, enum ottl_context context, const char *name)
+{
+    static const char *const before[] = {"leaf.", "stack.", "link.", "status.", "", NULL};
+    char longer[220];
+    for (size_t i = 0; before[i]; i++) {
+        snprintf(longer, sizeof longer, "%s%s%s", before[i], name, before[i][0] ? "" : ".function");
+        if (ottl_path_find(context, slice_of_string(longer)))
+            return suggest(wish, context, longer);
+    }
+    return false;
+}
+
 /* `span.nme`: the context is known. */
 static void hint_named(struct wish *wish, enum ottl_context context)
 {
@@ -139,7 +166,8 @@ static void hint_named(struct wish *wish, enum ottl_context context)
                            : ottl_path_suggest(context, name);
     if (near)
         suggest(wish, context, near);
-    else if (!(context == OTTL_SPAN && hint_duration(wish, context, name)) && !has_keys(wish->path))
+    else if (!hint_outer(wish) && !hint_part(wish, context, name) &&
+             !(context == OTTL_SPAN && hint_duration(wish, context, name)) && !has_keys(wish->path))
         hint_attribute(wish, context, name);
 }
 

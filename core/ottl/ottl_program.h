@@ -73,6 +73,11 @@ struct ottl_node {
     uint32_t key_count;
 };
 
+struct ottl_warning {
+    uint32_t position; /* in the text */
+    const char *text;
+};
+
 struct ottl_program {
     struct arena arena;
     enum ottl_context context;
@@ -86,6 +91,9 @@ struct ottl_program {
     struct ottl_regex **regexes;
     uint32_t regex_count;
     uint32_t regex_capacity;
+    struct ottl_warning *warnings; /* ottl_warnings.h */
+    uint32_t warning_count;
+    uint32_t warning_capacity;
 };
 
 #endif

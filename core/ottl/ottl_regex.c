@@ -106,10 +106,8 @@ static bool has_backreference(struct slice pattern)
 /* Returns what RE2 lacks, for those who know other regular expressions, or globs; NULL: nothing. */
 static const char *find_lack(struct slice pattern, const char *problem)
 {
-    if (ends_with(problem, "(?=`"))
+    if (ends_with(problem, "(?=`") || ends_with(problem, "(?!`"))
         return "RE2 has no lookahead";
-    if (ends_with(problem, "(?!`"))
-        return "RE2 has no lookahead; write not IsMatch(...)";
     if (ends_with(problem, "(?<`") && (contains(pattern, "(?<!") || contains(pattern, "(?<=")))
         return "RE2 has no lookbehind";
     if (ends_with(problem, "(?>`"))

@@ -86,9 +86,7 @@ static const char *hint_sign(const struct ottl_unexpected *unexpected, struct sl
         return "texts are joined by Concat([a, b], \"\")";
     if (begins_with(rest, "\"") && unexpected->kind == OTTL_TOKEN_INVALID)
         return "this quote is not closed";
-    if (strcmp(unexpected->expected, "\"]\"") == 0)
-        return "the [ before it is not closed";
-    if (unexpected->kind != OTTL_TOKEN_COMPARISON)
+    if (unexpected->kind != OTTL_TOKEN_COMPARISON || strcmp(unexpected->expected, "\"]\"") == 0)
         return NULL;
     size_t at = unexpected->position;
     if (rest.data[0] == '>' && at > 0 && unexpected->statement.data[at - 1] == '<')
@@ -216,6 +214,8 @@ bool ottl_hint_token(const struct ottl_unexpected *unexpected, struct text *out)
         hint = is_argument(unexpected)                          ? "a comma is missing before it"
                : strcmp(unexpected->expected, "\"where\"") == 0 ? "where is missing before it"
                                                                 : NULL;
+    if (!hint && strcmp(unexpected->expected, "\"]\"") == 0)
+        hint = "the [ or a quote before it is not closed";
     text_append(out, hint ? hint : "");
     return hint != NULL;
 }

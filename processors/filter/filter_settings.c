@@ -381,6 +381,8 @@ void filter_check(void *context, struct config_check *check)
                                                                s->profile_conditions,
                                                            [SIGNAL_METRICS] = s->metric_conditions,
                                                            [SIGNAL_LOGS] = s->log_conditions};
+    uint32_t conditions = 0;
+    unsigned errors = config_check_error_count(check);
     refuse_unsupported(s, check);
     for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
         struct filter_making m = {s, check, config_check_arena(check), (enum signal)signal};
@@ -394,5 +396,8 @@ void filter_check(void *context, struct config_check *check)
             add_blocks(&m);
         else
             add_list(&m, lists[signal]);
+        conditions += s->plans[signal].count;
     }
+    if (conditions == 0 && config_check_error_count(check) == errors)
+        config_check_warn(check, "", "there are no conditions, so nothing is dropped");
 }

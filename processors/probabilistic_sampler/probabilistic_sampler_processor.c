@@ -106,6 +106,10 @@ static void check_settings(void *config, struct config_check *check)
     else if (percentage > 0 && (double)(float)percentage / 100 < 1.0 / (double)SAMPLING_LIMIT)
         config_check_error(check, "sampling_percentage", "sampling rate is too small: %g%%",
                            percentage);
+    else if (percentage == 0 && !config_check_is_written(check, "sampling_percentage"))
+        config_check_warn(check, "", "without sampling_percentage, nothing is kept");
+    else if (percentage > 100)
+        config_check_warn(check, "sampling_percentage", "above 100, everything is kept");
 }
 
 /* ---- nodes ---- */

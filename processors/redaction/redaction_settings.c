@@ -124,13 +124,53 @@ static void check_words(const struct secret_words_settings *settings, struct con
     }
 }
 
+static void warn_sanitizer(struct config_check *check, const char *key, bool has_names,
+                           const char *examples)
+{
+    config_check_warn(check, key, "without attributes, %s; list the keys: attributes: [%s]",
+                      has_names ? "only names of spans are sanitized" : "it does nothing",
+                      examples);
+}
+
 /* As in the Collector, nothing says which attributes have URLs or queries. */
 static void warn_without_attributes(const struct redaction_settings *settings,
                                     struct config_check *check)
 {
     const struct url_sanitizer_settings *url = &settings->url_sanitizer;
-    if (url->enabled && url->attributes.count == 0 && !url->sanitize_span_name)
-        config_check_warn(check, "url_sanitizer", "without attributes, it does nothing");
+    const struct db_sanitizer_settings *db = &settings->db_sanitizer;
+    const struct {
+        const char *key;
+        const struct database_settings *settings;
+    } databases[] = {
+        {"db_sanitizer::sql", &db->sql},       {"db_sanitizer::redis", &db->redis},
+        {"db_sanitizer::valkey", &db->valkey}, {"db_sanitizer::memcached", &db->memcached},
+        {"db_sanitizer::mongo", &db->mongo},   {"db_sanitizer::opensearch", &db->opensearch},
+        {"db_sanitizer::es", &db->es}};
+    if (url->enabled && url->attributes.count == 0)
+        warn_sanitizer(check, "url_sanitizer", url->sanitize_span_name, "url.full, http.url");
+    for (size_t i = 0; i < sizeof databases / sizeof *databases; i++)
+        if (databases[i].settings->enabled && databases[i].settings->attributes.count == 0)
+            warn_sanitizer(check, databases[i].key, db->sanitize_span_name,
+                           "db.query.text, db.statement");
+}
+
+static void warn_without_effect(const struct redaction_settings *settings,
+                                struct config_check *check)
+{
+    const char *summary = settings->summary ? settings->summary : "";
+    bool masks = settings->blocked_values.count + settings->blocked_key_patterns.count > 0 ||
+                 settings->secret_words.enabled || settings->url_sanitizer.enabled ||
+                 database_mask_is_enabled(&settings->db_sanitizer);
+    if (!settings->allow_all_keys && settings->allowed_keys.count == 0)
+        config_check_warn(check, "",
+                          "without allow_all_keys or allowed_keys, every attribute is removed");
+    else if (settings->allow_all_keys && !masks)
+        config_check_warn(check, "",
+                          "nothing is redacted: all keys are allowed, and there are no "
+                          "blocked_values, blocked_key_patterns, secret_words or sanitizers");
+    if (summary[0] && strcmp(summary, "info") != 0 && strcmp(summary, "debug") != 0 &&
+        strcmp(summary, "silent") != 0)
+        config_check_warn(check, "summary", "no summary is written: it is info, debug or silent");
 }
 
 void redaction_check(void *context, struct config_check *check)
@@ -143,9 +183,7 @@ void redaction_check(void *context, struct config_check *check)
     check_hash(settings, check);
     check_words(&settings->secret_words, check);
     warn_without_attributes(settings, check);
-    if (!settings->allow_all_keys && settings->allowed_keys.count == 0)
-        config_check_warn(check, "",
-                          "without allow_all_keys or allowed_keys, every attribute is removed");
+    warn_without_effect(settings, check);
 }
 
 /* ---- rules ---- */

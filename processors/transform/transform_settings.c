@@ -290,11 +290,16 @@ void transform_check(void *context, struct config_check *check)
                                                                s->profile_statements,
                                                            [SIGNAL_METRICS] = s->metric_statements,
                                                            [SIGNAL_LOGS] = s->log_statements};
+    bool is_empty = true;
+    unsigned errors = config_check_error_count(check);
     if (s->flatten_data)
         config_check_error(check, "flatten_data",
                            "is not supported: it is for log records, which profcol does not open");
     for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
         struct making m = {s, check, config_check_arena(check), (enum signal)signal};
         add_list(&m, lists[signal]);
+        is_empty = is_empty && (!lists[signal] || config_node_count(lists[signal]) == 0);
     }
+    if (is_empty && config_check_error_count(check) == errors)
+        config_check_warn(check, "", "there are no statements, so nothing is changed");
 }

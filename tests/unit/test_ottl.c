@@ -491,6 +491,75 @@ static void mistakes_are_reported_at_start(void **state)
     CHECK(OTTL_SPAN, OTTL_PREFIX_OPTIONAL, mistakes);
 }
 
+/* ---- warnings ---- */
+
+/* Comparisons that are never, or always, true, and what is said of them. */
+static const struct {
+    const char *condition, *result, *warning;
+} warned[] = {
+    {"kind == \"SERVER\"", "false",
+     "1:9: always false: kind is an integer, and is compared with a text; write SPAN_KIND_SERVER"},
+    {"\"server\" != span.kind", "true",
+     "1:1: always true: span.kind is an integer, and is compared with a text; write "
+     "SPAN_KIND_SERVER"},
+    {"status.code == \"FAILED\"", "false", "; write a constant, as STATUS_CODE_ERROR"},
+    {"status == 2", "false", "; use status.code"},
+    {"status == nil", "false", "; use status.code"},
+    {"trace_id == \"01\"", "false", "; use trace_id.string"},
+    {"trace_id == 0x01020304050607080102030405060708", "false", "; write TraceID(0x...)"},
+    {"span_id == nil", "false", "; an absent id is zeros"},
+    {"parent_span_id == nil", "false", "; a span without a parent has zeros: IsRootSpan()"},
+    {"name == nil", "false", "; an absent text is \"\""},
+    {"name >= nil", "false", "name is a text, and is compared with nil"},
+    {"name == 5", "false", "; a text goes in quotes"},
+    {"name == kind", "false", "; write String(...)"},
+    {"trace_state[\"k\"] == nil", "false", "trace_state is a text"},
+    {"end_time - start_time > \"1s\"", "false", "this is a duration, and is compared with a text"},
+    {"end_time - start_time <= 1000", "false", "; write Duration(\"1s\")"},
+    {"start_time > \"2024-01-01\"", "false", "; write Now(), or Time("},
+    {"start_time > 5", "false", "; use start_time_unix_nano"},
+    {"start_time_unix_nano < Now()", "false", "; write UnixNano(...)"},
+    {"attributes == nil", "false", "attributes is a map, and is compared with nil"},
+    {"attributes != \"x\"", "true", "attributes is a map, and is compared with a text"},
+    {"events == nil", "false", "events is events or links"},
+    {"end_time - start_time > Duration(\"1d\")", "? time: invalid duration \"1d\"",
+     "1:25: fails each time it is evaluated: time: invalid duration \"1d\""},
+    {"1 / 0 == 1", "? attempted to divide by 0", "1:1: fails each time it is evaluated"},
+    {"SHA256(kind) == \"a\"", "? expected string but got int64",
+     "1:8: argument 1 of SHA256 takes a text, and kind is an integer; write String(...)"},
+    {"HasPrefix(Len(\"abc\"), \"a\")", "? expected string but got int64",
+     "1:11: argument 1 of HasPrefix takes a text"},
+    {"attributes[1] == 1", "? ", "1:12: attributes is a map, and an integer is no key of it"},
+    {"kind >= 0.0 and name != \"\" and attributes[\"gone\"] == nil", "true", NULL},
+    {"start_time != Now() and end_time - start_time > Duration(\"0s\")", "true", NULL},
+};
+
+static void what_cannot_be_is_warned_of(void **state)
+{
+    struct sample sample;
+    struct text got = {0};
+    (void)state;
+    sample_init(&sample);
+    for (size_t i = 0; i < sizeof warned / sizeof *warned; i++) {
+        struct error err;
+        size_t offset;
+        const char *condition = warned[i].condition, *wanted = warned[i].result;
+        result_of(OTTL_SPAN, condition, OTTL_PREFIX_OPTIONAL, &sample.item, &got);
+        if (strncmp(text_string(&got), wanted, strlen(wanted)) != 0)
+            expect_text_of(condition, text_string(&got), wanted);
+        struct ottl_program *program = ottl_compile_condition(OTTL_SPAN, slice_of_string(condition),
+                                                              OTTL_PREFIX_OPTIONAL, &err);
+        const char *warning = program ? ottl_program_warning(program, 0, &offset) : NULL;
+        if ((warning == NULL) != (warned[i].warning == NULL) ||
+            (warning && !strstr(warning, warned[i].warning)))
+            fail_msg("%s: %s", condition, warning ? warning : "no warning");
+        assert_true(!warning || !ottl_program_warning(program, 1, &offset));
+        ottl_program_free(program);
+    }
+    text_deinit(&got);
+    buffer_unref(sample.request);
+}
+
 /* ---- statements, contexts ---- */
 
 static void a_statement_has_a_condition(void **state)
@@ -770,6 +839,7 @@ int main(void)
         cmocka_unit_test(each_context_has_its_paths),
         cmocka_unit_test(functions_are_called),
         cmocka_unit_test(mistakes_are_reported_at_start),
+        cmocka_unit_test(what_cannot_be_is_warned_of),
         cmocka_unit_test(a_statement_has_a_condition),
         cmocka_unit_test(the_context_is_the_lowest_prefix),
         cmocka_unit_test(another_resource_is_evaluated_anew),

@@ -226,7 +226,7 @@ static const struct row wrong_conditions[] = {
     BAD("STATUS_CODE_OK",
         "1:15: unexpected end: a path alone is no condition; compare it, as != nil"),
     BAD("\"a\" + \"b\" == c", "1:5: unexpected \"+\": texts are joined by Concat([a, b], \"\")"),
-    BAD("a[1 - 1] == 1", "1:5: unexpected \"-\": the [ before it is not closed"),
+    BAD("a[1 - 1] == 1", "1:5: unexpected \"-\": the [ or a quote before it is not closed"),
     BAD("a[nil] == 1", "1:3: unexpected \"nil\" (expected a value)"),
     BAD("a[true] == 1", "1:3: unexpected \"true\" (expected a value)"),
     BAD("a[STATUS_CODE_OK] == 1", "1:17: unexpected \"]\" (expected \"(\"; a name in mixed "

@@ -315,6 +315,70 @@ static void test_other_contexts(void **state)
     CHECK(OTTL_SCOPE, scopes);
 }
 
+/* What a path does not take compiles, with a warning, and fails. */
+static void test_warnings(void **state)
+{
+    static const struct {
+        const char *statement, *result, *warning;
+    } rows[] = {
+        {"set(kind, \"SERVER\")", "? expects int64",
+         "OTTL statement \"set(kind, \"SERVER\")\": 1:11: kind takes an integer, and not a text; "
+         "write SPAN_KIND_SERVER"},
+        {"set(status.code, \"error\")", "? expects int64", "; write STATUS_CODE_ERROR"},
+        {"set(start_time, \"now\")", "? expects time.Time", "; write Now(), or Time("},
+        {"set(start_time_unix_nano, Now())", "? expects int64", "; write UnixNano(...)"},
+        {"set(name, nil)", "? setting a value to nil", "name cannot be set to nil; write \"\""},
+        {"set(parent_span_id, nil)", "? setting a value to nil",
+         "; write SpanID(0x0000000000000000)"},
+        {"set(parent_span_id, \"abc\")", "? expects pcommon.SpanID", "; use parent_span_id.string"},
+        {"set(trace_id.string, \"abc\")", "? trace ids must be 32", "a trace id is 32 hex digits"},
+        {"set(parent_span_id.string, \"\")", "? span ids must be 16", "a span id is 16 hex digits"},
+        {"set(kind.string, \"SERVER\")", "? unknown span kind", "it is one of Unspecified"},
+        {"set(kind.deprecated_string, \"Server\")", "? unknown span kind", "as SPAN_KIND_SERVER"},
+        {"set(kind, 99)", "", "a kind of span is SPAN_KIND_UNSPECIFIED (0) to"},
+        {"set(status.code, -1)", "", "a status is STATUS_CODE_UNSET (0), STATUS_CODE_OK (1) or"},
+        {"set(dropped_events_count, -1)", "", "it must be between 0 and 4294967295"},
+        {"set(flags, 4294967296)", "? flags", "it must be between 0 and 4294967295"},
+        {"set(name, kind)", "? expects string", "name takes a text, and not an integer"},
+        {"set(status, STATUS_CODE_OK)", "? expects ptrace.Status", "; use status.code"},
+        {"set(attributes, \"x\")", "? ", "; a single entry is written with [\"key\"]"},
+        {"set(attributes[\"a\"], end_time - start_time)", "? unsupported type",
+         "an attribute cannot be a duration; write Milliseconds(...)"},
+        {"set(attributes[\"a\"], trace_id)", "? unsupported type", "; use trace_id.string"},
+        {"set(attributes[\"a\"], Now())", "? unsupported type", "; write FormatTime(...)"},
+        {"set(value=5, target=name)", "? expects string", ":11: name takes a text"},
+        {"truncate_all(name, 10)", "? ", "truncate_all changes a map, and name is a text"},
+        {"append(name, \"x\")", "? ", "append changes a list, and name is a text"},
+        {"replace_pattern(kind, \"a\", \"b\")", "", "changes a text, and kind is an integer"},
+        {"set(kind, SPAN_KIND_SERVER)", "", NULL},
+        {"set(attributes, nil)", "", NULL},
+        {"set(attributes[\"a\"], nil)", "", NULL},
+        {"set(kind.string, \"Server\")", "", NULL},
+        {"set(trace_id.string, \"01020304050607080102030405060708\")", "", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct error err;
+        size_t offset;
+        struct sample sample;
+        struct text got = {0};
+        sample_init(&sample);
+        execute(OTTL_SPAN, rows[i].statement, &sample, &got);
+        if (strncmp(text_string(&got), rows[i].result, strlen(rows[i].result)) != 0 ||
+            (got.size > 0) != (rows[i].result[0] != '\0'))
+            fail_msg("%s: got %s", rows[i].statement, text_string(&got));
+        struct ottl_program *program = ottl_compile_statement(
+            OTTL_SPAN, slice_of_string(rows[i].statement), OTTL_PREFIX_OPTIONAL, &err);
+        const char *warning = ottl_program_warning(program, 0, &offset);
+        if ((warning == NULL) != (rows[i].warning == NULL) ||
+            (warning && !strstr(warning, rows[i].warning)))
+            fail_msg("%s: %s", rows[i].statement, warning ? warning : "no warning");
+        ottl_program_free(program);
+        text_deinit(&got);
+        sample_deinit(&sample);
+    }
+}
+
 static void test_keys(void **state)
 {
     static const struct row rows[] = {
@@ -814,6 +878,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_other_contexts),
+        cmocka_unit_test(test_warnings),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_maps),
         cmocka_unit_test(test_replace),
