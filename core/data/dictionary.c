@@ -76,7 +76,7 @@ static inline bool is_short_entry(const uint8_t *at, const uint8_t *end, unsigne
 }
 
 /* A fast message_next for received bytes: reads following short entries of the same table, `most`
- * at most, and returns their number. entries: NULL: they are only counted. */
+ * at most, and returns their number. */
 static uint32_t take_short_entries(struct message_iter *it, int number, struct slice *entries,
                                    uint32_t most)
 {
@@ -86,12 +86,8 @@ static uint32_t take_short_entries(struct message_iter *it, int number, struct s
 
     if (it->message)
         return 0;
-    if (!entries)
-        for (; is_short_entry(at, end, tag); at += 2 + at[1])
-            count++;
-    else
-        for (; count < most && is_short_entry(at, end, tag); at += 2 + at[1])
-            entries[count++] = (struct slice){at + 2, at[1]};
+    for (; count < most && is_short_entry(at, end, tag); at += 2 + at[1])
+        entries[count++] = (struct slice){at + 2, at[1]};
     it->cursor.next = at;
     return count;
 }
@@ -121,7 +117,9 @@ static void count_tables(struct dictionary *dictionary)
             table->start.cursor.next = field.wire.start;
             table->start.previous = previous;
         }
-        table->count += take_short_entries(&it, (int)field.wire.number, NULL, 0);
+        if (!it.message && *field.wire.start < 0x80)
+            it.cursor.next =
+                wire_skip_short(it.cursor.next, it.cursor.end, *field.wire.start, &table->count);
     }
 }
 

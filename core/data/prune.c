@@ -38,17 +38,6 @@ static inline bool is_short_entry(const uint8_t *at, const uint8_t *end, uint8_t
     return end - at >= 2 && at[0] == tag && at[1] < 0x80 && at[1] <= end - at - 2;
 }
 
-/* Skips short entries, and counts them. */
-static const uint8_t *skip_entries(const uint8_t *at, const uint8_t *end, uint8_t tag,
-                                   uint32_t *count)
-{
-    uint32_t skipped = 0;
-    for (; is_short_entry(at, end, tag); at += 2 + at[1])
-        skipped++;
-    *count += skipped;
-    return at;
-}
-
 static void find_tables(struct pruning *pruning, struct slice dictionary, struct arena *scratch)
 {
     struct wire_cursor cursor = wire_cursor(dictionary);
@@ -61,7 +50,7 @@ static void find_tables(struct pruning *pruning, struct slice dictionary, struct
             table->start = field.start;
         table->runs += table->end != field.start;
         if (*field.start < 0x80)
-            cursor.next = skip_entries(cursor.next, cursor.end, *field.start, &table->count);
+            cursor.next = wire_skip_short(cursor.next, cursor.end, *field.start, &table->count);
         table->end = cursor.next;
     }
     assert(!cursor.broken); /* scanned */

@@ -123,6 +123,21 @@ static inline size_t wire_short_field_size(const uint8_t *at, const uint8_t *end
     return (at[0] & 7) == WIRE_BYTES ? 2 + (size_t)at[1] : (at[0] & 7) == WIRE_VARINT ? 2 : 0;
 }
 
+/* Skips fields with this tag of one byte, and a length of one byte. Adds their number to *count,
+ * and returns the address after them. */
+static inline const uint8_t *wire_skip_short(const uint8_t *at, const uint8_t *end, uint8_t tag,
+                                             uint32_t *count)
+{
+    enum { LONGEST = 2 + 0x7f };
+    uint32_t skipped = 0;
+    for (; end - at >= LONGEST && at[0] == tag && at[1] < 0x80; at += 2 + at[1])
+        skipped++;
+    for (; end - at >= 2 && at[0] == tag && at[1] < 0x80 && at[1] <= end - at - 2; at += 2 + at[1])
+        skipped++;
+    *count += skipped;
+    return at;
+}
+
 /* Reads the next field of this number that has a payload: a string, a list or a message. Returns
  * false if there is none. */
 static inline bool wire_next_bytes(struct wire_cursor *cursor, uint32_t number,

@@ -1,6 +1,7 @@
 #include "core/ottl/ottl_profile_tables.h"
 
 #include "core/base/arena.h"
+#include "core/data/index_list.h"
 #include "core/data/message_fields.h"
 #include "core/data/usual_fields.h"
 #include "core/ottl/ottl.h"
@@ -140,24 +141,26 @@ static uint32_t function_of_line(struct slice line)
     return at == end ? function : last_number(line, LINE_FUNCTION_INDEX);
 }
 
+/* Returns a cursor in a location before its first line. */
+static struct wire_cursor lines_of(struct slice location)
+{
+    struct wire_cursor cursor = wire_cursor(location);
+    uint32_t mapping;
+    if (location.size == 0)
+        return cursor;
+    cursor.next = usual_index(cursor.next, cursor.end, LOCATION_MAPPING_INDEX, &mapping);
+    cursor.next = usual_number(cursor.next, cursor.end, LOCATION_ADDRESS);
+    return cursor;
+}
+
 /* Reads the index of the function of the first line of a location. Returns false without one. */
 static bool function_of_first_line(struct slice location, uint32_t *out)
 {
-    const uint8_t *at = location.data, *end = at + location.size;
-    struct wire_cursor cursor = wire_cursor(location);
-    struct wire_field field;
-    struct slice line = {0};
-    uint32_t mapping;
-    if (location.size == 0)
+    struct wire_cursor lines = lines_of(location);
+    struct wire_field line;
+    if (!wire_next_bytes(&lines, LOCATION_LINES, &line))
         return false;
-    at = usual_index(at, end, LOCATION_MAPPING_INDEX, &mapping);
-    at = usual_number(at, end, LOCATION_ADDRESS);
-    if (usual_bytes(at, end, LOCATION_LINES, &line) == at) {
-        if (!wire_next_bytes(&cursor, LOCATION_LINES, &field))
-            return false;
-        line = field.bytes;
-    }
-    *out = function_of_line(line);
+    *out = function_of_line(line.bytes);
     return true;
 }
 
@@ -301,7 +304,7 @@ bool ottl_frames_next(struct ottl_profile_tables *tables, struct ottl_frames *fr
 
 static uint32_t count_lines(struct slice location)
 {
-    struct wire_cursor cursor = wire_cursor(location);
+    struct wire_cursor cursor = lines_of(location);
     struct wire_field line;
     uint32_t count = 0;
     while (wire_next_bytes(&cursor, LOCATION_LINES, &line))
@@ -420,6 +423,8 @@ static void begin_search(struct ottl_profile_tables *tables, struct ottl_stack_s
     search->stacks = ottl_numbers_for(tables, DICTIONARY_STACK_TABLE, 1, &search->stack_count);
     search->locations =
         ottl_numbers_for(tables, DICTIONARY_LOCATION_TABLE, 1, &search->location_count);
+    search->functions =
+        ottl_numbers_for(tables, DICTIONARY_FUNCTION_TABLE, 1, &search->function_count);
     search->strings = ottl_numbers_for(tables, DICTIONARY_STRING_TABLE, 1, &search->string_count);
 }
 
@@ -457,6 +462,18 @@ static bool search_name(const struct searching *s, uint32_t name, bool *found_ou
     return keep(s, result, ok, ok && *found_out);
 }
 
+static bool search_function(const struct searching *s, uint32_t function, bool *found_out)
+{
+    uint8_t unkept,
+        *result = result_of(s->search->functions, s->search->function_count, function, &unkept);
+    bool ok;
+    if (is_kept(s, result, &ok, found_out))
+        return ok;
+    struct slice entry = entry_of(s->tables, DICTIONARY_FUNCTION_TABLE, function);
+    ok = search_name(s, string_of_function(entry, FUNCTION_NAME_STRINDEX), found_out);
+    return keep(s, result, ok, *found_out);
+}
+
 static bool search_location(const struct searching *s, uint32_t location, bool *found_out)
 {
     uint8_t unkept,
@@ -466,51 +483,56 @@ static bool search_location(const struct searching *s, uint32_t location, bool *
     if (is_kept(s, result, &ok, found_out))
         return ok;
     struct wire_cursor lines =
-        wire_cursor(dictionary_entry(s->tables->dictionary, DICTIONARY_LOCATION_TABLE, location));
+        lines_of(dictionary_entry(s->tables->dictionary, DICTIONARY_LOCATION_TABLE, location));
     while (ok && !*found_out && wire_next_bytes(&lines, LOCATION_LINES, &line))
-        ok = search_name(s, name_of_line(s->tables, line.bytes), found_out);
+        ok = search_function(s, function_of_line(line.bytes), found_out);
     return keep(s, result, ok, *found_out);
 }
 
-/* Skips the locations whose functions are known not to match: most frames of most stacks. Others
- * are left to the caller, as are indices of more than three bytes and the last two bytes. */
-static void skip_known(const struct ottl_stack_search *search, struct wire_cursor *packed)
+/* Returns the place of the first index that is not known to be without a match. */
+static uint32_t skip_known(const struct ottl_stack_search *search, const uint32_t *indices,
+                           uint32_t at, uint32_t count)
 {
-    const uint8_t *at = packed->next, *results = search->locations;
-    while (packed->end - at >= 3) {
-        uint32_t location = *at++;
-        if (location >= 1 << 7)
-            location += ((uint32_t)*at++ << 7) - (1 << 7);
-        if (location >= 1 << 14)
-            location += ((uint32_t)*at++ << 14) - (1 << 14);
-        if (location >= search->location_count || location >= 1 << 21 ||
-            results[location] != NOT_FOUND)
-            return;
-        packed->next = at;
-    }
+    const uint8_t *results = search->locations;
+    uint32_t known = search->location_count;
+    while (at < count && indices[at] < known && results[indices[at]] == NOT_FOUND)
+        at++;
+    return at;
 }
 
-/* Moves to the next location that may match. */
-static bool next_location(const struct searching *s, struct ottl_frames *frames, uint32_t *out)
+static bool search_list(const struct searching *s, struct slice list, bool *found_out)
 {
-    skip_known(s->search, &frames->packed);
-    while (next_index(&frames->stack, &frames->packed, STACK_LOCATION_INDICES, out)) {
-        if (*out >= s->search->location_count || s->search->locations[*out] != NOT_FOUND)
-            return true;
-        skip_known(s->search, &frames->packed);
+    uint32_t indices[INDEX_LIST_ROOM];
+    struct wire_cursor packed = wire_cursor(list);
+    while (packed.next < packed.end) {
+        uint32_t count = index_list_read(&packed, indices), at = 0;
+        for (; (at = skip_known(s->search, indices, at, count)) < count; at++)
+            if (!search_location(s, indices[at], found_out) || *found_out)
+                return *found_out;
     }
-    return false;
+    return true;
+}
+
+static bool search_locations(const struct searching *s, uint32_t stack, bool *found_out)
+{
+    struct wire_cursor entry =
+        wire_cursor(dictionary_entry(s->tables->dictionary, DICTIONARY_STACK_TABLE, stack));
+    struct wire_field field;
+    bool ok = true;
+    while (ok && !*found_out && wire_next(&entry, &field))
+        if (field.number == STACK_LOCATION_INDICES)
+            ok = field.type == WIRE_BYTES ? search_list(s, field.bytes, found_out)
+                                          : search_location(s, (uint32_t)field.value, found_out);
+    return ok;
 }
 
 static bool search_stack(const struct searching *s, uint32_t stack, bool *found_out)
 {
     uint8_t unkept, *result = result_of(s->search->stacks, s->search->stack_count, stack, &unkept);
-    struct ottl_frames frames = ottl_frames(s->tables, stack);
     bool ok;
     if (is_kept(s, result, &ok, found_out))
         return ok;
-    for (uint32_t at; ok && !*found_out && next_location(s, &frames, &at);)
-        ok = search_location(s, at, found_out);
+    ok = search_locations(s, stack, found_out);
     return keep(s, result, ok, *found_out);
 }
 

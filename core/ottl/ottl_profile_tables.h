@@ -104,8 +104,9 @@ struct ottl_stack_search {
     uint64_t batch;  /* whose tables these are */
     uint8_t *stacks; /* a result for each */
     uint8_t *locations;
+    uint8_t *functions;
     uint8_t *strings;
-    uint32_t stack_count, location_count, string_count;
+    uint32_t stack_count, location_count, function_count, string_count;
 };
 /* Sets *found_out to whether the name of a function of the stack matches. Each name of the
  * dictionary is matched once. Returns false with err set if a match takes too many steps. */

@@ -2,6 +2,7 @@
 #include "core/ottl/ottl_regex.h"
 
 #include "core/base/memory.h"
+#include "core/ottl/ottl_plain_pattern.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -17,8 +18,9 @@ struct ottl_regex {
     pcre2_code *counted;    /* finds the same, and each step counts; for long texts */
     pcre2_code *from_start; /* finds the same, from one place, which its steps count from; NULL: so
                                does the first one. Only for valid UTF-8 */
-    uint32_t repeats;       /* without an end: * + {1,} */
-    uint8_t *pattern;       /* of a capturing one: where the names of its groups are */
+    struct ottl_plain_pattern plain; /* the same, if it is just a text */
+    uint32_t repeats;                /* without an end: * + {1,} */
+    uint8_t *pattern;                /* of a capturing one: where the names of its groups are */
     struct ottl_groups groups;
 };
 
@@ -144,6 +146,7 @@ static struct ottl_regex *new_regex(struct slice pattern, struct ottl_groups *gr
         regex->counted = compile(slice_of(text_string(&translated), translated.size),
                                  options | PCRE2_NO_AUTO_POSSESS, err);
         assert(regex->counted);
+        ottl_plain_pattern_read(&regex->plain, pattern);
         regex->repeats = count_repeats(&translated);
         regex->from_start = compile_from_start(&translated, code, options | PCRE2_NO_AUTO_POSSESS);
     }
@@ -185,6 +188,7 @@ void ottl_regex_free(struct ottl_regex *regex)
     pcre2_code_free(regex->code);
     pcre2_code_free(regex->counted);
     pcre2_code_free(regex->from_start);
+    ottl_plain_pattern_deinit(&regex->plain);
     free(regex->pattern);
     free(regex);
 }
@@ -301,6 +305,10 @@ static bool is_answer(int result, struct slice text, struct error *err)
 bool ottl_regex_find(const struct ottl_regex *regex, struct ottl_matcher *matcher,
                      struct slice text, bool *found_out, struct error *err)
 {
+    if (regex->plain.text) {
+        *found_out = ottl_plain_pattern_find(&regex->plain, text);
+        return true;
+    }
     int result = match_with_limits(regex, matcher, text, 0);
     *found_out = result >= 0;
     return is_answer(result, text, err);
