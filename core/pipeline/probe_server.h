@@ -2,8 +2,8 @@
  * probe_server: the listener of an extension that answers small questions: health checks, zpages.
  *
  * It has to answer above all when nothing else may: it charges no budget, may use the reserve of
- * descriptors, and closes idle connections after 5 s, or for a new one if there are too many. It answers
- * until the end of the process, because the drain is what a load balancer has to see.
+ * descriptors, and closes idle connections after 5 s, or for a new one if there are too many. It
+ * answers until the end of the process, because the drain is what a load balancer has to see.
  *
  * Owner: the component, which embeds one or more.
  *
