@@ -4,6 +4,7 @@
 #include "core/base/text.h"
 #include "core/data/any_value.h"
 #include "core/data/message.h"
+#include "core/data/span_fields.h"
 #include "core/data/span_trees.h"
 #include "extensions/explore/percentiles.h"
 #include "extensions/explore/store.h"
@@ -96,62 +97,12 @@ static uint32_t read_attributes(struct store *store, struct slice message, uint3
 
 /* ---- spans ---- */
 
-struct span_fields {
-    struct slice trace_id, span_id, parent_id, name, message;
-    uint64_t start_ns, end_ns, flags;
-    uint8_t kind, status;
-};
-
-static void read_status(struct span_fields *span, struct slice status)
-{
-    struct message_iter it = message_iter_bytes(status);
-    struct message_field field;
-    while (message_next(&it, &field))
-        if (field.wire.number == STATUS_CODE && field.wire.type == WIRE_VARINT)
-            span->status = field.wire.value <= 2 ? (uint8_t)field.wire.value : 0;
-        else if (field.wire.number == STATUS_MESSAGE && field.wire.type == WIRE_BYTES)
-            span->message = field.wire.bytes;
-}
-
-static void read_bytes_field(struct span_fields *span, const struct wire_field *field)
-{
-    switch (field->number) {
-    case SPAN_TRACE_ID:
-        span->trace_id = field->bytes;
-        break;
-    case SPAN_SPAN_ID:
-        span->span_id = field->bytes;
-        break;
-    case SPAN_PARENT_SPAN_ID:
-        span->parent_id = field->bytes;
-        break;
-    case SPAN_NAME:
-        span->name = field->bytes;
-        break;
-    case SPAN_STATUS:
-        read_status(span, field->bytes);
-        break;
-    default:
-        break;
-    }
-}
-
+/* What OTLP does not know is as if it were not set. */
 static struct span_fields read_span(struct slice bytes)
 {
-    struct span_fields span = {.kind = 0};
-    struct message_iter it = message_iter_bytes(bytes);
-    struct message_field field;
-    while (message_next(&it, &field))
-        if (field.wire.type == WIRE_BYTES)
-            read_bytes_field(&span, &field.wire);
-        else if (field.wire.number == SPAN_START_TIME_UNIX_NANO)
-            span.start_ns = field.wire.value;
-        else if (field.wire.number == SPAN_END_TIME_UNIX_NANO)
-            span.end_ns = field.wire.value;
-        else if (field.wire.number == SPAN_KIND)
-            span.kind = field.wire.value <= 5 ? (uint8_t)field.wire.value : 0;
-        else if (field.wire.number == SPAN_FLAGS && field.wire.type == WIRE_FIXED32)
-            span.flags = field.wire.value;
+    struct span_fields span = span_fields_read(bytes);
+    span.kind = span.kind < SPAN_KINDS ? span.kind : 0;
+    span.status = span.status < SPAN_STATUSES ? span.status : 0;
     return span;
 }
 
@@ -187,7 +138,7 @@ static void set_fields(struct reading *reading, struct store_span *span,
     span->version = reading->version;
     span->resource = reading->resource;
     span->scope = reading->scope;
-    span->status_message = store_names_text(&store->names, fields->message, STORE_TEXT_MAX);
+    span->status_message = store_names_text(&store->names, fields->status_message, STORE_TEXT_MAX);
     span->attributes = read_attributes(store, bytes, SPAN_ATTRIBUTES, &span->has_thread);
     span->operation = store_cells_operation(&store->cells, reading->service, name, fields->kind);
     const struct store_cell key = {.operation = span->operation,

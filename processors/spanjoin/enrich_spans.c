@@ -190,10 +190,10 @@ static void read_span(struct reading *reading, struct slice raw, const struct sp
     *put = (struct span_put){.key = key,
                              .source = reading->source,
                              .instance = reading->process.instance,
-                             .facts = {.start_ns = span.start_ns,
-                                       .end_ns = span.end_ns,
-                                       .kind = span.kind,
-                                       .status = span.status}};
+                             .facts = {.start_ns = span.fields.start_ns,
+                                       .end_ns = span.fields.end_ns,
+                                       .kind = span.fields.kind,
+                                       .status = span.fields.status}};
     if (reading->reader->wants_values) {
         if (value_expressions_any(&reading->expressions))
             value_expressions_span(&reading->expressions, raw);

@@ -64,94 +64,16 @@ static struct slice any_functions(struct arena *arena, const struct top_ask *fou
 
 /* ---- reading a span ---- */
 
-static void read_status(struct span_view *span, struct slice status)
-{
-    struct message_iter it = message_iter_bytes(status);
-    struct message_field field;
-    while (message_next(&it, &field)) {
-        if (field.wire.number == STATUS_MESSAGE && field.wire.type == WIRE_BYTES)
-            span->status_message = field.wire.bytes;
-        else if (field.wire.number == STATUS_CODE && field.wire.type == WIRE_VARINT)
-            span->status = field.wire.value < UINT8_MAX ? (uint8_t)field.wire.value : UINT8_MAX;
-    }
-}
-
-static void read_bytes_field(struct span_view *span, const struct wire_field *field)
-{
-    switch (field->number) {
-    case SPAN_TRACE_ID:
-        span->trace_id = field->bytes;
-        break;
-    case SPAN_SPAN_ID:
-        span->span_id = field->bytes;
-        break;
-    case SPAN_PARENT_SPAN_ID:
-        span->parent_id = field->bytes;
-        break;
-    case SPAN_NAME:
-        span->name = field->bytes;
-        break;
-    case SPAN_ATTRIBUTES:
-        if (span->attributes.size == 0)
-            span->attributes.data = field->start;
-        span->attributes.size = (size_t)(field->end - span->attributes.data);
-        break;
-    case SPAN_STATUS:
-        read_status(span, field->bytes);
-        break;
-    default:
-        break;
-    }
-}
-
-/* Takes a short field if it is there: one with a payload; a number of 8 bytes. */
-static inline const uint8_t *take_bytes(const uint8_t *at, const uint8_t *end, uint32_t number,
-                                        struct slice *out)
-{
-    if (end - at < 2 || at[0] != (number << 3 | WIRE_BYTES) || at[1] >= 0x80 ||
-        at[1] > end - at - 2)
-        return at;
-    *out = (struct slice){at + 2, at[1]};
-    return at + 2 + at[1];
-}
-
-static inline const uint8_t *take_time(const uint8_t *at, const uint8_t *end, uint32_t number,
-                                       uint64_t *out)
-{
-    if (end - at < 9 || at[0] != (number << 3 | WIRE_FIXED64))
-        return at;
-    *out = wire_load_fixed64(at + 1);
-    return at + 9;
-}
-
-/* Reads the first fields, as far as they are in the order of their numbers. Returns where it
- * stopped. */
-static inline const uint8_t *read_beginning(struct span_view *span, const uint8_t *at,
-                                            const uint8_t *end)
-{
-    struct slice state;
-    at = take_bytes(at, end, SPAN_TRACE_ID, &span->trace_id);
-    at = take_bytes(at, end, SPAN_SPAN_ID, &span->span_id);
-    at = take_bytes(at, end, SPAN_TRACE_STATE, &state);
-    at = take_bytes(at, end, SPAN_PARENT_SPAN_ID, &span->parent_id);
-    at = take_bytes(at, end, SPAN_NAME, &span->name);
-    if (end - at >= 2 && at[0] == (SPAN_KIND << 3 | WIRE_VARINT) && at[1] < 0x80) {
-        span->kind = at[1];
-        at += 2;
-    }
-    at = take_time(at, end, SPAN_START_TIME_UNIX_NANO, &span->start_ns);
-    return take_time(at, end, SPAN_END_TIME_UNIX_NANO, &span->end_ns);
-}
-
 /* Reads following attributes of the span, too. Most spans have their attributes in one place. */
 static void read_attributes(struct span_view *span, struct wire_cursor *cursor,
                             const struct wire_field *first, struct wanted_attributes *wanted)
 {
     wanted_attributes_read(wanted, first->bytes);
     cursor->next = wanted_attributes_run(wanted, cursor->next, cursor->end);
-    if (span->attributes.size == 0)
-        span->attributes.data = first->start;
-    span->attributes.size = (size_t)(cursor->next - span->attributes.data);
+    struct slice *all = &span->fields.attributes;
+    if (all->size == 0)
+        all->data = first->start;
+    all->size = (size_t)(cursor->next - all->data);
 }
 
 struct span_view span_view_read(struct slice raw, struct wanted_attributes *wanted)
@@ -161,18 +83,12 @@ struct span_view span_view_read(struct slice raw, struct wanted_attributes *want
     struct wire_field field;
     if (wanted)
         wanted_attributes_begin(wanted);
-    cursor.next = read_beginning(&span, cursor.next, cursor.end);
+    cursor.next = span_fields_begin(&span.fields, cursor.next, cursor.end);
     while (wire_next(&cursor, &field)) {
         if (wanted && field.number == SPAN_ATTRIBUTES && field.type == WIRE_BYTES)
             read_attributes(&span, &cursor, &field, wanted);
-        else if (field.type == WIRE_BYTES)
-            read_bytes_field(&span, &field);
-        else if (field.number == SPAN_START_TIME_UNIX_NANO)
-            span.start_ns = field.value;
-        else if (field.number == SPAN_END_TIME_UNIX_NANO)
-            span.end_ns = field.value;
-        else if (field.number == SPAN_KIND)
-            span.kind = field.value < UINT8_MAX ? (uint8_t)field.value : UINT8_MAX;
+        else
+            span_fields_take(&span.fields, &field);
     }
     assert(!cursor.broken);
     return span;
@@ -189,8 +105,8 @@ static bool copy_id(uint8_t *to, size_t size, struct slice id)
 
 bool span_view_key(const struct span_view *span, struct span_key *key_out)
 {
-    return copy_id(key_out->span_id, SPAN_ID_SIZE, span->span_id) &&
-           copy_id(key_out->trace_id, TRACE_ID_SIZE, span->trace_id);
+    return copy_id(key_out->span_id, SPAN_ID_SIZE, span->fields.span_id) &&
+           copy_id(key_out->trace_id, TRACE_ID_SIZE, span->fields.trace_id);
 }
 
 struct slice attribute_value(struct slice message, uint32_t number, struct slice key)
@@ -235,7 +151,9 @@ void span_place_set_scope(struct span_place *place, struct slice scope)
 /* Returns the word for the duration. A span that ends before it begins takes no time. */
 static struct slice bucket_of(const struct joined_attribute *joined, const struct span_view *span)
 {
-    uint64_t duration_ns = span->end_ns > span->start_ns ? span->end_ns - span->start_ns : 0;
+    uint64_t duration_ns = span->fields.end_ns > span->fields.start_ns
+                               ? span->fields.end_ns - span->fields.start_ns
+                               : 0;
     size_t i = 0;
     while (i < joined->bound_count && duration_ns >= joined->bounds[i])
         i++;
@@ -255,18 +173,18 @@ static struct slice own_value(const struct spanjoin_side *side, size_t i,
     assert(i < side->joined_count);
     switch (side->joined[i].path) {
     case JOIN_SPAN_NAME:
-        return text_or_nothing(arena, span->name);
+        return text_or_nothing(arena, span->fields.name);
     case JOIN_SPAN_PARENT_ID:
-        return span->parent_id.size == SPAN_ID_SIZE ? any_hex(arena, span->parent_id)
-                                                    : (struct slice){0};
+        return span->fields.parent_id.size == SPAN_ID_SIZE ? any_hex(arena, span->fields.parent_id)
+                                                           : (struct slice){0};
     case JOIN_SPAN_STATUS_MESSAGE:
-        return text_or_nothing(arena, span->status_message);
+        return text_or_nothing(arena, span->fields.status_message);
     case JOIN_SCOPE_NAME:
         return text_or_nothing(arena, place->scope_name);
     case JOIN_SPAN_ATTRIBUTE:
-        return span->wanted
-                   ? span->wanted->values[i]
-                   : attribute_value(span->attributes, SPAN_ATTRIBUTES, side->joined[i].name);
+        return span->wanted ? span->wanted->values[i]
+                            : attribute_value(span->fields.attributes, SPAN_ATTRIBUTES,
+                                              side->joined[i].name);
     case JOIN_RESOURCE_ATTRIBUTE:
         return place->resource_values[i];
     case JOIN_EXPRESSION:
@@ -350,10 +268,10 @@ static void keep_root_values(struct kept_values *kept, const struct spanjoin_sid
         if (joined->kept_as < own) /* for the other side, too */
             continue;
         if (joined->path == JOIN_ROOT_NAME)
-            keep_text(kept, joined->kept_as, span->name);
+            keep_text(kept, joined->kept_as, span->fields.name);
         else
             keep_payload(kept, joined->kept_as,
-                         attribute_value(span->attributes, SPAN_ATTRIBUTES, joined->name));
+                         attribute_value(span->fields.attributes, SPAN_ATTRIBUTES, joined->name));
     }
 }
 
@@ -367,7 +285,7 @@ struct slice values_to_keep(const struct spanjoin_settings *settings, const stru
     for (size_t k = 0; k < side->kept_count; k++) {
         size_t i = side->kept[k];
         if (side->joined[i].path == JOIN_SPAN_NAME)
-            keep_text(&kept, i, span->name);
+            keep_text(&kept, i, span->fields.name);
         else
             keep_payload(&kept, i, own_value(side, i, span, place, arena));
     }
@@ -449,10 +367,10 @@ struct slice value_for_span(const struct spanjoin_side *side, size_t i,
     if (join_path_is_kept(joined->path))
         return own_value(side, i, span, place, arena);
     struct span_key key;
-    struct span_facts facts = {.start_ns = span->start_ns,
-                               .end_ns = span->end_ns,
-                               .kind = span->kind,
-                               .status = span->status};
+    struct span_facts facts = {.start_ns = span->fields.start_ns,
+                               .end_ns = span->fields.end_ns,
+                               .kind = span->fields.kind,
+                               .status = span->fields.status};
     return span_view_key(span, &key) ? computed_value(joined->path, &key, &facts, arena)
                                      : (struct slice){0};
 }

@@ -12,6 +12,7 @@
 #define PROFCOL_SPANJOIN_JOINED_VALUES_H
 
 #include "core/base/arena.h"
+#include "core/data/span_fields.h"
 #include "core/data/span_index.h"
 #include "core/data/top_functions.h"
 #include "core/pipeline/batch.h"
@@ -19,20 +20,11 @@
 #include "processors/spanjoin/value_expressions.h"
 #include "processors/spanjoin/wanted_attributes.h"
 
-/* The fields of an encoded Span that the join needs. */
+/* An encoded Span, as the join needs it. */
 struct span_view {
     struct slice raw;
-    struct slice trace_id;
-    struct slice span_id;
-    struct slice parent_id;
-    struct slice name;
-    struct slice status_message;
-    struct slice attributes; /* from the first to the last, including fields between them */
+    struct span_fields fields;
     const struct wanted_attributes *wanted; /* those that were looked for; NULL: none were */
-    uint64_t start_ns;
-    uint64_t end_ns;
-    uint8_t kind;
-    uint8_t status;
 };
 /* Reads an encoded Span. wanted: attributes to look for (NULL: none); it must exist as long as the
  * view. */

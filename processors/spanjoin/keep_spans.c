@@ -78,12 +78,13 @@ static bool is_kept_by_fields(const struct keep_condition *condition, const stru
 {
     switch (condition->kind) {
     case KEEP_DURATION_ABOVE:
-        return span->end_ns > span->start_ns &&
-               span->end_ns - span->start_ns > (uint64_t)condition->duration_above;
+        return span->fields.end_ns > span->fields.start_ns &&
+               span->fields.end_ns - span->fields.start_ns > (uint64_t)condition->duration_above;
     case KEEP_STATUS:
-        return span->status == condition->status;
+        return span->fields.status == condition->status;
     case KEEP_RATIO:
-        return sampling_keeps(condition->threshold, sampling_trace_randomness(span->trace_id));
+        return sampling_keeps(condition->threshold,
+                              sampling_trace_randomness(span->fields.trace_id));
     default:
         return false;
     }

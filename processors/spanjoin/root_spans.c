@@ -11,27 +11,16 @@ bool root_spans_are_needed(const struct spanjoin_settings *settings)
            settings->attribute_children;
 }
 
-static uint64_t flags_of(const struct span_view *span)
-{
-    struct wire_cursor cursor = wire_cursor(span->raw);
-    struct wire_field field;
-    uint64_t flags = 0;
-    while (wire_next(&cursor, &field))
-        if (field.number == SPAN_FLAGS && field.type == WIRE_FIXED32)
-            flags = field.value;
-    return flags;
-}
-
 static bool has_parent(const struct span_view *span)
 {
     static const uint8_t none[SPAN_ID_SIZE];
-    return span->parent_id.size == SPAN_ID_SIZE &&
-           memcmp(span->parent_id.data, none, sizeof none) != 0;
+    return span->fields.parent_id.size == SPAN_ID_SIZE &&
+           memcmp(span->fields.parent_id.data, none, sizeof none) != 0;
 }
 
 bool span_is_local_root(const struct span_view *span)
 {
-    return !has_parent(span) || span_parent_is_remote(flags_of(span), span->kind);
+    return !has_parent(span) || span_parent_is_remote(span->fields.flags, span->fields.kind);
 }
 
 struct tree_span tree_span_of(const struct span_view *span, const struct span_put *put)
@@ -39,10 +28,10 @@ struct tree_span tree_span_of(const struct span_view *span, const struct span_pu
     struct tree_span out = {
         .place = {.key = put->key, .source = put->source, .instance = put->instance},
         .is_root = span_is_local_root(span),
-        .start_ns = span->start_ns,
-        .end_ns = span->end_ns};
+        .start_ns = span->fields.start_ns,
+        .end_ns = span->fields.end_ns};
     if (has_parent(span))
-        memcpy(out.parent_id, span->parent_id.data, SPAN_ID_SIZE);
+        memcpy(out.parent_id, span->fields.parent_id.data, SPAN_ID_SIZE);
     return out;
 }
 

@@ -35,13 +35,13 @@ bool thread_of_span(const struct span_view *span, const struct span_key *key, en
         return false;
     struct any_value name = any_value_read(span->wanted->values[WANTED_THREAD_NAME]);
     *out = (struct thread_span){.key = *key,
-                                .start_ns = span->start_ns,
-                                .end_ns = span->end_ns,
+                                .start_ns = span->fields.start_ns,
+                                .end_ns = span->fields.end_ns,
                                 .kind = kind_of(ids, id.integer),
                                 .id = id.integer};
     if (name.kind == ANY_VALUE_STRING)
         out->name = name.bytes;
-    if (span->parent_id.size == SPAN_ID_SIZE)
-        memcpy(out->parent_id, span->parent_id.data, SPAN_ID_SIZE);
+    if (span->fields.parent_id.size == SPAN_ID_SIZE)
+        memcpy(out->parent_id, span->fields.parent_id.data, SPAN_ID_SIZE);
     return true;
 }

@@ -90,12 +90,12 @@ static void assert_read(const enum part *order)
     wanted_attributes_init(&wanted, &side, true);
     for (unsigned turn = 0; turn < 2; turn++) {
         struct span_view span = span_view_read(slice_of(exact, out.size), &wanted);
-        assert_true(slice_is(span.name, "GET /"));
-        assert_true(slice_is(span.trace_id, "0123456789abcdef"));
-        assert_true(slice_is(span.span_id, "01234567"));
-        assert_int_equal(span.kind, 2);
-        assert_true(span.start_ns == UINT64_C(0x1122334455667788));
-        assert_true(span.end_ns == UINT64_C(0xff22334455667788));
+        assert_true(slice_is(span.fields.name, "GET /"));
+        assert_true(slice_is(span.fields.trace_id, "0123456789abcdef"));
+        assert_true(slice_is(span.fields.span_id, "01234567"));
+        assert_int_equal(span.fields.kind, 2);
+        assert_true(span.fields.start_ns == UINT64_C(0x1122334455667788));
+        assert_true(span.fields.end_ns == UINT64_C(0xff22334455667788));
         assert_text(wanted.values[ROUTE], order[0] == MORE ? "/second" : "/a");
         assert_text(wanted.values[AGAIN], order[0] == MORE ? "/second" : "/a");
         assert_text(wanted.values[LONG], "long");
@@ -103,7 +103,8 @@ static void assert_read(const enum part *order)
         assert_int_equal(wanted.values[WANTED_THREAD_ID].size, 0);
         assert_text(wanted.values[WANTED_THREAD_NAME], "worker");
         for (unsigned i = ROUTE; i < JOINED_COUNT; i++) {
-            struct slice one = attribute_value(span.attributes, SPAN_ATTRIBUTES, joined[i].name);
+            struct slice one =
+                attribute_value(span.fields.attributes, SPAN_ATTRIBUTES, joined[i].name);
             assert_true(slice_equal(one, wanted.values[i]));
         }
     }
