@@ -53,14 +53,12 @@ static bool read_map(struct ottl_evaluation *evaluation, const struct ottl_node 
            error_set(ottl_evaluation_error(evaluation), "%s", ottl_steps_error);
 }
 
-/* An entry takes longer than its bytes. */
-static bool take_entries(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
-                         const struct attribute_list *list)
+/* In a message around the item, an entry takes longer than its bytes. */
+static bool take_entries(struct ottl_evaluation *evaluation, const struct attribute_list *list)
 {
     enum { STEPS_OF_ENTRY = 24 };
-    bool is_own =
-        row->is_cache || ottl_context_depth(row->context) >= ottl_evaluation_depth(evaluation);
-    return is_own || ottl_take_steps(evaluation, (size_t)STEPS_OF_ENTRY * list->count);
+    return !ottl_evaluation_writes_around(evaluation) ||
+           ottl_take_steps(evaluation, (size_t)STEPS_OF_ENTRY * list->count);
 }
 
 struct attribute_list *ottl_edit_load(struct ottl_evaluation *evaluation,
@@ -73,9 +71,8 @@ struct attribute_list *ottl_edit_load(struct ottl_evaluation *evaluation,
         list = ottl_draft_load(evaluation, path->path);
     else if (read_map(evaluation, path))
         list = ottl_evaluation_list(evaluation);
-    if (list && !take_entries(evaluation, path->path, list))
-        return NULL;
-    return list && ottl_edit_check(evaluation, list) ? list : NULL;
+    return list && ottl_edit_check(evaluation, list) && take_entries(evaluation, list) ? list
+                                                                                       : NULL;
 }
 
 /* ---- storing ---- */

@@ -58,7 +58,7 @@ static size_t search_steps(const struct message_iter *message)
 
 bool ottl_take_search(struct ottl_evaluation *evaluation, const struct ottl_path_row *row)
 {
-    if (row->is_cache || ottl_context_depth(row->context) >= ottl_evaluation_depth(evaluation))
+    if (!ottl_evaluation_writes_around(evaluation))
         return true;
     bool has_steps = ottl_evaluation_target(evaluation)->steps > 0;
     return ottl_take_steps(evaluation,

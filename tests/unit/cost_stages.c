@@ -525,13 +525,14 @@ void cost_stages_start(void)
         "{context: spanevent, conditions: ['name != \"\"'], statements: ["
         "'set(attributes[\"all\"], span.attributes)', "
         "'set(name, \"x\") where span.attributes[name] != nil or span.attributes == attributes']}, "
-        "{context: span, statements: ['set(attributes[\"found\"], resource.attributes[name])', "
+        "{context: span, conditions: ['span_id.string != \"0000000000000000\" or Len(attributes) > "
+        "2'], statements: ['set(attributes[\"found\"], resource.attributes[name])', "
         "'set(resource.attributes[span_id.string], 1)', 'set(cache[\"v\"], String(attributes))', "
         "'set(cache[\"v\"], Concat([cache[\"v\"], cache[\"v\"]], \"\"))', "
         "'set(cache[\"v\"], Concat([cache[\"v\"], cache[\"v\"]], \"\"))', "
         "'set(cache[\"v\"], Concat([cache[\"v\"], cache[\"v\"]], \"\"))']}], "
-        "profile_statements: [{context: profilesample, statements: ["
-        "'set(attributes[\"all\"], profile.attributes)', "
+        "profile_statements: [{context: profilesample, conditions: ['Len(attributes) > 0'], "
+        "statements: ['set(attributes[\"all\"], profile.attributes)', "
         "'set(attributes[\"found\"], profile.attributes[attributes[\"plain\"]])', "
         "'set(cache[\"v\"], profile.attributes)']}]}}";
     /* All of them apply: deep stacks are read whole, and each profile is too large. */
