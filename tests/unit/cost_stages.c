@@ -488,7 +488,8 @@ void cost_stages_start(void)
         "Any(profilesample.attributes, (k, v) => Any(profilesample.stack.functions, (i, f) => f == "
         "v))', 'profilesample.link.trace_id == profilesample.link.trace_id']}}";
     static const char redact[] =
-        "processors: {redaction: {allow_all_keys: true, redact_all_types: true, "
+        "processors: {redaction: {allow_all_keys: true, redact_all_types: true, redact_all_texts: "
+        "true, "
         "ignored_key_patterns: "
         "['(a+)+$'], allowed_values: ['(b|b?)+$'], blocked_key_patterns: [token], blocked_values: "
         "['4[0-9]+', 'x(.*y)?'], hash_function: sha1, summary: debug, secret_words: {}, "
