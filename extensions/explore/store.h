@@ -18,9 +18,9 @@
 
 #include "core/pipeline/join_feed.h"
 #include "extensions/explore/store_spans.h"
+#include "extensions/explore/store_stacks.h"
 
 enum {
-    STORE_DEPTH_MAX = 512, /* frames of a stack, from the root on */
     STORE_JSON_MAX = 4096, /* bytes of the attributes of a span, as JSON */
     STORE_UNREAD_MAX = 1024,
 };

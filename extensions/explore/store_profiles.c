@@ -1,5 +1,5 @@
-/* How the store reads profiles requests. Each entry of the dictionary is read once, however many
- * samples refer to it. */
+/* How the store reads profiles requests: samples, and which spans they name. Each entry of the
+ * dictionary is read once, however many samples refer to it. */
 #include "core/base/arena.h"
 #include "core/base/buffer.h"
 #include "core/base/hash.h"
@@ -9,12 +9,7 @@
 #include "core/data/dictionary.h"
 #include "core/formats/otlp_profile.h"
 #include "extensions/explore/store.h"
-
-#include <stdio.h>
-
-/* Frames of stacks that a request may have, besides eight for each of its bytes: a small table of
- * locations can make very many. Further stacks are merged. */
-enum { FRAMES_FREE = 1 << 20, FRAMES_FOR_BYTE = 8 };
+#include "extensions/explore/store_stacks.h"
 
 /* What an attribute of samples says. */
 enum meaning { MEANS_UNREAD, MEANS_NOTHING, MEANS_NAME, MEANS_KIND, MEANS_STATUS, MEANS_ID };
@@ -34,15 +29,6 @@ struct link_memo {
     uint8_t outcome; /* enum join_outcome */
 };
 
-struct location_memo {
-    uint32_t first, count; /* in `frames`, outermost first; count + 1, 0: not read yet */
-};
-
-struct indices {
-    uint32_t *items;
-    uint32_t count, capacity;
-};
-
 struct reading {
     struct store *store;
     const struct join_offer *offer;
@@ -50,12 +36,7 @@ struct reading {
     struct message root;
     struct dictionary *dictionary;
     uint64_t arrived_ns, left_ns;
-    uint64_t frames_left;
-    uint32_t *texts;  /* by index in the string_table: number + 1; 0: not read yet */
-    uint32_t *stacks; /* likewise, nodes */
-    struct location_memo *locations;
-    struct indices frames;
-    struct indices stack; /* the locations of the stack being read */
+    struct store_stacks stacks;
     struct link_memo *links;
     struct attribute_memo *attributes;
     struct index_table keys; /* of the report, by span id */
@@ -68,163 +49,6 @@ struct reading {
     int64_t factor;      /* of values */
     uint32_t plain_cell; /* of samples without a span; STORE_NONE: not made yet */
 };
-
-/* ---- texts and frames ---- */
-
-static uint32_t read_text(struct reading *reading, uint32_t index)
-{
-    if (reading->texts[index] == 0)
-        reading->texts[index] =
-            store_names_text(&reading->store->names, dictionary_string(reading->dictionary, index),
-                             STORE_TEXT_MAX) +
-            1;
-    return reading->texts[index] - 1;
-}
-
-static void push(struct reading *reading, struct indices *list, uint32_t item)
-{
-    if (list->count == list->capacity)
-        list->items = arena_grow(&reading->arena, list->items, list->count, &list->capacity,
-                                 sizeof *list->items);
-    list->items[list->count++] = item;
-}
-
-/* Reads the numbers of an entry: field i to numbers[i]. */
-static void read_numbers(struct slice payload, uint64_t *numbers, uint32_t count)
-{
-    struct wire_cursor cursor = wire_cursor(payload);
-    struct wire_field field;
-    while (wire_next(&cursor, &field))
-        if (field.type == WIRE_VARINT && field.number < count)
-            numbers[field.number] = field.value;
-}
-
-static uint32_t read_function(struct reading *reading, uint64_t index)
-{
-    uint64_t numbers[FUNCTION_START_LINE] = {0};
-    read_numbers(dictionary_entry(reading->dictionary, DICTIONARY_FUNCTION_TABLE, (uint32_t)index),
-                 numbers, FUNCTION_START_LINE);
-    uint64_t name = numbers[FUNCTION_NAME_STRINDEX];
-    name = name ? name : numbers[FUNCTION_SYSTEM_NAME_STRINDEX];
-    return store_names_frame(&reading->store->names, read_text(reading, (uint32_t)name),
-                             read_text(reading, (uint32_t)numbers[FUNCTION_FILENAME_STRINDEX]));
-}
-
-static uint32_t mapping_file(struct reading *reading, uint64_t index)
-{
-    uint64_t numbers[MAPPING_ATTRIBUTE_INDICES] = {0};
-    read_numbers(dictionary_entry(reading->dictionary, DICTIONARY_MAPPING_TABLE, (uint32_t)index),
-                 numbers, MAPPING_ATTRIBUTE_INDICES);
-    return (uint32_t)numbers[MAPPING_FILENAME_STRINDEX];
-}
-
-static struct slice base_name(struct slice path)
-{
-    for (size_t i = path.size; i > 0; i--)
-        if (path.data[i - 1] == '/')
-            return slice_of(path.data + i, path.size - i);
-    return path;
-}
-
-/* A location without lines is its mapping and address: "libc.so.6 0x1f2e3". */
-static uint32_t frame_of_address(struct reading *reading, uint64_t mapping, uint64_t address)
-{
-    uint32_t file = mapping_file(reading, mapping);
-    struct slice path = dictionary_string(reading->dictionary, file);
-    struct slice base = base_name(path);
-    char name[160];
-    int size = snprintf(name, sizeof name, "%.*s%s0x%llx", base.size > 100 ? 100 : (int)base.size,
-                        base.data ? (const char *)base.data : "", base.size ? " " : "",
-                        (unsigned long long)address);
-    uint32_t text =
-        store_names_text(&reading->store->names, slice_of(name, (size_t)size), STORE_TEXT_MAX);
-    return store_names_frame(&reading->store->names, text, read_text(reading, file));
-}
-
-/* Lines come innermost first; frames are kept outermost first. */
-static void reverse(uint32_t *items, uint32_t count)
-{
-    for (uint32_t i = 0; i + 1 < count - i; i++) {
-        uint32_t item = items[i];
-        items[i] = items[count - 1 - i];
-        items[count - 1 - i] = item;
-    }
-}
-
-static void read_lines(struct reading *reading, uint32_t index)
-{
-    struct slice payload = dictionary_entry(reading->dictionary, DICTIONARY_LOCATION_TABLE, index);
-    struct wire_cursor cursor = wire_cursor(payload);
-    struct wire_field field;
-    uint32_t first = reading->frames.count;
-    while (wire_next_bytes(&cursor, LOCATION_LINES, &field)) {
-        uint64_t line[LINE_LINE] = {0};
-        read_numbers(field.bytes, line, LINE_LINE);
-        push(reading, &reading->frames, read_function(reading, line[LINE_FUNCTION_INDEX]));
-    }
-    if (reading->frames.count == first) {
-        uint64_t numbers[LOCATION_LINES] = {0};
-        read_numbers(payload, numbers, LOCATION_LINES);
-        push(reading, &reading->frames,
-             frame_of_address(reading, numbers[LOCATION_MAPPING_INDEX], numbers[LOCATION_ADDRESS]));
-    }
-    uint32_t count = reading->frames.count - first;
-    reverse(reading->frames.items + first, count);
-    reading->locations[index] = (struct location_memo){first, count + 1};
-}
-
-/* ---- stacks ---- */
-
-static void read_indices(struct reading *reading, const struct wire_field *field)
-{
-    if (field->type == WIRE_VARINT) {
-        push(reading, &reading->stack, (uint32_t)field->value);
-        return;
-    }
-    struct wire_cursor packed = wire_cursor(field->bytes);
-    for (uint64_t index; wire_packed_varint(&packed, &index);)
-        push(reading, &reading->stack, (uint32_t)index);
-}
-
-/* Adds the frames of a location below a node. */
-static uint32_t descend(struct reading *reading, uint32_t node, uint32_t location,
-                        uint32_t *depth_left)
-{
-    if (reading->locations[location].count == 0)
-        read_lines(reading, location);
-    const struct location_memo memo = reading->locations[location];
-    for (uint32_t i = 0; i + 1 < memo.count && *depth_left > 0; i++, --*depth_left)
-        node =
-            store_names_node(&reading->store->names, node, reading->frames.items[memo.first + i]);
-    return node;
-}
-
-static uint32_t make_node(struct reading *reading)
-{
-    uint32_t node = STORE_NODE_ROOT, depth_left = STORE_DEPTH_MAX;
-    if (reading->frames_left < STORE_DEPTH_MAX)
-        return STORE_NODE_MERGED;
-    for (uint32_t i = reading->stack.count; i > 0 && depth_left > 0; i--)
-        node = descend(reading, node, reading->stack.items[i - 1], &depth_left);
-    reading->frames_left -= STORE_DEPTH_MAX - depth_left;
-    return node;
-}
-
-static uint32_t read_stack(struct reading *reading, uint32_t index)
-{
-    if (reading->stacks[index] != 0)
-        return reading->stacks[index] - 1;
-    struct slice payload = dictionary_entry(reading->dictionary, DICTIONARY_STACK_TABLE, index);
-    struct wire_cursor cursor = wire_cursor(payload);
-    struct wire_field field;
-    reading->stack.count = 0;
-    while (wire_next(&cursor, &field))
-        if (field.number == STACK_LOCATION_INDICES)
-            read_indices(reading, &field);
-    uint32_t node = make_node(reading);
-    reading->stacks[index] = node + 1;
-    return node;
-}
 
 /* ---- attributes of samples ---- */
 
@@ -487,7 +311,7 @@ static void add_sample(struct reading *reading, const struct otlp_sample *sample
     const struct store_span *span =
         memo->names_span ? store_span_at(&reading->store->spans, memo->span - 1) : NULL;
     struct store_entry entry = {.value = saturate_multiply(sample->value, reading->factor),
-                                .node = read_stack(reading, sample->stack),
+                                .node = store_stacks_node(&reading->stacks, sample->stack),
                                 .type = reading->type,
                                 .bucket = bucket_of(reading, span)};
     entry.cell = cell_of_sample(reading, memo, span, &said);
@@ -527,9 +351,9 @@ static void set_type(struct reading *reading, const struct otlp_profile *profile
     reading->factor = converts ? profile->period : 1;
     struct store_names *names = &reading->store->names;
     uint32_t name = converts ? store_names_text(names, SLICE("cpu"), STORE_TEXT_MAX)
-                             : read_text(reading, profile->sample_type);
+                             : store_stacks_text(&reading->stacks, profile->sample_type);
     uint32_t unit = converts ? store_names_text(names, SLICE("nanoseconds"), STORE_TEXT_MAX)
-                             : read_text(reading, profile->sample_unit);
+                             : store_stacks_text(&reading->stacks, profile->sample_unit);
     reading->type = store_cells_type(cells, name, unit);
     if (converts ||
         is_type(reading, profile->sample_type, profile->sample_unit, "cpu", "nanoseconds"))
@@ -634,16 +458,10 @@ static void make_memos(struct reading *reading)
 {
     struct dictionary *dictionary = reading->dictionary;
     struct arena *arena = &reading->arena;
-    uint32_t counts[DICTIONARY_TABLE_COUNT];
-    for (int table = 1; table < DICTIONARY_TABLE_COUNT; table++)
-        counts[table] = dictionary_count(dictionary, table) + 1; /* empty tables have an entry 0 */
-    reading->texts = arena_array(arena, counts[DICTIONARY_STRING_TABLE], sizeof(uint32_t));
-    reading->stacks = arena_array(arena, counts[DICTIONARY_STACK_TABLE], sizeof(uint32_t));
-    reading->locations =
-        arena_array(arena, counts[DICTIONARY_LOCATION_TABLE], sizeof *reading->locations);
-    reading->links = arena_array(arena, counts[DICTIONARY_LINK_TABLE], sizeof *reading->links);
-    reading->attributes =
-        arena_array(arena, counts[DICTIONARY_ATTRIBUTE_TABLE], sizeof *reading->attributes);
+    uint32_t links = dictionary_count(dictionary, DICTIONARY_LINK_TABLE);
+    uint32_t attributes = dictionary_count(dictionary, DICTIONARY_ATTRIBUTE_TABLE);
+    reading->links = arena_array(arena, links + 1, sizeof *reading->links); /* entry 0 if empty */
+    reading->attributes = arena_array(arena, attributes + 1, sizeof *reading->attributes);
 }
 
 void store_read_profiles(struct store *store, const struct join_offer *offer, uint64_t arrived_ns,
@@ -653,11 +471,11 @@ void store_read_profiles(struct store *store, const struct join_offer *offer, ui
         .store = store, .offer = offer, .arrived_ns = arrived_ns, .left_ns = left_ns};
     assert(offer->signal == SIGNAL_PROFILES && offer->part_count == 1);
     struct slice bytes = buffer_slice(offer->parts[0]);
-    reading.frames_left = FRAMES_FREE + FRAMES_FOR_BYTE * bytes.size;
     arena_init(&reading.arena, offer->parts[0]->budget);
     message_init(&reading.root, bytes);
     reading.dictionary = dictionary_new(&reading.root, &reading.arena);
     make_memos(&reading);
+    store_stacks_init(&reading.stacks, &store->names, reading.dictionary, &reading.arena);
     read_report(&reading);
     struct message_iter it = message_iter_bytes(bytes);
     struct message_field field;
