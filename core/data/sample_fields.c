@@ -70,8 +70,10 @@ uint64_t sample_sum(struct slice values, uint64_t *count)
 
 bool sample_single_value(struct slice values, uint64_t *value_out)
 {
+    if (values.size == 0) /* there may be no address */
+        return false;
     const uint8_t *end = values.data + values.size;
-    return values.size > 0 && take_varint(values.data, end, value_out) == end;
+    return take_varint(values.data, end, value_out) == end;
 }
 
 /* ---- any samples ---- */
