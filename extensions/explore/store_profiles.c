@@ -154,9 +154,10 @@ static uint32_t hash_ids(const uint8_t *trace_id, const uint8_t *span_id)
 static const struct join_key *find_key(const struct reading *reading, const uint8_t *trace_id,
                                        const uint8_t *span_id, uint32_t *number_out)
 {
-    const struct join_key *keys = reading->offer->report->keys, *found = NULL;
-    if (!reading->keys.slots)
+    const struct join_key *found = NULL;
+    if (!reading->keys.slots) /* without a report, too */
         return NULL;
+    const struct join_key *keys = reading->offer->report->keys;
     struct index_probe probe = index_table_probe(&reading->keys, hash_ids(trace_id, span_id));
     for (uint32_t k; !found && index_table_next(&reading->keys, &probe, &k);)
         if (memcmp(keys[k].span_id, span_id, SPAN_ID_SIZE) == 0 &&
