@@ -99,7 +99,9 @@ static void count_evictions(struct spanjoin_node *node)
 /* ---- traces ---- */
 
 /* Marks the spans that profiles do not cover yet. puts: of one instance. Called before their totals
- * are read, so that a span that is not marked has all of its samples. Returns the latest end. */
+ * are read, so that a span that is not marked has all of its samples. A process that no upload
+ * covers is marked, too: a span that has samples all the same has them of an upload that waits, or
+ * that nothing connects with the process. Returns the latest end. */
 static uint64_t mark_incomplete(struct spanjoin *join, struct span_put *puts, size_t count,
                                 const struct instance_clock *clock)
 {
@@ -107,7 +109,7 @@ static uint64_t mark_incomplete(struct spanjoin *join, struct span_put *puts, si
         instances_covered(span_index_instances(join->index), puts->instance, clock);
     uint64_t last_ns = 0;
     for (size_t i = 0; i < count; i++) {
-        puts[i].is_incomplete = covered_ns != 0 && covered_ns < puts[i].facts.end_ns;
+        puts[i].is_incomplete = puts[i].instance != 0 && covered_ns < puts[i].facts.end_ns;
         last_ns = puts[i].facts.end_ns > last_ns ? puts[i].facts.end_ns : last_ns;
     }
     return last_ns;
@@ -385,10 +387,11 @@ bool join_records_samples(const struct sample_plan *plan)
 uint64_t join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,
                             const struct span_waiter *waiter)
 {
-    bool reads_cpu = plan->settings->keep.reads_cpu;
+    const struct keep_settings *keep = &plan->settings->keep;
+    bool cpu_takes_detail = keep->reads_cpu && keep->otherwise != KEEP_PASS;
     uint64_t late = 0;
     for (uint32_t k = 0; k < plan->key_count; k++) {
-        bool leaves = !plan->keys[k].match || (reads_cpu && !plan->finds[k].is_kept);
+        bool leaves = !plan->keys[k].match || (cpu_takes_detail && !plan->finds[k].is_kept);
         plan->finds[k].samples_left = leaves ? plan->keys[k].samples : 0;
     }
     span_index_leave_many(join->index, now_ns, plan->finds, plan->key_count, waiter);

@@ -488,6 +488,10 @@ static void test_memory_bound(void **state)
         }
         assert_int_equal(join.probe.verdict.code, GRPC_RESOURCE_EXHAUSTED);
         assert_true(verdict_is_retryable(&join.probe.verdict));
+        char text[sizeof join.probe.verdict.text];
+        snprintf(text, sizeof text, "spanjoin: max_held_mib is reached, %.2f MiB are held",
+                 METRIC(&join, "held_bytes") / (1 << 20));
+        assert_string_equal(join.probe.verdict.text, text);
     }
     assert_in_range(admitted, 8, 10);
     /* Downstream accepts again: acknowledged requests are sent on, the oldest early to make

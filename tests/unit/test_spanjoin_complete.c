@@ -245,6 +245,18 @@ static void span_that_passes_may_be_incomplete(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* Nothing says yet that the upload, which waits for the span, is of its process. */
+static void span_with_samples_of_an_upload_that_waits_is_incomplete(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "");
+    send_upload(&join, "app", "cpu", SPAN, 10 * SECOND + HALF);
+    send_span(&join, "shop", SPAN, 14 * SECOND);
+    expect_span(&join, 0, "30", "false");
+    fixture_deinit(&join.fixture);
+}
+
 /* What nobody profiles is waited for only as long as that cannot be known. */
 static void unprofiled_service_is_not_delayed(void **state)
 {
@@ -314,6 +326,7 @@ int main(void)
         cmocka_unit_test(each_sample_type_has_to_cover),
         cmocka_unit_test(wait_ends),
         cmocka_unit_test(span_that_passes_may_be_incomplete),
+        cmocka_unit_test(span_with_samples_of_an_upload_that_waits_is_incomplete),
         cmocka_unit_test(unprofiled_service_is_not_delayed),
         cmocka_unit_test(samples_show_the_instance),
         cmocka_unit_test(shared_name_covers_what_it_names),

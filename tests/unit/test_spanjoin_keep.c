@@ -212,6 +212,21 @@ static void test_cpu_adds_up_over_requests(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* Nothing is late if samples leave with their detail anyway. */
+static void test_passed_samples_are_not_late(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "span_detail_when: [{cpu_above: 40ns}], otherwise: pass");
+    send_spans(&join);
+    for (unsigned i = 0; i < 3; i++) {
+        send_samples(&join, FAST, 1, 30);
+        assert_string_equal(output(&join, i), "fast 42 30");
+    }
+    expect_results(&join, 3, 0, 0, 0, 0);
+    fixture_deinit(&join.fixture);
+}
+
 static void test_cpu_share(void **state)
 {
     (void)state;
@@ -354,6 +369,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_conditions_on_the_span),
     cmocka_unit_test(test_one_condition_is_enough),
     cmocka_unit_test(test_cpu_adds_up_over_requests),
+    cmocka_unit_test(test_passed_samples_are_not_late),
     cmocka_unit_test(test_cpu_share),
     cmocka_unit_test(test_a_span_that_arrives_again),
     cmocka_unit_test(test_otherwise),
