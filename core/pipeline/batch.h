@@ -66,6 +66,8 @@ struct batch {
     size_t part_count;
     uint32_t items;      /* spans, Sample messages, data points or log records */
     uint64_t arrived_ns; /* monotonic */
+    /* Of profiles: their format has no Links; the reader made them of labels (span_labels.h). */
+    bool links_are_labels;
     struct arena arena;
     struct dictionary *dictionary; /* of profiles; NULL until batch_dictionary */
     struct batch *next;            /* for whoever holds it in a list */

@@ -175,6 +175,7 @@ static struct batch *new_part(const struct batch *whole, const struct cut_part *
                                     whole->receipt, context_ref(whole->context));
     batch->arrived_ns = whole->arrived_ns;
     batch->peer = whole->peer;
+    batch->links_are_labels = whole->links_are_labels;
     batch_copy_way(batch, whole);
     return batch;
 }

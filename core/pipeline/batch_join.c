@@ -34,10 +34,12 @@ static struct batch *join_profiles(struct batch *list)
     struct batch *first = list;
     struct profiles_merge *merge = profiles_merge_new(common_budget(list));
     uint64_t peer = first->peer;
+    bool links_are_labels = true;
     for (struct batch *batch = list; batch; batch = batch->next) {
         assert(batch->signal == SIGNAL_PROFILES && !batch->receipt);
         assert(batch->part_count == 1 && batch->owner == first->owner);
         peer = batch->peer == peer ? peer : 0;
+        links_are_labels &= batch->links_are_labels;
         batch_flatten(batch);
         profiles_merge_add(merge, batch->parts[0].buffer);
     }
@@ -48,6 +50,7 @@ static struct batch *join_profiles(struct batch *list)
         batch_new(first->owner, SIGNAL_PROFILES, buffer, items, NULL, context_ref(first->context));
     joined->arrived_ns = first->arrived_ns;
     joined->peer = peer;
+    joined->links_are_labels = links_are_labels;
     batch_copy_way(joined, first);
     while (list) {
         struct batch *next = list->next;

@@ -20,6 +20,7 @@ struct filling {
     uint64_t items_max;
     struct buffer **parts; /* except for profiles: encoded requests, to be concatenated */
     size_t part_count;
+    bool links_are_labels; /* in all of the requests (batch.h) */
 };
 
 /* ---- one request ---- */
@@ -120,6 +121,7 @@ static bool add_request(struct filling *filling, struct held_request *request)
     else
         add_some(filling, request, count);
     filling->items += count;
+    filling->links_are_labels &= request->batch->links_are_labels;
     assert(shard->items >= count);
     shard->items -= count;
     share_receipt(filling->senders, request, count == left);
@@ -205,8 +207,10 @@ struct batch *next_batch(struct shard *shard, struct senders *senders)
 {
     const struct node *node = &shard->node->node;
     uint64_t max = batch_node_settings(shard->node)->send_batch_max_size;
-    struct filling filling = {
-        .shard = shard, .senders = senders, .items_max = max ? max : UINT32_MAX};
+    struct filling filling = {.shard = shard,
+                              .senders = senders,
+                              .items_max = max ? max : UINT32_MAX,
+                              .links_are_labels = true};
     assert(shard->requests.count > 0);
     *senders = (struct senders){.receipts = NULL};
     if (goes_alone(shard, filling.items_max))
@@ -214,6 +218,9 @@ struct batch *next_batch(struct shard *shard, struct senders *senders)
     fill(&filling);
     if (signal_concatenates(node->signal))
         return join_parts(&filling, node);
-    return batch_new(node->worker, node->signal, profiles_merge_finish(shard->node->merge),
-                     (uint32_t)filling.items, NULL, NULL);
+    struct batch *batch =
+        batch_new(node->worker, node->signal, profiles_merge_finish(shard->node->merge),
+                  (uint32_t)filling.items, NULL, NULL);
+    batch->links_are_labels = filling.links_are_labels;
+    return batch;
 }

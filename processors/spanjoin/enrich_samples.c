@@ -58,6 +58,7 @@ static uint32_t add_attribute(struct sample_plan *plan, size_t joined, struct sl
 struct joined_spans {
     const struct span_match *match;
     const struct span_match *root; /* NULL: not known, or not needed */
+    bool lose_detail;              /* samples are folded, or dropped (keep_samples.h) */
 };
 
 static const struct sample_gain *new_gain(struct sample_plan *plan,
@@ -68,6 +69,8 @@ static const struct sample_gain *new_gain(struct sample_plan *plan,
     gain->attributes = arena_array(&plan->arena, side->joined_count + 1, sizeof *gain->attributes);
     uint32_t added[JOIN_ATTRIBUTES_MAX], count = 0;
     for (size_t i = 0; i < side->joined_count; i++) {
+        if (spans->lose_detail && join_path_is_of_one_span(side->joined[i].path))
+            continue;
         struct slice value = value_for_sample(side, i, spans->match, spans->root, &plan->arena);
         bool fits = value.size <= plan->room;
         plan->room -= fits ? value.size : 0;
@@ -107,6 +110,7 @@ static const struct sample_gain *find_gain(struct sample_plan *plan, struct reme
     uint64_t hash = spans->match->set ^ (spans->root ? spans->root->set * 31 : 0);
     struct remembered_gain *known = &gains->of[hash % GAINS_REMEMBERED];
     if (!have_equal_sets(known->spans.match, spans->match) ||
+        known->spans.lose_detail != spans->lose_detail ||
         !have_equal_sets(known->spans.root, spans->root))
         *known = (struct remembered_gain){*spans, new_gain(plan, spans)};
     return known->gain;
@@ -197,20 +201,28 @@ static uint32_t *plan_scratch(struct sample_plan *plan, uint32_t attribute_count
     return plan->scratch;
 }
 
+/* Whether the name of the span that the sender put next to its id goes: it does if the join adds
+ * one. The id may have been a label of which the reader made the Link. */
+static bool loses_name(const struct sample_plan *plan, const struct sample_key *key, bool promoted)
+{
+    bool was_label = promoted || (plan->batch->links_are_labels && !key->by_thread);
+    return was_label && key->gain && key->gain->has_name;
+}
+
 /* Returns the attributes of a sample that does not keep its old ones. */
 static struct slice new_attributes(struct sample_plan *plan, struct slice raw,
-                                   const struct sample_gain *gain, bool promoted)
+                                   const struct sample_key *key, bool promoted)
 {
+    const struct sample_gain *gain = key->gain;
+    bool without_name = loses_name(plan, key, promoted);
     struct sample_view view = sample_view_read(plan, raw);
     uint32_t *out = plan_scratch(plan, view.attribute_count);
-    /* The name of the span that the sender put next to its id is removed if the join adds one. */
-    bool without_name = promoted && gain && gain->has_name;
     uint64_t taken = 0; /* bit per joined attribute whose key the sample has already */
     uint32_t count = 0;
     for (uint32_t i = 0; i < view.attribute_count; i++) {
         const struct attribute_class *class = sample_plan_class(plan, view.attributes[i]);
-        if (promoted && (class->role == ATTRIBUTE_SPAN_ID || class->role == ATTRIBUTE_TRACE_ID ||
-                         (without_name && class->role == ATTRIBUTE_SPAN_NAME)))
+        bool is_id = class->role == ATTRIBUTE_SPAN_ID || class->role == ATTRIBUTE_TRACE_ID;
+        if ((promoted && is_id) || (without_name && class->role == ATTRIBUTE_SPAN_NAME))
             continue;
         if (class->joined < JOIN_ATTRIBUTES_MAX)
             taken |= UINT64_C(1) << class->joined;
@@ -268,7 +280,7 @@ static uint8_t *write_sample(struct sample_plan *plan, uint32_t sample, struct s
         parts.after = (struct slice){0};
     }
     if (parts.are_scattered || !(named & SAMPLE_IS_PLAIN)) {
-        parts.attributes = new_attributes(plan, raw, key->gain, promoted);
+        parts.attributes = new_attributes(plan, raw, key, promoted);
         more = (struct slice){0};
     }
     uint32_t link = promoted || (key->match && !key->trace_given) ? key->link : parts.link;
@@ -416,7 +428,8 @@ void sample_plan_apply(struct sample_plan *plan)
     struct remembered_gains gains = {.are_shared = values_are_shared(&plan->settings->samples)};
     plan->room = items_values_room(plan->batch);
     for (uint32_t k = 0; k < plan->key_count; k++) {
-        struct joined_spans spans = {plan->keys[k].match, plan->roots ? plan->roots[k] : NULL};
+        struct joined_spans spans = {plan->keys[k].match, plan->roots ? plan->roots[k] : NULL,
+                                     keep_takes_detail(plan, k)};
         if (spans.match)
             plan->keys[k].gain = find_gain(plan, &gains, &spans);
         add_link(plan, k);

@@ -17,6 +17,12 @@ static struct slice any_int(struct arena *arena, uint64_t value)
     return any_value_encode(arena, any_value_int((int64_t)value));
 }
 
+/* Returns a time of a sender, which may be any number: one beyond an int64 becomes the largest. */
+static struct slice any_ns(struct arena *arena, uint64_t ns)
+{
+    return any_int(arena, ns < INT64_MAX ? ns : INT64_MAX);
+}
+
 static struct slice any_hex(struct arena *arena, struct slice bytes)
 {
     static const char digits[] = "0123456789abcdef";
@@ -212,9 +218,9 @@ static struct slice computed_value(enum join_path path, const struct span_key *k
     case JOIN_SPAN_TRACE_ID:
         return any_hex(arena, slice_of(key->trace_id, TRACE_ID_SIZE));
     case JOIN_SPAN_START_TIME:
-        return any_int(arena, facts->start_ns);
+        return any_ns(arena, facts->start_ns);
     case JOIN_SPAN_DURATION_NS:
-        return facts->end_ns >= facts->start_ns ? any_int(arena, facts->end_ns - facts->start_ns)
+        return facts->end_ns >= facts->start_ns ? any_ns(arena, facts->end_ns - facts->start_ns)
                                                 : (struct slice){0};
     default:
         return (struct slice){0};

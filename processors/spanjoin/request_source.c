@@ -1,7 +1,11 @@
 #include "processors/spanjoin/request_source.h"
 
+#include "core/base/text.h"
 #include "core/data/any_value.h"
+#include "core/data/json.h"
 #include "processors/spanjoin/joined_values.h"
+
+#include <inttypes.h>
 
 static struct slice text_attribute(struct slice resource, struct slice key)
 {
@@ -9,7 +13,30 @@ static struct slice text_attribute(struct slice resource, struct slice key)
     return value.kind == ANY_VALUE_STRING ? value.bytes : (struct slice){0};
 }
 
-static struct slice tenant_of(const struct request_sender *sender, struct slice resource)
+/* Returns the name of the tenant that an attribute names. A list or bytes, which have no text, name
+ * one of their own, by their encoding. `scratch` is empty, and has the text of a number. */
+static struct slice tenant_attribute(struct slice resource, struct slice key, struct text *scratch)
+{
+    struct slice payload = attribute_value(resource, RESOURCE_ATTRIBUTES, key);
+    struct any_value value = any_value_read(payload);
+    switch (value.kind) {
+    case ANY_VALUE_STRING:
+        return value.bytes;
+    case ANY_VALUE_BOOL:
+        return value.truth ? SLICE("true") : SLICE("false");
+    case ANY_VALUE_INT:
+        text_printf(scratch, "%" PRId64, value.integer);
+        return slice_of(scratch->data, scratch->size);
+    case ANY_VALUE_DOUBLE:
+        json_print_double(scratch, value.real);
+        return slice_of(scratch->data, scratch->size);
+    default:
+        return any_value_last_member(payload);
+    }
+}
+
+static struct slice tenant_of(const struct request_sender *sender, struct slice resource,
+                              struct text *scratch)
 {
     const struct spanjoin_settings *settings = sender->settings;
     struct slice tenant = {0};
@@ -21,15 +48,19 @@ static struct slice tenant_of(const struct request_sender *sender, struct slice 
         if (text)
             tenant = slice_of_string(text);
         else if (!place->header)
-            tenant = text_attribute(resource, place->attribute);
+            tenant = tenant_attribute(resource, place->attribute, scratch);
     }
     return tenant;
 }
 
 struct span_source request_source(const struct request_sender *sender, struct slice resource)
 {
-    struct slice tenant = tenant_of(sender, resource), service = {0};
+    struct text scratch = {0};
+    struct slice tenant = tenant_of(sender, resource, &scratch), service = {0};
     if (tenant.size == 0)
         service = text_attribute(resource, SLICE("service.name"));
-    return span_index_source(sender->index, tenant, sender->batch->peer, service, sender->now_ns);
+    struct span_source source =
+        span_index_source(sender->index, tenant, sender->batch->peer, service, sender->now_ns);
+    text_deinit(&scratch);
+    return source;
 }

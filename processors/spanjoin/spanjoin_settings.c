@@ -346,6 +346,12 @@ bool join_path_is_kept(enum join_path path)
     }
 }
 
+bool join_path_is_of_one_span(enum join_path path)
+{
+    return path == JOIN_SPAN_ID || path == JOIN_SPAN_TRACE_ID || path == JOIN_SPAN_PARENT_ID ||
+           path == JOIN_SPAN_START_TIME || path == JOIN_SPAN_DURATION_NS;
+}
+
 /* ---- lists of attributes ---- */
 
 struct written_attribute {

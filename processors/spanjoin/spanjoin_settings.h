@@ -54,6 +54,9 @@ static inline bool join_path_is_of_root(enum join_path path)
     return path == JOIN_ROOT_NAME || path == JOIN_ROOT_ATTRIBUTE;
 }
 
+/* Whether a value of the path names one span, or says when it ran or for how long. */
+bool join_path_is_of_one_span(enum join_path path);
+
 /* An attribute of the output: its key, and the path of its value. */
 struct joined_attribute {
     struct slice key;

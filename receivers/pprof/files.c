@@ -387,8 +387,10 @@ static void finish_reading(struct folder *folder, struct buffer *profiles,
     }
     folder->forwarding = true;
     receipt_init(&folder->receipt, on_settled);
-    node_forward(folder->node, batch_new(folder->node->worker, SIGNAL_PROFILES, profiles,
-                                         folder->samples, &folder->receipt, NULL));
+    struct batch *batch = batch_new(folder->node->worker, SIGNAL_PROFILES, profiles,
+                                    folder->samples, &folder->receipt, NULL);
+    batch->links_are_labels = true;
+    node_forward(folder->node, batch);
 }
 
 /* A job reads and converts a file; the disk may take as long as the conversion. */

@@ -83,6 +83,7 @@ static void forward(struct pusher *pusher, struct exchange *exchange, struct buf
         batch_new(worker, SIGNAL_PROFILES, profiles, samples, &request->received.receipt,
                   received_context(exchange, with_headers));
     batch->peer = exchange_peer_key(exchange);
+    batch->links_are_labels = true;
     node_forward(pusher->nodes[worker->index], batch);
 }
 

@@ -158,8 +158,10 @@ static void forward(struct scrape *scrape, struct buffer *profiles)
     scrape->state = SCRAPE_FORWARDS;
     scraper_of(scrape)->busy++;
     receipt_init(&scrape->receipt, on_settled);
-    node_forward(node, batch_new(node->worker, SIGNAL_PROFILES, profiles, scrape->samples,
-                                 &scrape->receipt, NULL));
+    struct batch *batch =
+        batch_new(node->worker, SIGNAL_PROFILES, profiles, scrape->samples, &scrape->receipt, NULL);
+    batch->links_are_labels = true;
+    node_forward(node, batch);
 }
 
 /* profiles: the request for the pipelines; NULL: it is refused, see *why. */

@@ -412,6 +412,7 @@ static void forward(struct pyroscope_receiver *receiver, struct exchange *exchan
     struct batch *batch = batch_new(worker, SIGNAL_PROFILES, profiles, samples,
                                     &request->received.receipt, context_of(receiver, exchange));
     batch->peer = exchange_peer_key(exchange);
+    batch->links_are_labels = !protocol_is_otlp(protocol);
     if (conversion->with_threads && !joins_threads(receiver, worker))
         remove_threads(batch);
     if (protocol_is_otlp(protocol))

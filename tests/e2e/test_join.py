@@ -12,7 +12,7 @@ import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import canonical, client, join, make, outputs, server, testing
+from tests.oracle import canonical, client, join, make, outputs, server, testing, wire
 
 SEEDS = range(100 if os.environ.get("PROFCOL_SANITIZER") else 300)
 SECOND = 1_000_000_000
@@ -123,6 +123,32 @@ def add_sample(rng, builder, profile, spans):
     values = [rng.randrange(1, 9) for _ in stamps] if stamps and rng.random() < 0.5 else [] if stamps else [rng.randrange(9)]
     stack = builder.stack("leaf", "root") if rng.random() < 0.5 else 0
     builder.sample(profile=profile, stack=stack, values=values, timestamps=stamps, link=link, attributes=id_attributes(rng, spans))
+
+
+def labelled_pprof(labels):
+    """Return a pprof of one sample with these labels."""
+    texts = ["", "cpu", "nanoseconds", *(text for pair in labels.items() for text in pair)]
+    pairs = b"".join(wire.put_bytes(3, bytes([8, texts.index(key), 16, texts.index(text)])) for key, text in labels.items())
+    return (wire.put_bytes(1, bytes([8, 1, 16, 2])) + wire.put_bytes(2, wire.put_bytes(1, b"\x01") + wire.put_bytes(2, b"\x07") + pairs)
+            + wire.put_bytes(4, bytes([8, 1])) + b"".join(wire.put_bytes(6, text.encode()) for text in texts))
+
+
+class LabelsTest(unittest.TestCase):
+    """The labels of a pprof, of which its receiver makes Links."""
+
+    def test_the_name_next_to_the_id_goes(self):
+        config = CONFIG.replace("ATTRIBUTES", "").replace("\nprocessors:", '\n  pyroscope: {endpoint: "127.0.0.1:@uploads@"}\nprocessors:\n  batch: {timeout: 0s}')
+        config = config.replace("profiles: {receivers: [otlp], processors: [", "profiles: {receivers: [pyroscope], processors: [batch, ")
+        with server.Profcol(config, arguments=["--workers", "1"]) as profcol:
+            span = {"span_id": "00000000000000a1", "trace_id": "b2" * 16, "name": "GET /cart"}
+            self.assertTrue(client.succeeded(client.export("grpc", profcol.address("grpc"), make.traces([span]))))
+            for key in ("span_name", "span.name", "otel.span_name"):
+                body = labelled_pprof({"span_id": span["span_id"], key: "GET"})
+                self.assertTrue(client.succeeded(client.post(profcol.address("uploads"), "/ingest?name=shop&format=pprof", body, content_type="x/y")))
+            profcol.stop()
+            names = [{key: value for key, value, *_ in sample["attributes"] if "name" in key}
+                     for form in outputs.forms(profcol.directory / "out.proto", "profiles", "proto") for *_, sample in canonical.samples(form)]
+        self.assertEqual(names, 3 * [{"span_name": {"string_value": "GET /cart"}}])
 
 
 class JoinTest(unittest.TestCase):

@@ -289,6 +289,7 @@ void fixture_consume(struct fixture *fixture, struct node *node, struct slice re
     struct batch *batch =
         batch_new(node->worker, node->signal, buffer, items, probe ? &probe->receipt : NULL, NULL);
     batch->peer = fixture->peer;
+    batch->links_are_labels = fixture->links_are_labels;
     node->component->type->consume(node, batch);
 }
 

@@ -68,7 +68,8 @@ struct fixture {
     struct fixture_place *places;
     struct config **configs;
     size_t config_count;
-    uint64_t peer; /* peer_key of the sender in fixture_consume; 0: not known */
+    uint64_t peer;         /* peer_key of the sender in fixture_consume; 0: not known */
+    bool links_are_labels; /* in fixture_consume, as in struct batch */
 };
 
 /* A receipt whose outcome the test checks. Must outlive the batch. */

@@ -766,6 +766,59 @@ static void test_tenants_are_joined_each_by_itself(void **state)
     fixture_deinit(&join.fixture);
 }
 
+static void set_number(KeyValueMessage *attribute, int kind, int64_t number)
+{
+    attribute->value->value_case = (Opentelemetry__Proto__Common__V1__AnyValue__ValueCase)kind;
+    if (kind == OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_BOOL_VALUE)
+        attribute->value->bool_value = number != 0;
+    else if (kind == OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_DOUBLE_VALUE)
+        attribute->value->double_value = (double)number / 2;
+    else
+        attribute->value->int_value = number;
+}
+
+static void send_samples_of_number(struct join *join, int kind, int64_t tenant)
+{
+    struct request request;
+    begin_linked(&request, TRACE, SPAN);
+    profiles_resource_string(&request, "tenant", "");
+    set_number(request.profiles->resource_profiles[0]->resource->attributes[0], kind, tenant);
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_link(&request, sample, 0, SPAN);
+    sample_value(&request, sample, 30);
+    send_request(join, &request);
+}
+
+/* A tenant that is a number or a truth value is the one of the same text. */
+static void test_tenants_that_are_no_texts(void **state)
+{
+    (void)state;
+    static const struct {
+        int kind;
+        int64_t mine, other;
+        const char *text; /* of mine */
+    } cases[] = {
+        {OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_INT_VALUE, -7, 8, "-7"},
+        {OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_BOOL_VALUE, 1, 0, "true"},
+        {OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_DOUBLE_VALUE, 3, 5, "1.5"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct join join;
+        struct request request;
+        setup(&join, "samples: {wait: 0s}, "
+                     "source: {tenant_from: ['resource.attributes[\"tenant\"]']}");
+        traces_begin(&request, "shop");
+        traces_resource_string(&request, "tenant", cases[i].text);
+        traces_span(&request, TRACE, SPAN, WALL, WALL + SECOND, "of mine");
+        send_request(&join, &request);
+        send_samples_of_number(&join, cases[i].kind, cases[i].other);
+        expect_names(&join, 0, NULL, NULL);
+        send_samples_of_number(&join, cases[i].kind, cases[i].mine);
+        expect_names(&join, 1, "of mine", "of mine");
+        fixture_deinit(&join.fixture);
+    }
+}
+
 /* A span gets the totals of earlier samples from another source: a profiler of the whole host. */
 static void test_samples_of_a_profiler_come_first(void **state)
 {
@@ -928,6 +981,35 @@ static void test_sdk_labels_with_trace_id(void **state)
     assert_null(sample_attribute(&out, sample, "trace_id"));
     request_free(&out);
     fixture_deinit(&join.fixture);
+}
+
+/* A reader of pprof made the Links of labels; the name of the span next to them stayed. */
+static void test_a_reader_made_links_of_labels(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"span_name", "span.name", "otel.span_name"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        struct join join;
+        struct request request, out;
+        setup(&join, "samples: {wait: 5s}");
+        join.fixture.links_are_labels = true;
+        begin_linked(&request, 0, SPAN);
+        sample_string(&request, request_sample(&request, 0, 0), keys[i], "GET");
+        SampleMessage *sample = profiles_sample(&request, 1);
+        sample_link(&request, sample, 0, SPAN_B); /* not found: the name stays */
+        sample_string(&request, sample, keys[i], "PUT");
+        sample_value(&request, sample, 1);
+        send_request(&join, &request);
+        send_span(&join, TRACE, SPAN, "GET /pay");
+        wait_s(&join, 5);
+        read_profiles(&join, 0, &out);
+        expect_joined(&out, 0, 0, TRACE, SPAN, "GET /pay");
+        if (i > 0)
+            assert_null(sample_attribute(&out, request_sample(&out, 0, 0), keys[i]));
+        EXPECT_TEXT(sample_attribute(&out, request_sample(&out, 0, 1), keys[i]), "PUT");
+        request_free(&out);
+        fixture_deinit(&join.fixture);
+    }
 }
 
 static void test_datadog_ids_are_decimal(void **state)
@@ -1118,6 +1200,31 @@ static void test_every_path(void **state)
     EXPECT_TEXT(span_attribute(request_span(&out, 0), "svc"), "shop");
     EXPECT_TEXT(span_attribute(request_span(&out, 0), "n"), "1");
     assert_null(span_attribute(request_span(&out, 0), "wall"));
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+/* Times of hostile senders do not wrap. */
+static void test_times_beyond_an_int64(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join, "samples: {wait: 0s, attributes: [{key: start, from: span.start_time}, "
+                 "{key: takes, from: span.duration_ns}]}");
+    traces_begin(&request, "shop");
+    traces_span(&request, TRACE, SPAN, 0, UINT64_C(1) << 63, "long");
+    traces_span(&request, TRACE, SPAN_B, UINT64_C(1) << 63, UINT64_MAX, "late");
+    send_request(&join, &request);
+    begin_linked(&request, TRACE, SPAN);
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_link(&request, sample, TRACE, SPAN_B);
+    sample_value(&request, sample, 1);
+    send_request(&join, &request);
+    read_profiles(&join, 0, &out);
+    EXPECT_TEXT(sample_attribute(&out, request_sample(&out, 0, 0), "takes"), "9223372036854775807");
+    EXPECT_TEXT(sample_attribute(&out, request_sample(&out, 0, 1), "start"), "9223372036854775807");
+    EXPECT_TEXT(sample_attribute(&out, request_sample(&out, 0, 1), "takes"), "9223372036854775807");
     request_free(&out);
     fixture_deinit(&join.fixture);
 }
@@ -1558,11 +1665,13 @@ static const struct CMUnitTest of_all[] = {
     cmocka_unit_test(test_the_first_writer_of_a_span_wins),
     cmocka_unit_test(test_eight_spans_with_a_foreign_span_id),
     cmocka_unit_test(test_tenants_are_joined_each_by_itself),
+    cmocka_unit_test(test_tenants_that_are_no_texts),
     cmocka_unit_test(test_samples_of_a_profiler_come_first),
     cmocka_unit_test(test_delivered_twice),
     cmocka_unit_test(test_go_counts_cpu_once),
     cmocka_unit_test(test_labels_become_links),
     cmocka_unit_test(test_sdk_labels_with_trace_id),
+    cmocka_unit_test(test_a_reader_made_links_of_labels),
     cmocka_unit_test(test_datadog_ids_are_decimal),
     cmocka_unit_test(test_resource_names_the_span),
     cmocka_unit_test(test_profile_names_the_span),
@@ -1570,6 +1679,7 @@ static const struct CMUnitTest of_all[] = {
     cmocka_unit_test(test_profiles_side_alone_promotes),
     cmocka_unit_test(test_existing_attributes_are_kept),
     cmocka_unit_test(test_every_path),
+    cmocka_unit_test(test_times_beyond_an_int64),
     cmocka_unit_test(test_duration_buckets),
     cmocka_unit_test(test_a_profile_id_only_with_its_samples),
     cmocka_unit_test(test_old_layout_and_unpacked_values),

@@ -20,15 +20,21 @@ struct join {
     struct fixture_place *profiles;
 };
 
-static void setup(struct join *join, const char *keep)
+static void setup_samples(struct join *join, const char *samples, const char *keep)
 {
     char yaml[1024];
-    snprintf(yaml, sizeof yaml, "processors: {spanjoin: {samples: {wait: 5s}, keep: {%s}}}", keep);
+    snprintf(yaml, sizeof yaml, "processors: {spanjoin: {samples: {%s}, keep: {%s}}}", samples,
+             keep);
     fixture_init(&join->fixture, 1);
     join->traces = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
                                  "traces", SIGNAL_TRACES);
     join->profiles = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
                                    "profiles", SIGNAL_PROFILES);
+}
+
+static void setup(struct join *join, const char *keep)
+{
+    setup_samples(join, "wait: 5s", keep);
 }
 
 static void send_request(struct join *join, struct request *request)
@@ -297,6 +303,62 @@ static void test_unjoined(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* ---- what samples gain ---- */
+
+/* What the join adds of one span goes whatever its key is, here `span_name`, which output shows. */
+static void test_what_names_one_span_goes(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"span.id", "span.trace_id", "span.parent_id",
+                                        "span.start_time", "span.duration_ns"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        struct join join;
+        struct request request;
+        char samples[96];
+        snprintf(samples, sizeof samples, "wait: 0s, attributes: [{key: span_name, from: %s}]",
+                 paths[i]);
+        setup_samples(&join, samples, "span_detail_when: [{status: error}, {ratio: 0}]");
+        traces_begin(&request, "shop");
+        for (uint64_t span = FAST; span <= SLOW; span++)
+            span_set_parent(&request,
+                            traces_span(&request, TRACE, span, WALL + span, WALL + 3 * span, "a"),
+                            span + 5);
+        send_request(&join, &request);
+        profiles_begin(&request);
+        profiles_profile(&request, "cpu", "nanoseconds");
+        add_sample(&request, FAST, 10);
+        add_sample(&request, SLOW, 11);
+        SampleMessage *sample = profiles_sample(&request, 1); /* it has an attribute of the key */
+        sample_link(&request, sample, TRACE, FAST);
+        sample_string(&request, sample, "span_name", "its own");
+        sample_value(&request, sample, 12);
+        sample = profiles_sample(&request, 1); /* rewritten, because its Link lacks the trace */
+        sample_link(&request, sample, 0, FAST);
+        sample_value(&request, sample, 13);
+        send_request(&join, &request);
+        assert_string_equal(output(&join, 0), "- 0 34, its own 0 12");
+        fixture_deinit(&join.fixture);
+    }
+}
+
+/* Spans with one parent share their values; only those of the kept one have it. */
+static void test_a_kept_and_a_folded_span_of_one_parent(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    setup_samples(&join, "wait: 0s, attributes: [{key: span_name, from: span.parent_id}]",
+                  "span_detail_when: [{duration_above: 1s}]");
+    traces_begin(&request, "shop");
+    span_set_parent(&request, traces_span(&request, TRACE, FAST, WALL, WALL + 1, "a"), 5);
+    span_set_parent(&request, traces_span(&request, TRACE, SLOW, WALL, WALL + 2 * SECOND, "a"), 5);
+    send_request(&join, &request);
+    send_mixed_samples(&join);
+    assert_string_equal(output(&join, 0), "- 0 23, 0000000000000005 43 11, - 0 12, "
+                                          "0000000000000005 43 14, - 0 15");
+    fixture_deinit(&join.fixture);
+}
+
 /* ---- waiting ---- */
 
 static void test_samples_wait_for_the_verdict(void **state)
@@ -374,6 +436,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_span_that_arrives_again),
     cmocka_unit_test(test_otherwise),
     cmocka_unit_test(test_unjoined),
+    cmocka_unit_test(test_what_names_one_span_goes),
+    cmocka_unit_test(test_a_kept_and_a_folded_span_of_one_parent),
     cmocka_unit_test(test_samples_wait_for_the_verdict),
     cmocka_unit_test(test_nothing_is_left_after_waiting),
     cmocka_unit_test(test_a_span_that_comes_too_late),
