@@ -54,6 +54,45 @@ struct any_value any_value_read_members(struct slice payload, uint32_t last_kind
     return value;
 }
 
+static bool is_list_within(struct slice list, unsigned levels)
+{
+    struct wire_cursor cursor = wire_cursor(list);
+    struct wire_field field;
+    while (wire_next_bytes(&cursor, ARRAY_VALUE_VALUES, &field))
+        if (!any_value_is_within(field.bytes, levels))
+            return false;
+    return true;
+}
+
+static bool is_map_within(struct slice map, unsigned levels)
+{
+    struct wire_cursor cursor = wire_cursor(map);
+    struct wire_field field;
+    while (wire_next_bytes(&cursor, KEY_VALUE_LIST_VALUES, &field)) {
+        struct wire_cursor pair = wire_cursor(field.bytes);
+        while (wire_next_bytes(&pair, KEY_VALUE_VALUE, &field))
+            if (!any_value_is_within(field.bytes, levels))
+                return false;
+    }
+    return true;
+}
+
+bool any_value_is_within(struct slice payload, unsigned levels)
+{
+    enum { LIST_LEVELS = 2, MAP_LEVELS = 3 };
+    struct wire_cursor cursor = wire_cursor(payload);
+    struct wire_field field;
+    while (wire_next(&cursor, &field)) {
+        bool is_list = field.number == ANY_VALUE_ARRAY, is_map = field.number == ANY_VALUE_KVLIST;
+        if (field.type != WIRE_BYTES || (!is_list && !is_map))
+            continue;
+        if (levels < MAP_LEVELS || !(is_list ? is_list_within(field.bytes, levels - LIST_LEVELS)
+                                             : is_map_within(field.bytes, levels - MAP_LEVELS)))
+            return false;
+    }
+    return true;
+}
+
 struct slice any_value_last_member(struct slice payload)
 {
     struct wire_cursor cursor = wire_cursor(payload);

@@ -67,6 +67,10 @@ static inline struct any_value any_value_read_received(struct slice payload)
     return any_value_read_members(payload, ANY_VALUE_STRING_STRINDEX);
 }
 
+/* Whether the payload contains so many levels of messages at most: each list adds two, each map
+ * three. All occurrences of a member count, as in the scan. */
+bool any_value_is_within(struct slice payload, unsigned levels);
+
 /* Returns the field of the member that counts, empty if there is none. Reading it gives the same
  * value as the whole payload, which may repeat members any number of times. */
 struct slice any_value_last_member(struct slice payload);

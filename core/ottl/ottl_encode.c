@@ -66,6 +66,11 @@ bool ottl_refuse_growth(struct error *err)
     return error_set(err, "the request would grow too much");
 }
 
+bool ottl_refuse_depth(struct error *err)
+{
+    return error_set(err, "the value would be nested too deep");
+}
+
 bool ottl_is_data(const struct ottl_value *value)
 {
     return value->kind <= OTTL_BYTES || value->kind == OTTL_MAP || value->kind == OTTL_LIST;

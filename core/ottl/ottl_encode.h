@@ -19,5 +19,7 @@ bool ottl_encode(const struct ottl_value *value, size_t limit, struct wire_write
 bool ottl_is_data(const struct ottl_value *value);
 /* The error of a statement that would write more than the batch may gain. Returns false. */
 bool ottl_refuse_growth(struct error *err);
+/* Sets the error of a value that is nested too deep, and returns false. */
+bool ottl_refuse_depth(struct error *err);
 
 #endif

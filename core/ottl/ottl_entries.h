@@ -17,6 +17,10 @@ static inline struct ottl_value ottl_entries_value(enum ottl_kind kind,
     struct ottl_value value = {.kind = kind, .form = OTTL_FORM_ENTRIES};
     value.entries = entries;
     value.count = count;
+    value.depth = 1;
+    for (uint32_t i = 0; i < count; i++)
+        if (entries[i].value.form == OTTL_FORM_ENTRIES && entries[i].value.depth >= value.depth)
+            value.depth = entries[i].value.depth + 1;
     return value;
 }
 

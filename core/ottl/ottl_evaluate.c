@@ -4,6 +4,7 @@
 #include "core/ottl/ottl_around.h"
 #include "core/ottl/ottl_draft.h"
 #include "core/ottl/ottl_encode.h"
+#include "core/ottl/ottl_entries.h"
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_lambda.h"
 #include "core/ottl/ottl_paths.h"
@@ -384,9 +385,7 @@ static bool make_entries(struct ottl_evaluation *evaluation, const struct ottl_n
         if (!ottl_node_evaluate(evaluation, node->operands[i], &entries[i].value))
             return false;
     }
-    *out = (struct ottl_value){.kind = kind, .form = OTTL_FORM_ENTRIES};
-    out->entries = entries;
-    out->count = node->operand_count;
+    *out = ottl_entries_value(kind, entries, node->operand_count);
     return true;
 }
 

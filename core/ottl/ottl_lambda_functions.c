@@ -1,3 +1,4 @@
+#include "core/ottl/ottl_encode.h"
 #include "core/ottl/ottl_entries.h"
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_lambda.h"
@@ -169,6 +170,15 @@ FUNCTION(map_keys)
 
 /* ---- Reduce, When ---- */
 
+/* The data decides how often Reduce puts a value into another one, and whoever reads the result
+ * does so by recursion. No receiver takes a value that is nested deeper. */
+static bool check_depth(struct ottl_evaluation *evaluation, const struct ottl_value *value)
+{
+    enum { REDUCED_DEPTH_MAX = 50 };
+    return value->form != OTTL_FORM_ENTRIES || value->depth <= REDUCED_DEPTH_MAX ||
+           ottl_refuse_depth(ottl_evaluation_error(evaluation));
+}
+
 FUNCTION(reduce)
 {
     struct walk walk;
@@ -180,7 +190,8 @@ FUNCTION(reduce)
         arguments[0] = *out;
         arguments[1] = walk.arguments[0];
         arguments[2] = walk.arguments[1];
-        ok = ottl_lambda_apply(&walk.call, node->operands[2], arguments, out);
+        ok = ottl_lambda_apply(&walk.call, node->operands[2], arguments, out) &&
+             check_depth(evaluation, out);
     }
     ottl_lambda_end(&walk.call);
     return ok;

@@ -76,6 +76,7 @@ struct ottl_value {
         struct {
             const struct ottl_entry *entries;
             uint32_t count;
+            uint32_t depth; /* maps and lists in each other, without those of the data */
         };
         const struct ottl_split *split;
         struct {

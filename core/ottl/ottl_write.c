@@ -1,5 +1,6 @@
 #include "core/ottl/ottl_writing.h"
 
+#include "core/data/scan.h"
 #include "core/ottl/ottl_encode.h"
 #include "core/ottl/ottl_map_edit.h"
 #include "core/ottl/ottl_path.h"
@@ -28,6 +29,15 @@ bool ottl_take_room(struct ottl_evaluation *evaluation, size_t bytes, size_t old
     }
     item->room -= counted;
     return true;
+}
+
+/* Statements may put a value into itself for each item. What no receiver could read is not
+ * written. */
+static bool check_depth(struct ottl_evaluation *evaluation, struct slice payload)
+{
+    enum { AROUND = 7 }; /* request, resource, scope, span, event, attribute, value */
+    return any_value_is_within(payload, SCAN_DEPTH_MAX - AROUND) ||
+           ottl_refuse_depth(ottl_evaluation_error(evaluation));
 }
 
 bool ottl_take_steps(struct ottl_evaluation *evaluation, size_t steps)
@@ -415,6 +425,7 @@ static bool write_cache(struct ottl_evaluation *evaluation, const struct ottl_no
     struct ottl_item *item = ottl_evaluation_target(evaluation);
     assert(item->cache);
     if ((path->key_count > 0 && !put_inside(evaluation, path, 0, item->cache->map, &payload)) ||
+        !check_depth(evaluation, payload) ||
         !take_cache(evaluation, payload.size, item->cache->map.size))
         return false;
     replace_cache(item->cache, payload);
@@ -440,7 +451,8 @@ static bool write_attribute(struct ottl_evaluation *evaluation, const struct ott
 {
     struct ottl_node all = {.code = OTTL_PATH, .slot = OTTL_NO_SLOT, .path = path->path};
     uint32_t at;
-    if (path->key_count > 1 && !put_in_attribute(evaluation, path, &all, key, &payload))
+    if (path->key_count > 1 && (!put_in_attribute(evaluation, path, &all, key, &payload) ||
+                                !check_depth(evaluation, payload)))
         return false;
     if (path->path->is_indices)
         payload = keep(evaluation, payload); /* storing uses the writer, too */
@@ -478,7 +490,7 @@ static bool encode(struct ottl_evaluation *evaluation, const struct ottl_value *
                      ottl_evaluation_error(evaluation)))
         return false;
     *out = wire_writer_slice(writer);
-    return true;
+    return (value->kind != OTTL_MAP && value->kind != OTTL_LIST) || check_depth(evaluation, *out);
 }
 
 bool ottl_encode_value(struct ottl_evaluation *evaluation, const struct ottl_value *value,

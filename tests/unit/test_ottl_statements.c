@@ -733,6 +733,46 @@ static void test_caches_have_an_end(void **state)
     sample_deinit(&sample);
 }
 
+/* Who chooses the data does not choose how deep values are nested. */
+static void test_values_are_not_nested_too_deep(void **state)
+{
+    static const char *const statements[] = {
+        "set(attributes[\"x\"], Reduce(Split(attributes[\"big\"], \"0\"), [], (a, i, v) => [a]))",
+        "set(attributes[\"x\"], Len(Reduce(Split(attributes[\"big\"], \"0\"), {}, (a, i, v) => "
+        "{\"a\": MapEach([a], (j, w) => w)})))",
+        "set(attributes[\"x\"], 1) where String(Reduce(Split(attributes[\"big\"], \"0\"), [], (a, "
+        "i, "
+        "v) => [a, v])) == \"\""};
+    static const char *const inwards[] = {"set(attributes[\"in\"], [attributes[\"in\"]])",
+                                          "set(attributes[\"in\"][\"a\"], attributes[\"in\"])",
+                                          "set(cache[\"in\"], {\"a\": cache[\"in\"]})"};
+    struct sample sample;
+    struct text why = {0};
+    char big[1100];
+    (void)state;
+    sample_init(&sample);
+    snprintf(big, sizeof big, "set(attributes[\"big\"], \"%01000d\")", 0);
+    execute(OTTL_SPAN, big, &sample, &why);
+    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++) {
+        text_clear(&why);
+        execute(OTTL_SPAN, statements[i], &sample, &why);
+        assert_non_null(strstr(text_string(&why), "the value would be nested too deep"));
+    }
+    for (size_t i = 0; i < sizeof inwards / sizeof *inwards; i++) {
+        text_clear(&why);
+        execute(OTTL_SPAN, "set(attributes[\"in\"], {})", &sample, &why);
+        for (int k = 0; k < 28; k++) {
+            execute(OTTL_SPAN, inwards[i], &sample, &why);
+            expect_text(text_string(&why), "");
+        }
+        for (int k = 0; k < 30; k++)
+            execute(OTTL_SPAN, inwards[i], &sample, &why);
+        assert_non_null(strstr(text_string(&why), "the value would be nested too deep"));
+    }
+    text_deinit(&why);
+    sample_deinit(&sample);
+}
+
 /* ---- sequences ---- */
 
 /* Statements that change attributes, read them in each way, change other fields, and fail. */
@@ -887,6 +927,7 @@ int main(void)
         cmocka_unit_test(test_sequences),
         cmocka_unit_test(test_sequences_around),
         cmocka_unit_test(test_caches_have_an_end),
+        cmocka_unit_test(test_values_are_not_nested_too_deep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
