@@ -29,38 +29,65 @@ static struct shard *find_oldest(struct trace_table *table)
     return found;
 }
 
-/* Returns how many it has forgotten. */
+/* A shard has no more than its part: if the table is full, each has to make room for others. */
+static bool has_room(const struct trace_table *table, const struct shard *shard,
+                     uint64_t num_traces)
+{
+    return trace_table_count(table) < num_traces &&
+           shard->arrivals.count * table->shard_count < num_traces;
+}
+
+/* Moves decisions, the last used ones first, to the front of those that num_traces counts. Returns
+ * how many. */
+static size_t empty_cache(struct trace_table *table, struct shard *shard, struct list *cached,
+                          uint64_t num_traces, size_t most)
+{
+    size_t moved = 0;
+    for (; moved < most && cached->last && has_room(table, shard, num_traces); moved++) {
+        struct list_link *link = cached->last;
+        list_remove(cached, link);
+        list_prepend(&shard->arrivals, link);
+        atomic_fetch_add_explicit(&table->count, 1, memory_order_relaxed);
+    }
+    return moved;
+}
+
+/* Returns how many decisions it has moved or forgotten. */
 static size_t shrink_caches(struct trace_table *table, struct shard *shard,
                             const struct table_user *user, uint64_t now_ns, size_t most)
 {
-    size_t forgotten = 0;
+    size_t changed = 0;
     pthread_mutex_lock(&shard->lock);
     for (int sampled = 0; sampled < 2; sampled++) {
         struct list *cached = &shard->cached[sampled];
-        for (; forgotten < most && cached->count > table->cache_sizes[sampled]; forgotten++)
+        size_t size = table->cache_sizes[sampled];
+        if (size == 0)
+            changed +=
+                empty_cache(table, shard, cached, user->settings->num_traces, most - changed);
+        for (; changed < most && cached->count > size; changed++)
             shard_forget(table, shard, container_of(cached->first, struct trace_entry, link), user,
                          now_ns);
     }
     pthread_mutex_unlock(&shard->lock);
-    return forgotten;
+    return changed;
 }
 
 bool trace_table_shrink(struct trace_table *table, const struct table_user *user, uint64_t now_ns,
                         size_t most)
 {
-    size_t forgotten = 0;
+    size_t changed = 0;
     for (struct shard *shard;
-         forgotten < most && trace_table_count(table) > user->settings->num_traces &&
+         changed < most && trace_table_count(table) > user->settings->num_traces &&
          (shard = find_oldest(table));
-         forgotten++) {
+         changed++) {
         pthread_mutex_lock(&shard->lock);
-        if (shard->arrivals.first) /* another worker may have forgotten it meanwhile */
+        if (shard->arrivals.first) /* another worker may have changed it meanwhile */
             shard_forget_oldest(table, shard, user, now_ns);
         pthread_mutex_unlock(&shard->lock);
     }
     for (uint32_t i = 0; i < table->shard_count; i++)
-        forgotten += shrink_caches(table, &table->shards[i], user, now_ns, most - forgotten);
-    return forgotten >= most;
+        changed += shrink_caches(table, &table->shards[i], user, now_ns, most - changed);
+    return changed >= most;
 }
 
 /* ---- other rules ---- */

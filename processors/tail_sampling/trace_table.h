@@ -89,7 +89,8 @@ struct trace_answer trace_table_take(struct trace_table *table, const struct tab
 /* Adds what was found when spans of a trace were read again. */
 void trace_table_add_bits(struct trace_table *table, const uint8_t *id, const uint64_t *bits);
 /* Forgets the oldest traces above num_traces and the sizes of the caches; those that wait are
- * decided first. At most so many, and returns whether there are more. */
+ * decided first. What was in a cache that the settings do not have any more counts within
+ * num_traces. At most so many, and returns whether there are more. */
 bool trace_table_shrink(struct trace_table *table, const struct table_user *user, uint64_t now_ns,
                         size_t most);
 /* Drops a trace that waits, undecided. */

@@ -219,6 +219,56 @@ static void test_caches_shrink(void **state)
     fixture_deinit(&f);
 }
 
+static void test_decisions_stay_when_a_cache_goes(void **state)
+{
+    static const char *const caches[] = {"", "decision_cache: {sampled_cache_size: 9}, ",
+                                         "decision_cache: {non_sampled_cache_size: 9}, "};
+    (void)state;
+    for (size_t i = 0; i < sizeof caches / sizeof *caches; i++) {
+        struct fixture f;
+        struct text after = {0};
+        struct fixture_place *traces =
+            begin(&f, 2,
+                  "decision_wait: 1s, decision_cache: "
+                  "{sampled_cache_size: 9, non_sampled_cache_size: 9}, " TAIL_ERRORS);
+        tail_consume_spans(&f, traces->nodes[0], "a!b", NULL);
+        fixture_advance(&f, SECOND + GATHER);
+        expect_sent(&f, "a");
+        text_printf(&after, "decision_wait: 1s, %s" TAIL_ERRORS, caches[i]);
+        tail_change(&f, traces, text_string(&after));
+        fixture_advance(&f, GATHER);
+        tail_consume_spans(&f, traces->nodes[1], "ab!", NULL);
+        fixture_advance(&f, 2 * SECOND);
+        expect_sent(&f, "a");
+        text_deinit(&after);
+        fixture_deinit(&f);
+    }
+}
+
+/* They count within num_traces then. */
+static void test_a_large_cache_goes(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces = begin(
+        &f, 1,
+        "decision_wait: 1s, num_traces: 3, decision_cache: {sampled_cache_size: 9}, " TAIL_ERRORS);
+    tail_consume_spans(&f, traces->nodes[0], "a!b!c!", NULL);
+    fixture_advance(&f, SECOND + GATHER);
+    expect_sent(&f, "abc");
+    tail_consume_spans(&f, traces->nodes[0], "d!", NULL);
+    tail_change(&f, traces, "decision_wait: 1s, num_traces: 3, " TAIL_ERRORS);
+    fixture_advance(&f, GATHER);
+    assert_int_equal(KNOWN(&f), 3);
+    tail_consume_spans(&f, traces->nodes[0], "bca", NULL); /* a was forgotten; b leaves for it */
+    fixture_advance(&f, GATHER);
+    assert_int_equal(EARLY(&f, "num_traces"), 0);
+    assert_int_equal(KNOWN(&f), 3);
+    fixture_advance(&f, 2 * SECOND);
+    expect_sent(&f, "bcd");
+    fixture_deinit(&f);
+}
+
 /* ---- large requests ---- */
 
 enum { MANY = 8 * TRACES_PER_TURN, TWICE = 2 * MANY };
@@ -349,6 +399,8 @@ int main(void)
         cmocka_unit_test(test_the_oldest_leave_when_num_traces_shrinks),
         cmocka_unit_test(test_the_oldest_are_read_before_they_leave),
         cmocka_unit_test(test_caches_shrink),
+        cmocka_unit_test(test_decisions_stay_when_a_cache_goes),
+        cmocka_unit_test(test_a_large_cache_goes),
         cmocka_unit_test(test_a_request_that_arrives),
         cmocka_unit_test(test_a_request_in_a_job),
         cmocka_unit_test(test_reloads_in_a_row),
