@@ -247,4 +247,5 @@ const struct component_type memory_limiter_processor_type = {
     .node_size = sizeof(struct memory_limiter_node),
     .node_start = memory_limiter_node_start,
     .consume = memory_limiter_consume,
+    .passes_empty = true,
 };

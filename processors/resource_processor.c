@@ -157,6 +157,7 @@ const struct component_type resource_processor_type = {
     .node_size = sizeof(struct resource_node),
     .node_start = resource_node_start,
     .consume = resource_consume,
+    .passes_empty = true,
     .is_idle = resource_is_idle,
     .node_stop = resource_node_stop,
 };

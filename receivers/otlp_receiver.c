@@ -15,6 +15,7 @@
 #include "core/base/memory.h"
 #include "core/data/signals.h"
 #include "core/pipeline/component_as.h"
+#include "core/pipeline/empty_profiles.h"
 #include "core/pipeline/otlp_request.h"
 #include "core/pipeline/reading.h"
 #include "core/pipeline/received.h"
@@ -283,7 +284,7 @@ static void forward(struct otlp_receiver *receiver, struct exchange *exchange,
 {
     struct otlp_request *request = *request_io;
     struct worker *worker = exchange_worker(exchange);
-    assert(request->items > 0 && receiver->nodes[worker->index]->worker == worker);
+    assert(receiver->nodes[worker->index]->worker == worker);
     struct context *context =
         received_context(exchange, includes_metadata(receiver, request->transport));
     received_init(&request->received, exchange, on_settled);
@@ -294,6 +295,16 @@ static void forward(struct otlp_receiver *receiver, struct exchange *exchange,
     node_forward(receiver->nodes[worker->index], batch);
 }
 
+static bool is_wanted(const struct otlp_request *request, const struct exchange *exchange,
+                      const struct buffer *body)
+{
+    const struct node *node = request->receiver->nodes[exchange_worker(exchange)->index];
+    if (request->items > 0)
+        return true;
+    return request->signal == SIGNAL_PROFILES && buffer_slice(body).size > 0 &&
+           empty_profiles_are_read(&node->outlets[SIGNAL_PROFILES]);
+}
+
 /* body: the request for the pipelines; NULL: it is refused, see *why. */
 static void finish_reading(struct otlp_request *request, struct exchange *exchange,
                            struct buffer *body, const struct verdict *why)
@@ -301,7 +312,7 @@ static void finish_reading(struct otlp_request *request, struct exchange *exchan
     assert(body || !verdict_is_ok(why));
     struct otlp_receiver *receiver = request->receiver;
     struct received_counters *counters = &receiver->counters[request->transport][request->signal];
-    if (body && request->items > 0) {
+    if (body && is_wanted(request, exchange, body)) {
         forward(receiver, exchange, &request, body);
         return;
     }

@@ -54,6 +54,8 @@ struct node *component_node_new(struct component *component, struct worker *work
     node->origin = origin_of(node);
     node->consume = type->consume;
     node->joins_threads = type->joins_threads;
+    node->reads_empty = type->reads_empty;
+    node->passes_empty = type->passes_empty;
     node->holds = type->holds;
     for (int s = 0; s < SIGNAL_COUNT; s++)
         outlet_init(&node->outlets[s], node, (enum signal)s);

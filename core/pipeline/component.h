@@ -77,6 +77,11 @@ struct component_type {
     /* Whether it joins samples by the threads and times that readers add, and removes these
      * (core/pipeline/threads_behind.h). It also removes them if it does not. NULL: no. */
     bool (*joins_threads)(const struct component *component);
+    /* It reads profiles requests without samples, and ends them, or it passes them on as they are;
+     * both hold for all of its nodes. Nobody else gets such requests
+     * (core/pipeline/empty_profiles.h). */
+    bool reads_empty;
+    bool passes_empty;
     /* The node holds data within its own limits, so reservations (block_on_overflow) end here. */
     bool holds;
     /* Called when the process ends: stops accepting data from outside, and passes on held and

@@ -137,6 +137,8 @@ struct node {
     /* From the component's type (component.h): */
     void (*consume)(struct node *node, struct batch *batch);
     bool (*joins_threads)(const struct component *component);
+    bool reads_empty;
+    bool passes_empty;
     bool holds;
     struct outlet outlets[SIGNAL_COUNT];
     struct delivery *delivery;  /* of an exporter that has one */

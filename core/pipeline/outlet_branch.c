@@ -1,4 +1,5 @@
 #include "core/base/memory.h"
+#include "core/pipeline/empty_profiles.h"
 #include "core/pipeline/outlet_private.h"
 #include "core/pipeline/reservation.h"
 
@@ -133,10 +134,20 @@ static void refuse_behind_others(struct branch *branch, struct batch *batch)
     batch_drop(batch, &verdict);
 }
 
+/* Another branch reads it, or a reload has taken away who did. */
+static bool is_empty_for(const struct node *to, const struct batch *batch)
+{
+    return batch->items == 0 && batch->signal == SIGNAL_PROFILES && !node_takes_empty_profiles(to);
+}
+
 static void offer(struct branch *branch, struct batch *batch)
 {
     struct node *to = branch->to;
     struct worker_piece piece;
+    if (is_empty_for(to, batch)) {
+        batch_drop(batch, &verdict_ok);
+        return;
+    }
     batch_set_branch(batch, branch, &branch->users);
     node_count_items(&to->items, batch->items);
     if (to->incoming)

@@ -250,5 +250,6 @@ const struct component_type resource_detection_processor_type = {
     .node_size = sizeof(struct resource_detection_node),
     .node_start = resource_detection_node_start,
     .consume = resource_detection_consume,
+    .passes_empty = true,
     .node_stop = resource_detection_node_stop,
 };

@@ -7,7 +7,6 @@
 #include "core/data/instances.h"
 #include "core/data/span_index.h"
 #include "processors/spanjoin/join_offer.h"
-#include "processors/spanjoin/keep_samples.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -161,7 +160,7 @@ static void hand_on(struct hold *hold)
     assert(holds->leaving_bytes >= hold->charged);
     holds->leaving_bytes -= hold->charged;
     hold->kept = NULL;
-    if (keep_left_nothing(batch, &hold->counts.keep)) {
+    if (batch->items == 0) {
         batch_free(batch);
         spanjoin_count(hold->node, &hold->counts);
         end(hold);

@@ -36,11 +36,6 @@ static inline bool keep_takes_sample(const struct sample_plan *plan, uint32_t na
     bool is_stripped = (named & SAMPLE_IS_STRIPPED) && key->match && key->trace_given;
     return is_stripped || keep_takes_detail(plan, k);
 }
-/* Whether nothing is left of a request. */
-static inline bool keep_left_nothing(const struct batch *batch, const struct keep_counts *counts)
-{
-    return batch->items == 0 && counts->dropped > 0;
-}
 /* Call it after sample_plan_apply. Also removes the threads that readers added, and sets
  * batch->items. */
 void keep_samples_apply(struct sample_plan *plan, struct keep_counts *counts);

@@ -19,7 +19,6 @@
 #include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/join_offer.h"
 #include "processors/spanjoin/join_steps.h"
-#include "processors/spanjoin/keep_samples.h"
 #include "processors/spanjoin/large_requests.h"
 #include "processors/spanjoin/spanjoin.h"
 
@@ -142,7 +141,7 @@ void spanjoin_forward(struct spanjoin_node *node, struct batch *batch,
                       const struct join_counts *counts, struct join_report *report)
 {
     spanjoin_count(node, counts);
-    if (keep_left_nothing(batch, &counts->keep)) {
+    if (batch->items == 0) { /* it had no samples, or `keep` has dropped them all */
         free(report);
         batch_drop(batch, &verdict_ok);
         return;
@@ -461,6 +460,7 @@ const struct component_type spanjoin_processor_type = {
     .node_start = spanjoin_node_start,
     .consume = spanjoin_consume,
     .joins_threads = spanjoin_joins_threads,
+    .reads_empty = true,
     .node_drain = spanjoin_node_drain,
     .is_idle = spanjoin_is_idle,
     .node_stop = spanjoin_node_stop,

@@ -151,6 +151,57 @@ class LabelsTest(unittest.TestCase):
         self.assertEqual(names, 3 * [{"span_name": {"string_value": "GET /cart"}}])
 
 
+EMPTY_CONFIG = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}, http: {endpoint: "127.0.0.1:@http@"}}}
+processors:
+  memory_limiter: {check_interval: 1s, limit_mib: 500}
+  resource: {attributes: [{key: service.instance.id, value: "1", action: upsert}]}
+  batch:
+  spanjoin: {window: 10m, spans: {wait: 10m}}
+exporters:
+  file/traces: {path: "@dir@/traces.proto", format: proto}
+  file/profiles: {path: "@dir@/profiles.proto", format: proto}
+service:
+  pipelines:
+    traces: {receivers: [otlp], processors: [resource, spanjoin], exporters: [file/traces]}
+    profiles: {receivers: [otlp], processors: [memory_limiter, resource, spanjoin], exporters: [file/profiles]}
+    profiles/all: {receivers: [otlp], processors: [memory_limiter, batch], exporters: [file/profiles]}
+"""
+
+
+class EmptyUploadTest(unittest.TestCase):
+    """Uploads without samples say that there were none; they end at the join."""
+
+    def upload(self, *, large=False):
+        """Return an upload without samples."""
+        message = make.profiles(resource={"service.name": "tested"})
+        profile = message.resource_profiles[0].scope_profiles[0].profiles[0]
+        profile.time_unix_nano, profile.duration_nano = START, 10 * SECOND + 1
+        if large:
+            message.dictionary.string_table.append("x" * (1 << 20))
+        return message
+
+    def check(self, send):
+        """Send an upload that covers a span which waits."""
+        span = {"span_id": "00000000000000a1", "trace_id": "0" * 31 + "1", "start": START, "end": START + 5 * SECOND}
+        with server.Profcol(EMPTY_CONFIG, arguments=["--workers", "1"]) as profcol:
+            self.assertTrue(client.succeeded(client.export("grpc", profcol.address("grpc"), make.traces([span]))))
+            self.assertEqual(profcol.metric("profcol_spanjoin_held_requests"), 1)
+            answer = send(profcol)
+            self.assertTrue(client.succeeded(answer), answer)
+            server.wait_until(lambda: not profcol.metric("profcol_spanjoin_held_requests"), what="the span to leave")
+            profcol.stop()
+            self.assertEqual(outputs.forms(profcol.directory / "profiles.proto", "profiles", "proto"), [])
+            self.assertEqual(len(outputs.forms(profcol.directory / "traces.proto", "traces", "proto")), 1)
+
+    def test_grpc(self):
+        self.check(lambda profcol: client.export("grpc", profcol.address("grpc"), self.upload()))
+
+    def test_http_large(self):
+        self.check(lambda profcol: client.export("http", profcol.address("http"), self.upload(large=True)))
+
+
 class JoinTest(unittest.TestCase):
     """See the module."""
 

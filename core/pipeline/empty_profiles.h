@@ -1,0 +1,25 @@
+/*
+ * empty_profiles: profiles requests without samples, and where they go.
+ *
+ * Receivers answer requests without items themselves, and no component has to expect one. Uploads
+ * without samples say something nevertheless: that a process took none until then. They go on to
+ * the components that read this (`reads_empty` in component.h), and end there.
+ *
+ * Owner: nothing is allocated.
+ *
+ * Thread: the worker of the nodes.
+ */
+#ifndef PROFCOL_CORE_PIPELINE_EMPTY_PROFILES_H
+#define PROFCOL_CORE_PIPELINE_EMPTY_PROFILES_H
+
+#include <stdbool.h>
+
+struct node;
+struct outlet;
+
+/* Whether a component behind the outlet reads them. If not, do not forward them. */
+bool empty_profiles_are_read(const struct outlet *outlet);
+/* Whether the node takes them: it reads them, or passes them on to one that does. */
+bool node_takes_empty_profiles(const struct node *node);
+
+#endif
