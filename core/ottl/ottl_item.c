@@ -9,7 +9,7 @@
 enum { SERIAL_RESOURCE, SERIAL_SCOPE };
 
 /* Steps of a batch, and of each of its bytes. */
-enum { SPARE_STEPS = 1 << 20, STEPS_PER_BYTE = 64 };
+enum { SPARE_STEPS = 32 << 20, STEPS_PER_BYTE = 64 };
 
 void ottl_item_begin(struct ottl_item *item)
 {
