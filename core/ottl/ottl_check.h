@@ -18,4 +18,7 @@
 bool ottl_check_program(struct config_check *check, const char *key, struct ottl_program *program,
                         const struct error *err);
 
+/* Reports at `key` what is wrong with a pattern (RE2). Returns whether it is valid. */
+bool ottl_check_pattern(struct config_check *check, const char *key, const char *pattern);
+
 #endif

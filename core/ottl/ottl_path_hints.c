@@ -77,10 +77,22 @@ static void append_path(const struct wish *wish, enum ottl_context context, cons
                 is_own ? "" : ".", name);
 }
 
+static uint32_t count_segments(const char *name)
+{
+    uint32_t count = 1;
+    for (; *name; name++)
+        count += *name == '.';
+    return count;
+}
+
+/* If the name has fewer words than the path, the first of those stood for the context. */
 static bool suggest(const struct wish *wish, enum ottl_context context, const char *name)
 {
+    struct wish written = *wish;
+    if (count_segments(name) < wish->path->segment_count)
+        written.own = OTTL_CONTEXT_COUNT;
     text_append(wish->out, "; did you mean ");
-    append_path(wish, context, name);
+    append_path(&written, context, name);
     text_append(wish->out, "?");
     return true;
 }

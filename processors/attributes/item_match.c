@@ -2,6 +2,7 @@
 
 #include "config/node.h"
 #include "core/base/memory.h"
+#include "core/ottl/ottl_check.h"
 #include "core/ottl/ottl_regex.h"
 #include "core/ottl/ottl_value.h"
 #include "core/pipeline/configured_value.h"
@@ -55,14 +56,10 @@ static void check_pattern(const struct match_check *c, const char *list, size_t 
                           const char *pattern)
 {
     char key[96];
-    struct error err = {0};
     if (c->settings->match_type != MATCH_REGEXP)
         return;
-    struct ottl_regex *regex = ottl_regex_new(slice_of_string(pattern), &err);
     snprintf(key, sizeof key, "%s::%s::%zu", c->name, list, i);
-    if (!regex)
-        config_check_error(c->check, key, "%s", err.text);
-    ottl_regex_free(regex);
+    ottl_check_pattern(c->check, key, pattern);
 }
 
 static void check_texts(const struct match_check *c, const char *list,

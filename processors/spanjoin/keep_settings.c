@@ -90,6 +90,21 @@ static const char *attribute_condition(struct config_check *check, const char *p
     return condition;
 }
 
+/* Checks what OTTL does not know the place of, or accepts. */
+static bool check_attribute(struct config_check *check, const char *path,
+                            const struct keep_attribute *attribute)
+{
+    struct arena *arena = config_check_arena(check);
+    const char *below = arena_printf(arena, "%s::below", path);
+    if (config_check_is_written(check, below) &&
+        config_check_is_written(check, arena_printf(arena, "%s::above", path)) &&
+        attribute->above >= attribute->below)
+        config_check_warn(check, below, "no number is above %g and below %g", attribute->above,
+                          attribute->below);
+    return !attribute->matches ||
+           ottl_check_pattern(check, arena_printf(arena, "%s::matches", path), attribute->matches);
+}
+
 static bool compiles(struct config_check *check, const char *path, const char *condition)
 {
     struct error err;
@@ -135,6 +150,8 @@ static void read_condition(struct config_check *check, size_t i, struct keep_set
         condition->threshold = sampling_threshold(condition->ratio, SAMPLING_DIGITS);
         break;
     case KEEP_ATTRIBUTE:
+        if (!check_attribute(check, path, &condition->attribute))
+            break;
         condition->ottl = attribute_condition(check, path, &condition->attribute);
         if (!condition->ottl)
             config_check_error(check, path, "needs `matches`, `above` or `below`");

@@ -1,7 +1,6 @@
 #include "processors/tail_sampling/leaf_checks.h"
 
 #include "core/ottl/ottl_check.h"
-#include "core/ottl/ottl_regex.h"
 
 static const char *below(struct config_check *check, const char *key, const char *name)
 {
@@ -11,15 +10,6 @@ static const char *below(struct config_check *check, const char *key, const char
 static const char *item(struct config_check *check, const char *key, size_t index)
 {
     return arena_printf(config_check_arena(check), "%s::%zu", key, index);
-}
-
-static void check_pattern(struct config_check *check, const char *key, const char *pattern)
-{
-    struct error err;
-    struct ottl_regex *regex = ottl_regex_new(slice_of_string(pattern), &err);
-    if (!regex)
-        config_check_error(check, key, "%s", err.text);
-    ottl_regex_free(regex);
 }
 
 static void check_key(struct config_check *check, const char *key, const char *written)
@@ -60,7 +50,8 @@ static void check_string(struct config_check *check, const char *key,
 {
     check_key(check, key, string->key);
     for (size_t i = 0; string->enabled_regex_matching && i < string->values.count; i++)
-        check_pattern(check, item(check, below(check, key, "values"), i), string->values.items[i]);
+        ottl_check_pattern(check, item(check, below(check, key, "values"), i),
+                           string->values.items[i]);
 }
 
 static void check_conditions(struct config_check *check, const char *key,
@@ -170,7 +161,7 @@ void leaf_check(struct config_check *check, const char *place, enum tail_type ty
         if (!leaf->function.pattern || !leaf->function.pattern[0])
             config_check_error(check, key, "pattern is required");
         else
-            check_pattern(check, below(check, key, "pattern"), leaf->function.pattern);
+            ottl_check_pattern(check, below(check, key, "pattern"), leaf->function.pattern);
         break;
     default:
         break;

@@ -364,7 +364,7 @@ transform: {trace_statements: ['set(span.nme, "x")', 'set(span.name "x")', 'set(
 transform: {trace_statements: [{context: span, statements: ['set(nme, "x")', 'set(name "x")', 'set(spam.name, "x")'], conditions: ['name = "x"']}]}
     E 1:66: ::trace_statements::0::statements::0: unable to parse OTTL statement "set(nme, "x")": 1:5: the context span has no path "nme"; did you mean "name"?
     E 1:88: ::trace_statements::0::statements::1: unable to parse OTTL statement "set(name "x")": 1:10: unexpected ""x"": a comma is missing before it
-    E 1:100: ::trace_statements::0::statements::2: unable to parse OTTL statement "set(spam.name, "x")": 1:5: the context span has no path "spam.name"; did you mean "name"?
+    E 1:100: ::trace_statements::0::statements::2: unable to parse OTTL statement "set(spam.name, "x")": 1:5: the context span has no path "spam.name"; did you mean "span.name"?
     E 1:138: ::trace_statements::0::conditions::0: unable to parse OTTL condition "name = "x"": 1:6: unexpected "=": a comparison is written ==
 filter: {}
     W 1:1: there are no conditions, so nothing is dropped

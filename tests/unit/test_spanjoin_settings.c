@@ -123,7 +123,12 @@ static const struct {
     {"keep: {span_detail_when: [{attribute: {key: a}}]}",
      "keep::span_detail_when::0::attribute: needs `matches`, `above` or `below`"},
     {"keep: {span_detail_when: [{attribute: {key: a, matches: '('}}]}",
-     "keep::span_detail_when::0::attribute: "},
+     "keep::span_detail_when::0::attribute::matches: error parsing regexp: missing closing ): `(`"},
+    {"keep: {span_detail_when: [{attribute: {key: a, above: 5, below: 3}}]}",
+     "warning: processors::spanjoin::keep::span_detail_when::0::attribute::below: no number is "
+     "above 5 and below 3"},
+    {"keep: {span_detail_when: [{condition: 'spn.kind == 1'}]}",
+     "has no path \"spn.kind\"; did you mean \"span.kind\"?"},
     {"keep: {span_detail_when: [{condition: 'span.nam == \"x\"'}]}",
      "keep::span_detail_when::0::condition: "},
     {"keep: {span_detail_when: [{ratio: 0.1}], unjoined: fold}",
