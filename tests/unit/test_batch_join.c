@@ -75,6 +75,17 @@ static struct batch *make_batch(const struct capture *capture, struct probe *pro
     return batch_new(&worker, capture->signal, buffer, result.items, &probe->receipt, NULL);
 }
 
+/* Joined requests have Links of labels if all of them have. */
+static void join_labels(struct batch *whole, bool are_all)
+{
+    struct batch *list = batch_clone(whole);
+    list->next = batch_clone(whole);
+    list->next->links_are_labels = are_all;
+    struct batch *joined = batch_join(list);
+    assert_int_equal(joined->links_are_labels, are_all);
+    batch_free(joined);
+}
+
 static void join_and_cut(const struct capture *capture, void *context)
 {
     unsigned *seen = context;
@@ -88,6 +99,9 @@ static void join_and_cut(const struct capture *capture, void *context)
         return;
     }
     (*seen)++;
+    whole->links_are_labels = capture->signal == SIGNAL_PROFILES;
+    for (int are_all = 0; are_all < 2 && whole->links_are_labels; are_all++)
+        join_labels(whole, are_all);
 
     struct batch *list = batch_clone(whole);
     list->next = batch_clone(whole);
@@ -103,6 +117,7 @@ static void join_and_cut(const struct capture *capture, void *context)
     while (part) {
         struct batch *next = part->next;
         assert_int_equal(part->items, left > size ? size : left);
+        assert_int_equal(part->links_are_labels, capture->signal == SIGNAL_PROFILES);
         assert_int_equal(probe.settled, 0);
         check_whole(part);
         left -= part->items;
