@@ -1,9 +1,9 @@
 /*
  * disguise: characters that make a word look like another one to a program, but not to people.
  *
- * They are invisible (zero-width space, soft hyphen, tags), or variants of ASCII letters, spaces
- * and hyphens (full width, bold, no-break). Letters of other alphabets that look alike are not
- * among them: they are letters in their own right.
+ * They are invisible (zero-width space, soft hyphen, tags, controls), or variants of ASCII letters,
+ * spaces and hyphens (full width, bold, no-break). Letters of other alphabets that look alike are
+ * not among them: they are letters in their own right.
  *
  * Owner: nothing is kept.
  *

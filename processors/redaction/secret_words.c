@@ -1,7 +1,10 @@
 #include "processors/redaction/secret_words.h"
 
 #include "core/base/arena.h"
+#include "core/base/text.h"
+#include "core/data/utf8.h"
 #include "processors/redaction/disguise.h"
+#include "processors/redaction/letters.h"
 
 #include <assert.h>
 #include <strings.h>
@@ -402,11 +405,32 @@ static const struct secret_word *find_visible(const struct secret_words *words, 
     return found;
 }
 
+/* Searches valid UTF-8 with a dot for each character beyond ASCII that is no letter. */
+static const struct secret_word *find_between_letters(const struct secret_words *words,
+                                                      struct slice name)
+{
+    struct text split = {0};
+    for (size_t at = 0; at < name.size;) {
+        size_t size = text_utf8_length(name.data + at, name.size - at);
+        assert(size > 0);
+        bool stays = size == 1 || letters_have(text_utf8_decode(name.data + at, size));
+        text_append_slice(&split, stays ? slice_of(name.data + at, size) : SLICE("."));
+        at += size;
+    }
+    const struct secret_word *found = find_visible(words, slice_of(split.data, split.size));
+    text_deinit(&split);
+    return found;
+}
+
 const struct secret_word *secret_words_find(const struct secret_words *words, struct slice name)
 {
     static const struct secret_word hidden = {.text = "hidden characters"};
     if (words->count == 0)
         return NULL;
+    if (utf8_is_ascii(name.data, name.size))
+        return find_visible(words, name);
+    if (!disguise_is_in(name))
+        return find_between_letters(words, name);
     const struct secret_word *found = find_visible(words, name);
-    return !found && disguise_is_in(name) ? &hidden : found;
+    return found ? found : &hidden;
 }

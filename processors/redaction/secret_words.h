@@ -7,7 +7,7 @@
  * place; between, letter case is ignored. So `token` is found in nextToken, TOKENs and toKen, but
  * not in tokenize, Tokenizer or mytoken. A plural counts. A word of several parts (api_key) is
  * found however they are joined: apiKey, API_KEY, api-key, apikey. `password` has two parts, too.
- * Bytes above 0x7f are lower-case letters.
+ * Letters beyond ASCII (letters.h) count as lower-case ones; other characters there split, too.
  *
  * A name with characters that nobody sees, or that look like letters of ASCII, is taken for one
  * with a word (disguise.h).

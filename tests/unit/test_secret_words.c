@@ -96,6 +96,34 @@ static const struct row rows[] = {
     {{"token"}, "my_token.\xe2\x80\x8b", "token"}, /* a word comes first */
     {{"token"}, "caf\xc3\xa9.\xe4\xb8\x96\xe7\x95\x8c", NULL},
     {{"token"}, "\xe2\x86\x92 \xe2\x80\xa6", NULL}, /* an arrow, three dots */
+    /* Characters beyond ASCII that are no letters split. */
+    {{"password"}, "user\xc2\xb7password", "password"},             /* middle dot */
+    {{"password"}, "\xe2\x80\x9cpassword\xe2\x80\x9d", "password"}, /* quotes */
+    {{"secret"}, "\xc2\xabsecret\xc2\xbb", "secret"},               /* guillemets */
+    {{"token"}, "user\xe2\x86\x92tokens", "token"},                 /* arrow */
+    {{"password"}, "a\xe2\x80\xa6password", "password"},            /* three dots */
+    {{"token"}, "\xe2\x82\xactoken", "token"},                      /* euro */
+    {{"token"}, "x\xe3\x80\x8ctoken\xe3\x80\x8d", "token"},         /* corner brackets */
+    {{"token"}, "x\xef\xbd\xa5token", "token"},                     /* half-width dot */
+    {{"token"}, "token\xc2\xb2", "token"},                          /* squared */
+    {{"token"}, "x\xd9\xa3token", "token"},                         /* Arabic digit */
+    {{"token"}, "token\xf0\x9f\x94\x91", "token"},                  /* key */
+    {{"token"}, "x\xcc\x81token", "token"},                         /* accent */
+    {{"token"}, "x\xee\x80\x80token", "token"},                     /* private */
+    {{"api_key"},
+     "the\xe2\x88\x97"
+     "api\xe2\x86\x92key",
+     "api_key"},                            /* joined by one */
+    {{"token"}, "x\xc3\x97token", "token"}, /* between letters */
+    {{"token"}, "\xc3\xb8token", NULL},
+    {{"token"}, "\xc2\xbatoken", NULL},
+    {{"token"}, "\xe7\xa0\x81token", NULL},
+    {{"token"}, "\xf0\xa0\x80\x80token", NULL},
+    {{"token"},
+     "to\xc2\x85"
+     "ken",
+     HIDDEN}, /* next line */
+    {{"token"}, "to\xc2\x9fken", HIDDEN},
     {{"api_key"}, "api", NULL},
     {{"api_key"}, "api_", NULL},
     {{"ApiKey"}, "api_key", "ApiKey"},
