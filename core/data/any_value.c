@@ -106,6 +106,32 @@ struct slice any_value_last_member(struct slice payload)
     return last;
 }
 
+bool any_value_repeats(struct slice payload)
+{
+    struct wire_cursor cursor = wire_cursor(payload);
+    struct wire_field field;
+    struct any_value value;
+    unsigned members = 0;
+    while (members < 2 && wire_next(&cursor, &field))
+        members += field.number <= ANY_VALUE_BYTES && take_member(&value, &field);
+    assert(!cursor.broken);
+    return members == 2;
+}
+
+bool key_value_repeats(struct slice payload)
+{
+    struct wire_cursor cursor = wire_cursor(payload);
+    struct wire_field field;
+    struct key_value pair;
+    unsigned keys = 0;
+    if (key_value_read_short(payload, &pair))
+        return false;
+    while (keys < 2 && wire_next_bytes(&cursor, KEY_VALUE_KEY, &field))
+        keys++;
+    assert(!cursor.broken);
+    return keys == 2;
+}
+
 /* ---- writing ---- */
 
 size_t any_value_size(const struct any_value *value)

@@ -75,6 +75,9 @@ bool any_value_is_within(struct slice payload, unsigned levels);
  * value as the whole payload, which may repeat members any number of times. */
 struct slice any_value_last_member(struct slice payload);
 
+/* Whether the payload has more than one member; only the last one counts. */
+bool any_value_repeats(struct slice payload);
+
 struct key_value {
     struct slice key;
     struct slice value; /* the payload of an AnyValue; empty when there is none */
@@ -104,6 +107,9 @@ static inline struct key_value key_value_read(struct slice payload)
     struct key_value pair;
     return key_value_read_short(payload, &pair) ? pair : key_value_read_any(payload);
 }
+
+/* Whether the payload of a KeyValue has more than one key; only the last one counts. */
+bool key_value_repeats(struct slice payload);
 
 /* Returns the key_strindex of a KeyValue before normalise.h; 0 if it has none. */
 static inline uint64_t key_value_reference(struct slice payload)

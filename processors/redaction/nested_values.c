@@ -2,6 +2,43 @@
 
 #include "core/data/any_value.h"
 
+/* ---- repeated fields ---- */
+
+static bool repeats_in_list(struct slice list)
+{
+    struct wire_cursor cursor = wire_cursor(list);
+    struct wire_field field;
+    while (wire_next_bytes(&cursor, ARRAY_VALUE_VALUES, &field))
+        if (nested_values_repeat(field.bytes))
+            return true;
+    return false;
+}
+
+static bool repeats_in_map(struct slice map)
+{
+    struct wire_cursor cursor = wire_cursor(map);
+    struct wire_field field;
+    while (wire_next_bytes(&cursor, KEY_VALUE_LIST_VALUES, &field))
+        if (key_value_repeats(field.bytes) ||
+            nested_values_repeat(key_value_read(field.bytes).value))
+            return true;
+    return false;
+}
+
+bool nested_values_repeat(struct slice payload)
+{
+    if (any_value_is_short_string(payload))
+        return false;
+    if (any_value_repeats(payload))
+        return true;
+    struct any_value value = any_value_read(payload);
+    if (value.kind == ANY_VALUE_ARRAY)
+        return repeats_in_list(value.bytes);
+    return value.kind == ANY_VALUE_KVLIST && repeats_in_map(value.bytes);
+}
+
+/* ---- writing ---- */
+
 static void write_inside(struct nested_values *nested, struct slice key,
                          const struct any_value *of);
 

@@ -39,6 +39,10 @@ struct nested_values {
     void *context;
 };
 
+/* Whether a value, or one inside it, has several members, or a map inside it a member with several
+ * keys. Only the last ones count, but the others are on the wire. Takes time proportional to the
+ * number of fields. */
+bool nested_values_repeat(struct slice payload);
 /* Whether anything inside the value of `key`, a map or list, changes. Then *payload is the new
  * value, in the writer. */
 bool nested_values_rewrite(struct nested_values *nested, struct slice key, struct slice *payload);

@@ -36,7 +36,8 @@ static bool renames_key(struct redact_lists *lists, struct redacted_attribute *f
 
 static void set_pair(struct attribute *attribute, const struct redacted_attribute *found)
 {
-    if (slice_equal(attribute->pair.key, found->key))
+    if (slice_equal(attribute->pair.key, found->key) &&
+        !key_value_repeats(attribute->field.wire.bytes))
         attribute_set_value(attribute, found->value);
     else
         message_replace(&attribute->it, &attribute->field,
@@ -53,7 +54,9 @@ static bool decide_all(struct redact_lists *lists, struct message_iter message, 
         struct redacted_attribute found = {
             .position = position, .key = attribute.pair.key, .value = attribute.pair.value};
         found.outcome = redactor_decide(lists->redactor, found.key, &found.value);
-        if (renames_key(lists, &found))
+        bool is_renamed = renames_key(lists, &found);
+        if (is_renamed || (found.outcome != REDACTION_REMOVED && /* a key that does not count */
+                           key_value_repeats(attribute.field.wire.bytes)))
             found.outcome = REDACTION_MASKED;
         changes |= found.outcome == REDACTION_MASKED || found.outcome == REDACTION_REMOVED;
         if (found.outcome != REDACTION_UNTOUCHED)

@@ -390,7 +390,8 @@ enum redaction_outcome redactor_decide(struct redactor *redactor, struct slice k
         return REDACTION_REMOVED;
     }
     enum redaction_outcome outcome = REDACTION_MASKED;
-    if (ignored == FOUND_NO_ANSWER || !utf8_is_valid(subject.match.text))
+    if (ignored == FOUND_NO_ANSWER || !utf8_is_valid(subject.match.text) ||
+        nested_values_repeat(*payload)) /* only the last of them would be tested */
         text_rules_mask_all(redactor, &subject.match);
     else
         outcome = test_value(redactor, &subject);

@@ -3,8 +3,8 @@
  *
  * The tests of an attribute are those of the Collector, in its order: ignored keys, allowed keys,
  * allowed values, blocked keys, (secret_words,) blocked values, url_sanitizer, db_sanitizer. A
- * pattern that takes too many steps
- * for a text, and a text that is not valid UTF-8, mask the whole value: redaction fails closed. So
+ * pattern that takes too many steps for a text, a text that is not valid UTF-8, and a value of
+ * which only a part counts (nested_values_repeat) mask the whole value: redaction fails closed. So
  * does a value that would grow by more than the batch may gain.
  *
  * Owner: each node has one. New values live in the arena of the batch.

@@ -1,5 +1,6 @@
 /* What the processor redaction reaches: the bytes that leave it are searched for what must be gone
  * (docs/redaction.md, What is reached). */
+#include "core/data/wire_writer.h"
 #include "tests/unit/pipeline_fixture.h"
 
 #include <setjmp.h>
@@ -43,7 +44,8 @@ static bool has(const struct recorded *recorded, const char *text)
     return memmem(recorded->bytes, recorded->size, text, strlen(text));
 }
 
-static void check_row(const struct row *row, enum signal signal)
+/* Sends the request in protobuf; checks what leaves. */
+static void check_bytes(const struct row *row, struct slice request, enum signal signal)
 {
     struct fixture f;
     struct probe probe;
@@ -52,7 +54,7 @@ static void check_row(const struct row *row, enum signal signal)
     text_printf(&yaml, "processors: {redaction: {%s}}", row->settings);
     struct fixture_place *place = fixture_place(&f, &redaction_processor_type, "redaction",
                                                 text_string(&yaml), signal_name(signal), signal);
-    fixture_consume_json(&f, place->nodes[0], row->request, 1, &probe);
+    fixture_consume(&f, place->nodes[0], request, 1, &probe);
     fixture_advance(&f, 0);
     assert_int_equal(f.recorder.count, 1);
     for (size_t i = 0; i < 6 && row->wanted[i]; i++) {
@@ -64,6 +66,13 @@ static void check_row(const struct row *row, enum signal signal)
     }
     fixture_deinit(&f);
     text_deinit(&yaml);
+}
+
+static void check_row(const struct row *row, enum signal signal)
+{
+    struct buffer *request = fixture_encode(signal, row->request);
+    check_bytes(row, slice_of(request->data, request->size), signal);
+    buffer_unref(request);
 }
 
 static void check_rows(const struct row *rows, size_t count, enum signal signal)
@@ -287,6 +296,60 @@ static void texts_of_profiles_are_reached(void **state)
     CHECK_ROWS(code_rows, SIGNAL_PROFILES);
 }
 
+/* ---- fields that are there several times, of which the last counts ---- */
+
+/* The payloads of attributes, in protobuf. */
+#define OK "\x0a\x02ok"
+#define HUNTER "\x0a\x07hunter2"
+#define KEY "\x0a\x01k"
+#define MEMBER "\x0a\x01m"
+#define TWO_STRINGS KEY "\x12\x0d" HUNTER OK
+#define STRING_AND_INT KEY "\x12\x0b" HUNTER "\x18\x05"
+#define MAP_AND_STRING KEY "\x12\x16\x32\x10\x0a\x0e" MEMBER "\x12\x09" HUNTER OK
+#define STRING_AND_MAP KEY "\x12\x16" HUNTER "\x32\x0b\x0a\x09" MEMBER "\x12\x04" OK
+#define TWO_IN_LIST KEY "\x12\x11\x2a\x0f\x0a\x0d" HUNTER OK
+#define TWO_IN_MAP KEY "\x12\x16\x32\x14\x0a\x12" MEMBER "\x12\x0d" HUNTER OK
+#define TWO_KEYS HUNTER KEY "\x12\x04" OK
+#define TWO_KEYS_IN_MAP KEY "\x12\x16\x32\x14\x0a\x12" HUNTER MEMBER "\x12\x04" OK
+#define EVERYTHING CARD ", redact_all_texts: true, redact_all_types: true"
+
+static const struct row repeated_rows[] = {
+    {ALL, TWO_STRINGS, {"!hunter2", "****", "k"}},
+    {EVERYTHING, TWO_STRINGS, {"!hunter2", "****"}},
+    {ALL ", secret_words: {}", TWO_STRINGS, {"!hunter2", "****"}},
+    {"allowed_keys: [k]", TWO_STRINGS, {"!hunter2", "****"}},
+    {ALL ", allowed_values: [ok]", TWO_STRINGS, {"!hunter2", "****"}},
+    {ALL ", ignored_keys: [k]", TWO_STRINGS, {"hunter2", "ok"}}, /* it stays as it is */
+    {EVERYTHING, STRING_AND_INT, {"!hunter2", "****"}},
+    {EVERYTHING, MAP_AND_STRING, {"!hunter2", "****"}},
+    {EVERYTHING, STRING_AND_MAP, {"!hunter2", "****"}},
+    {EVERYTHING, TWO_IN_LIST, {"!hunter2", "****"}},
+    {EVERYTHING, TWO_IN_MAP, {"!hunter2", "****"}},
+    {EVERYTHING, TWO_KEYS_IN_MAP, {"!hunter2", "****"}},
+    {ALL, TWO_KEYS, {"!hunter2", KEY, "ok"}},
+    {EVERYTHING, TWO_KEYS, {"!hunter2", KEY, "ok"}},
+    {ALL ", ignored_keys: [k]", TWO_KEYS, {"!hunter2", KEY, "ok"}},
+    {ALL ", blocked_values: [ok]", TWO_KEYS, {"!hunter2", KEY, "****"}},
+    {"allowed_keys: [x]", TWO_KEYS, {"!hunter2", "!ok"}},
+};
+
+static void repeated_fields_are_reached(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof repeated_rows / sizeof *repeated_rows; i++) {
+        struct wire_writer request = {0};
+        size_t group = wire_writer_begin(&request, REQUEST_GROUPS);
+        size_t scope = wire_writer_begin(&request, GROUP_SCOPES);
+        size_t span = wire_writer_begin(&request, SCOPE_ITEMS);
+        wire_writer_bytes(&request, SPAN_ATTRIBUTES, slice_of_string(repeated_rows[i].request));
+        wire_writer_end(&request, span);
+        wire_writer_end(&request, scope);
+        wire_writer_end(&request, group);
+        check_bytes(&repeated_rows[i], wire_writer_slice(&request), SIGNAL_TRACES);
+        wire_writer_deinit(&request);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +358,7 @@ int main(void)
         cmocka_unit_test(attributes_of_links_are_reached),
         cmocka_unit_test(texts_of_traces_are_reached),
         cmocka_unit_test(texts_of_profiles_are_reached),
+        cmocka_unit_test(repeated_fields_are_reached),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
