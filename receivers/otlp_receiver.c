@@ -291,6 +291,7 @@ static void forward(struct otlp_receiver *receiver, struct exchange *exchange,
     struct batch *batch = batch_new(worker, request->signal, body, request->items,
                                     &request->received.receipt, context);
     batch->peer = exchange_peer_key(exchange);
+    batch->arrived_empty = request->items == 0;
     *request_io = NULL; /* the receipt owns it from here on */
     node_forward(receiver->nodes[worker->index], batch);
 }

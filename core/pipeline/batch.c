@@ -94,6 +94,7 @@ struct batch *batch_clone(struct batch *batch)
     clone->items = batch->items;
     clone->arrived_ns = batch->arrived_ns;
     clone->links_are_labels = batch->links_are_labels;
+    clone->arrived_empty = batch->arrived_empty;
     clone->part_count = batch->part_count;
     clone->parts = memory_array(batch->part_count, sizeof(*clone->parts));
     for (size_t i = 0; i < batch->part_count; i++)

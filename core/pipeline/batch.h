@@ -68,6 +68,7 @@ struct batch {
     uint64_t arrived_ns; /* monotonic */
     /* Of profiles: their format has no Links; the reader made them of labels (span_labels.h). */
     bool links_are_labels;
+    bool arrived_empty; /* a profiles request without samples (empty_profiles.h) */
     struct arena arena;
     struct dictionary *dictionary; /* of profiles; NULL until batch_dictionary */
     struct batch *next;            /* for whoever holds it in a list */

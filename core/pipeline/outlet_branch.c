@@ -137,7 +137,7 @@ static void refuse_behind_others(struct branch *branch, struct batch *batch)
 /* Another branch reads it, or a reload has taken away who did. */
 static bool is_empty_for(const struct node *to, const struct batch *batch)
 {
-    return batch->items == 0 && batch->signal == SIGNAL_PROFILES && !node_takes_empty_profiles(to);
+    return batch->arrived_empty && !node_takes_empty_profiles(to);
 }
 
 static void offer(struct branch *branch, struct batch *batch)
