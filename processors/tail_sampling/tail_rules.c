@@ -84,6 +84,15 @@ struct tail_rules *rules_book_ref(struct rules_book *book)
     return rules;
 }
 
+struct tail_rules *rules_book_ref_if_new(struct rules_book *book, const struct tail_rules *known)
+{
+    struct tail_rules *rules = rules_book_ref(book);
+    if (rules != known)
+        return rules;
+    tail_rules_unref(rules);
+    return NULL;
+}
+
 bool rules_book_uses(struct rules_book *book, const struct config *config)
 {
     bool uses = false;

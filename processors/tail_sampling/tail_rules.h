@@ -54,6 +54,8 @@ void rules_book_deinit(struct rules_book *book);
 void rules_book_set(struct rules_book *book, struct tail_rules *rules);
 /* Returns the current rules with another reference. */
 struct tail_rules *rules_book_ref(struct rules_book *book);
+/* Likewise if they are others than these; NULL if they are the same. */
+struct tail_rules *rules_book_ref_if_new(struct rules_book *book, const struct tail_rules *known);
 /* Whether rules are left whose settings are of this configuration. */
 bool rules_book_uses(struct rules_book *book, const struct config *config);
 

@@ -84,11 +84,10 @@ static void drop_reader(struct tail_node *node)
 /* Makes the reader anew if a reload has changed the rules. */
 static void follow_rules(struct tail_node *node)
 {
-    struct tail_rules *rules = rules_book_ref(trace_table_rules(node->tail->table));
-    if (rules == node->read_by) {
-        tail_rules_unref(rules);
+    struct tail_rules *rules =
+        rules_book_ref_if_new(trace_table_rules(node->tail->table), node->read_by);
+    if (!rules)
         return;
-    }
     drop_reader(node);
     node->read_by = rules;
     trace_reader_init(&node->reader, &rules->settings->plan, &rules->programs,

@@ -140,3 +140,18 @@ void tail_print_samples(struct slice request, struct text *out)
     }
     text_deinit(&all);
 }
+
+struct fixture_place *tail_begin(struct fixture *f, unsigned workers, const char *settings)
+{
+    fixture_init(f, workers);
+    return tail_place(f, SIGNAL_TRACES, settings);
+}
+
+double tail_metric(struct fixture *f, const char *name, const char *more)
+{
+    struct text labels = {0};
+    text_printf(&labels, "processor=\"tail_sampling\"%s", more);
+    double value = metrics_value(f->process.metrics, name, text_string(&labels));
+    text_deinit(&labels);
+    return value;
+}

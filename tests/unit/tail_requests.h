@@ -20,6 +20,9 @@
 /* Places the processor with these settings; the second place shares those of the first. */
 struct fixture_place *tail_place(struct fixture *f, enum signal signal, const char *settings);
 
+/* Makes a fixture with so many workers, and places the processor for traces in it. */
+struct fixture_place *tail_begin(struct fixture *f, unsigned workers, const char *settings);
+
 /* Changes the settings, as a reload does. */
 void tail_change(struct fixture *f, const struct fixture_place *place, const char *settings);
 
@@ -36,5 +39,8 @@ void tail_consume_samples(struct fixture *f, struct node *node, const char *samp
                           struct probe *probe);
 /* Prints the samples of a request in this form. */
 void tail_print_samples(struct slice request, struct text *out);
+
+/* Returns a metric of the processor. more: further labels, after a comma. */
+double tail_metric(struct fixture *f, const char *name, const char *more);
 
 #endif

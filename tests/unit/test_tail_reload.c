@@ -19,21 +19,13 @@
     "policies: [{name: named, type: ottl_condition, ottl_condition: {span: ['name == \"" name      \
     "\"']}}]"
 
-static double metric(struct fixture *f, const char *name, const char *more)
-{
-    struct text labels = {0};
-    text_printf(&labels, "processor=\"tail_sampling\"%s", more);
-    double value = metrics_value(f->process.metrics, name, text_string(&labels));
-    text_deinit(&labels);
-    return value;
-}
-
 #define EARLY(f, cause)                                                                            \
-    ((int)metric(f, "profcol_tail_sampling_decided_early", ",cause=\"" cause "\""))
-#define KNOWN(f) ((int)metric(f, "otelcol_processor_tail_sampling_sampling_traces_on_memory", ""))
+    ((int)tail_metric(f, "profcol_tail_sampling_decided_early", ",cause=\"" cause "\""))
+#define KNOWN(f)                                                                                   \
+    ((int)tail_metric(f, "otelcol_processor_tail_sampling_sampling_traces_on_memory", ""))
 #define SAMPLED(f)                                                                                 \
-    ((int)metric(f, "otelcol_processor_tail_sampling_global_count_traces_sampled",                 \
-                 ",sampled=\"true\",decision=\"sampled\""))
+    ((int)tail_metric(f, "otelcol_processor_tail_sampling_global_count_traces_sampled",            \
+                      ",sampled=\"true\",decision=\"sampled\""))
 
 /* Expects the names of the spans that have left, sorted. */
 static void expect_sent(struct fixture *f, const char *expected)
@@ -54,19 +46,13 @@ static void expect_sent(struct fixture *f, const char *expected)
     fixture_clear_recorded(f);
 }
 
-static struct fixture_place *begin(struct fixture *f, unsigned workers, const char *settings)
-{
-    fixture_init(f, workers);
-    return tail_place(f, SIGNAL_TRACES, settings);
-}
-
 /* ---- decisions and deadlines ---- */
 
 static void test_waiting_traces_are_decided_by_the_new_policies(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 2, "decision_wait: 2s, " TAIL_ERRORS);
+    struct fixture_place *traces = tail_begin(&f, 2, "decision_wait: 2s, " TAIL_ERRORS);
     tail_consume_spans(&f, traces->nodes[0], "a!bc", NULL);
     tail_consume_spans(&f, traces->nodes[1], "bd!", NULL);
     tail_change(&f, traces, "decision_wait: 2s, " NAMED("b"));
@@ -85,9 +71,9 @@ static void test_a_policy_that_stays(void **state)
     struct fixture f;
     (void)state;
     struct fixture_place *traces =
-        begin(&f, 1,
-              "decision_wait: 2s, policies: [{name: errors, type: status_code, status_code: "
-              "{status_codes: [ERROR]}}, {name: flags, type: trace_flags}]");
+        tail_begin(&f, 1,
+                   "decision_wait: 2s, policies: [{name: errors, type: status_code, status_code: "
+                   "{status_codes: [ERROR]}}, {name: flags, type: trace_flags}]");
     tail_consume_spans(&f, traces->nodes[0], "a!b", NULL);
     tail_change(&f, traces,
                 "decision_wait: 2s, policies: [{name: flags, type: trace_flags}, {name: both, "
@@ -102,7 +88,7 @@ static void test_decisions_stay(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 2, "decision_wait: 1s, " TAIL_ERRORS);
+    struct fixture_place *traces = tail_begin(&f, 2, "decision_wait: 1s, " TAIL_ERRORS);
     tail_consume_spans(&f, traces->nodes[0], "a!b", NULL);
     fixture_advance(&f, SECOND + GATHER);
     expect_sent(&f, "a");
@@ -118,7 +104,7 @@ static void test_deadlines_follow_decision_wait(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 1, "decision_wait: 10s, " TAIL_ALL);
+    struct fixture_place *traces = tail_begin(&f, 1, "decision_wait: 10s, " TAIL_ALL);
     tail_consume_spans(&f, traces->nodes[0], "a", NULL);
     fixture_advance(&f, SECOND);
     tail_change(&f, traces, "decision_wait: 2s, " TAIL_ALL);
@@ -140,7 +126,7 @@ static void test_a_root_keeps_its_deadline(void **state)
     struct fixture f;
     (void)state;
     struct fixture_place *traces =
-        begin(&f, 1, "decision_wait: 10s, decision_wait_after_root_received: 2s, " TAIL_ALL);
+        tail_begin(&f, 1, "decision_wait: 10s, decision_wait_after_root_received: 2s, " TAIL_ALL);
     tail_consume_spans(&f, traces->nodes[0], "a", NULL);
     tail_change(&f, traces, "decision_wait: 20s, " TAIL_ALL);
     fixture_advance(&f, 2 * SECOND + GATHER);
@@ -156,7 +142,7 @@ static void test_a_rate_stays_used(void **state)
     "burst_capacity: 4}}]"
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 1, "decision_wait: 1s, " RATE);
+    struct fixture_place *traces = tail_begin(&f, 1, "decision_wait: 1s, " RATE);
     tail_consume_spans(&f, traces->nodes[0], "aaaabbb", NULL);
     fixture_advance(&f, SECOND - 500 * MS);
     tail_change(&f, traces, "decision_wait: 1001ms, " RATE);
@@ -174,7 +160,8 @@ static void test_the_oldest_leave_when_num_traces_shrinks(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 1, "decision_wait: 60s, num_traces: 9, " TAIL_ERRORS);
+    struct fixture_place *traces =
+        tail_begin(&f, 1, "decision_wait: 60s, num_traces: 9, " TAIL_ERRORS);
     tail_consume_spans(&f, traces->nodes[0], "a!b!c!d!", NULL);
     tail_change(&f, traces, "decision_wait: 60s, num_traces: 2, " TAIL_ERRORS);
     fixture_advance(&f, GATHER);
@@ -189,7 +176,8 @@ static void test_the_oldest_are_read_before_they_leave(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 2, "decision_wait: 60s, num_traces: 9, " TAIL_ERRORS);
+    struct fixture_place *traces =
+        tail_begin(&f, 2, "decision_wait: 60s, num_traces: 9, " TAIL_ERRORS);
     tail_consume_spans(&f, traces->nodes[0], "a!b!c!d!", NULL);
     tail_consume_spans(&f, traces->nodes[1], "ab", NULL);
     tail_change(&f, traces, "decision_wait: 60s, num_traces: 2, " NAMED("b"));
@@ -203,7 +191,7 @@ static void test_caches_shrink(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(
+    struct fixture_place *traces = tail_begin(
         &f, 1,
         "decision_wait: 1s, num_traces: 9, decision_cache: {sampled_cache_size: 9}, " TAIL_ERRORS);
     tail_consume_spans(&f, traces->nodes[0], "a!b!c!", NULL);
@@ -228,9 +216,9 @@ static void test_decisions_stay_when_a_cache_goes(void **state)
         struct fixture f;
         struct text after = {0};
         struct fixture_place *traces =
-            begin(&f, 2,
-                  "decision_wait: 1s, decision_cache: "
-                  "{sampled_cache_size: 9, non_sampled_cache_size: 9}, " TAIL_ERRORS);
+            tail_begin(&f, 2,
+                       "decision_wait: 1s, decision_cache: "
+                       "{sampled_cache_size: 9, non_sampled_cache_size: 9}, " TAIL_ERRORS);
         tail_consume_spans(&f, traces->nodes[0], "a!b", NULL);
         fixture_advance(&f, SECOND + GATHER);
         expect_sent(&f, "a");
@@ -250,7 +238,7 @@ static void test_a_large_cache_goes(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(
+    struct fixture_place *traces = tail_begin(
         &f, 1,
         "decision_wait: 1s, num_traces: 3, decision_cache: {sampled_cache_size: 9}, " TAIL_ERRORS);
     tail_consume_spans(&f, traces->nodes[0], "a!b!c!", NULL);
@@ -294,7 +282,7 @@ static void test_a_request_that_arrives(void **state)
         struct text settings[2] = {0};
         text_printf(&settings[0], "decision_wait: 2s, %s, " TAIL_ERRORS, limits[0]);
         text_printf(&settings[1], "decision_wait: 2s, %s, " NAMED(""), limits[i]);
-        struct fixture_place *traces = begin(&f, 2, text_string(&settings[0]));
+        struct fixture_place *traces = tail_begin(&f, 2, text_string(&settings[0]));
         consume_many(&f, traces->nodes[0], MANY, &probe);
         assert_int_equal(probe.settled, 0);
         tail_change(&f, traces, text_string(&settings[1]));
@@ -315,7 +303,7 @@ static void test_a_request_in_a_job(void **state)
     struct fixture f;
     struct probe probe;
     (void)state;
-    struct fixture_place *traces = begin(&f, 1, "decision_wait: 2s, " TAIL_ERRORS);
+    struct fixture_place *traces = tail_begin(&f, 1, "decision_wait: 2s, " TAIL_ERRORS);
     consume_many(&f, traces->nodes[0], TWICE, &probe);
     tail_change(&f, traces, "decision_wait: 2s, " NAMED(""));
     fixture_advance(&f, SECOND);
@@ -330,7 +318,7 @@ static void test_reloads_in_a_row(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 2, "decision_wait: 2s, " TAIL_ERRORS);
+    struct fixture_place *traces = tail_begin(&f, 2, "decision_wait: 2s, " TAIL_ERRORS);
     consume_many(&f, traces->nodes[0], TWICE, NULL);
     consume_many(&f, traces->nodes[0], MANY, NULL);
     tail_consume_spans(&f, traces->nodes[1], "ab", NULL);
@@ -350,7 +338,7 @@ static void test_a_drain_reads_first(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 2, "decision_wait: 60s, " TAIL_ERRORS);
+    struct fixture_place *traces = tail_begin(&f, 2, "decision_wait: 60s, " TAIL_ERRORS);
     struct fixture_place *profiles = tail_place(&f, SIGNAL_PROFILES, "");
     tail_consume_spans(&f, traces->nodes[0], "a!b", NULL);
     tail_consume_spans(&f, traces->nodes[1], "bb", NULL);
@@ -375,7 +363,7 @@ static void test_a_stop_during_the_reading(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 2, "decision_wait: 60s, " TAIL_ERRORS);
+    struct fixture_place *traces = tail_begin(&f, 2, "decision_wait: 60s, " TAIL_ERRORS);
     consume_many(&f, traces->nodes[0], TWICE, NULL);
     tail_consume_spans(&f, traces->nodes[1], "a", NULL);
     fixture_advance(&f, SECOND);

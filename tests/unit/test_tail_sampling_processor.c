@@ -14,12 +14,6 @@
 #define SECOND UINT64_C(1000000000)
 #define GATHER (50 * MS)
 
-static struct fixture_place *begin(struct fixture *f, unsigned workers, const char *settings)
-{
-    fixture_init(f, workers);
-    return tail_place(f, SIGNAL_TRACES, settings);
-}
-
 /* Expects the names of the spans that have left, in their order; a blank ends a request. */
 static void expect_sent(struct fixture *f, const char *expected)
 {
@@ -36,20 +30,11 @@ static void expect_sent(struct fixture *f, const char *expected)
     fixture_clear_recorded(f);
 }
 
-static double metric(struct fixture *f, const char *name, const char *more)
-{
-    struct text labels = {0};
-    text_printf(&labels, "processor=\"tail_sampling\"%s", more);
-    double value = metrics_value(f->process.metrics, name, text_string(&labels));
-    text_deinit(&labels);
-    return value;
-}
-
 static double early(struct fixture *f, const char *cause)
 {
     struct text label = {0};
     text_printf(&label, ",cause=\"%s\"", cause);
-    double value = metric(f, "profcol_tail_sampling_decided_early", text_string(&label));
+    double value = tail_metric(f, "profcol_tail_sampling_decided_early", text_string(&label));
     text_deinit(&label);
     return value;
 }
@@ -61,17 +46,17 @@ static void test_a_trace_is_decided_exactly_after_the_wait(void **state)
     struct fixture f;
     struct probe probe;
     (void)state;
-    struct fixture_place *traces = begin(&f, 1, "decision_wait: 300ms, " TAIL_ERRORS);
+    struct fixture_place *traces = tail_begin(&f, 1, "decision_wait: 300ms, " TAIL_ERRORS);
     tail_consume_spans(&f, traces->nodes[0], "aab", &probe);
     assert_int_equal(probe.settled, 1);
     assert_true(verdict_is_ok(&probe.verdict));
     fixture_advance(&f, 300 * MS - 1);
-    assert_true(metric(&f, "otelcol_processor_tail_sampling_global_count_traces_sampled",
-                       ",sampled=\"false\",decision=\"not_sampled\"") == 0);
+    assert_true(tail_metric(&f, "otelcol_processor_tail_sampling_global_count_traces_sampled",
+                            ",sampled=\"false\",decision=\"not_sampled\"") == 0);
     tail_consume_spans(&f, traces->nodes[0], "a!", NULL); /* in time */
     fixture_advance(&f, 1);
-    assert_true(metric(&f, "otelcol_processor_tail_sampling_global_count_traces_sampled",
-                       ",sampled=\"false\",decision=\"not_sampled\"") == 1);
+    assert_true(tail_metric(&f, "otelcol_processor_tail_sampling_global_count_traces_sampled",
+                            ",sampled=\"false\",decision=\"not_sampled\"") == 1);
     tail_consume_spans(&f, traces->nodes[0], "b!", NULL); /* too late */
     fixture_advance(&f, GATHER);
     expect_sent(&f, "aaa");
@@ -82,7 +67,7 @@ static void test_traces_share_a_request(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 1, "decision_wait: 1s, " TAIL_ALL);
+    struct fixture_place *traces = tail_begin(&f, 1, "decision_wait: 1s, " TAIL_ALL);
     tail_consume_spans(&f, traces->nodes[0], "abab", NULL);
     fixture_advance(&f, 20 * MS);
     tail_consume_spans(&f, traces->nodes[0], "cb", NULL);
@@ -98,7 +83,7 @@ static void test_the_root_ends_the_wait(void **state)
     struct fixture f;
     (void)state;
     struct fixture_place *traces =
-        begin(&f, 2, "decision_wait: 30s, decision_wait_after_root_received: 2s, " TAIL_ALL);
+        tail_begin(&f, 2, "decision_wait: 30s, decision_wait_after_root_received: 2s, " TAIL_ALL);
     tail_consume_spans(&f, traces->nodes[0], "a^b^", NULL);
     fixture_advance(&f, SECOND);
     tail_consume_spans(&f, traces->nodes[1], "b", NULL);
@@ -115,15 +100,15 @@ static void test_two_workers_have_one_decision(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 2, "decision_wait: 1s, " TAIL_ERRORS);
+    struct fixture_place *traces = tail_begin(&f, 2, "decision_wait: 1s, " TAIL_ERRORS);
     tail_consume_spans(&f, traces->nodes[0], "ab", NULL);
     fixture_advance(&f, 300 * MS);
     tail_consume_spans(&f, traces->nodes[1], "ab!", NULL);
     fixture_advance(&f, SECOND);
     expect_sent(&f, "b b");
-    assert_true(metric(&f, "otelcol_processor_tail_sampling_global_count_traces_sampled",
-                       ",sampled=\"true\",decision=\"sampled\"") == 1);
-    assert_true(metric(&f, "otelcol_processor_tail_sampling_new_trace_id_received", "") == 2);
+    assert_true(tail_metric(&f, "otelcol_processor_tail_sampling_global_count_traces_sampled",
+                            ",sampled=\"true\",decision=\"sampled\"") == 1);
+    assert_true(tail_metric(&f, "otelcol_processor_tail_sampling_new_trace_id_received", "") == 2);
     tail_consume_spans(&f, traces->nodes[1], "a!", NULL);
     tail_consume_spans(&f, traces->nodes[1], "b", NULL);
     fixture_advance(&f, SECOND);
@@ -137,7 +122,8 @@ static void test_late_spans_follow_until_the_trace_is_forgotten(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 1, "decision_wait: 1s, num_traces: 2, " TAIL_ERRORS);
+    struct fixture_place *traces =
+        tail_begin(&f, 1, "decision_wait: 1s, num_traces: 2, " TAIL_ERRORS);
     tail_consume_spans(&f, traces->nodes[0], "ab!", NULL);
     fixture_advance(&f, 2 * SECOND);
     expect_sent(&f, "b");
@@ -157,9 +143,9 @@ static void test_caches_remember_longer(void **state)
     struct fixture f;
     (void)state;
     struct fixture_place *traces =
-        begin(&f, 1,
-              "decision_wait: 1s, num_traces: 1, decision_cache: {sampled_cache_size: 2, "
-              "non_sampled_cache_size: 1}, " TAIL_ERRORS);
+        tail_begin(&f, 1,
+                   "decision_wait: 1s, num_traces: 1, decision_cache: {sampled_cache_size: 2, "
+                   "non_sampled_cache_size: 1}, " TAIL_ERRORS);
     tail_consume_spans(&f, traces->nodes[0], "a", NULL);
     fixture_advance(&f, 2 * SECOND);
     tail_consume_spans(&f, traces->nodes[0], "b!", NULL);
@@ -169,8 +155,9 @@ static void test_caches_remember_longer(void **state)
     fixture_advance(&f, 2 * SECOND);
     expect_sent(&f, "b b");
     assert_true(early(&f, "num_traces") == 0); /* decided ones do not count */
-    assert_true(metric(&f, "otelcol_processor_tail_sampling_early_releases_from_cache_decision",
-                       ",sampled=\"false\"") == 1);
+    assert_true(tail_metric(&f,
+                            "otelcol_processor_tail_sampling_early_releases_from_cache_decision",
+                            ",sampled=\"false\"") == 1);
     tail_consume_spans(&f, traces->nodes[0], "c", NULL); /* takes the place of a */
     fixture_advance(&f, 2 * SECOND);
     tail_consume_spans(&f, traces->nodes[0], "a!", NULL);
@@ -183,7 +170,8 @@ static void test_the_oldest_is_decided_early(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 2, "decision_wait: 30s, num_traces: 2, " TAIL_ERRORS);
+    struct fixture_place *traces =
+        tail_begin(&f, 2, "decision_wait: 30s, num_traces: 2, " TAIL_ERRORS);
     tail_consume_spans(&f, traces->nodes[0], "a!", NULL);
     tail_consume_spans(&f, traces->nodes[1], "a", NULL);
     tail_consume_spans(&f, traces->nodes[0], "b", NULL);
@@ -203,10 +191,11 @@ static void test_a_trace_that_is_too_large_is_not_sampled(void **state)
     struct fixture f;
     (void)state;
     struct fixture_place *traces =
-        begin(&f, 2, "decision_wait: 1s, maximum_trace_size_bytes: 90, " TAIL_ALL);
+        tail_begin(&f, 2, "decision_wait: 1s, maximum_trace_size_bytes: 90, " TAIL_ALL);
     tail_consume_spans(&f, traces->nodes[0], "ab", NULL);
     tail_consume_spans(&f, traces->nodes[1], "aa", NULL);
-    assert_true(metric(&f, "otelcol_processor_tail_sampling_traces_dropped_too_large", "") == 1);
+    assert_true(tail_metric(&f, "otelcol_processor_tail_sampling_traces_dropped_too_large", "") ==
+                1);
     fixture_advance(&f, 2 * SECOND);
     expect_sent(&f, "b");
     fixture_deinit(&f);
@@ -217,7 +206,7 @@ static void test_span_ingest_samples_at_once(void **state)
     struct fixture f;
     (void)state;
     struct fixture_place *traces =
-        begin(&f, 1, "decision_wait: 10s, sampling_strategy: span-ingest, " TAIL_ERRORS);
+        tail_begin(&f, 1, "decision_wait: 10s, sampling_strategy: span-ingest, " TAIL_ERRORS);
     tail_consume_spans(&f, traces->nodes[0], "ab", NULL);
     fixture_advance(&f, SECOND);
     tail_consume_spans(&f, traces->nodes[0], "a!", NULL);
@@ -271,10 +260,11 @@ static void test_memory_decides_the_oldest(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 1, "decision_wait: 60s, max_held_mib: 1, " TAIL_ALL);
+    struct fixture_place *traces =
+        tail_begin(&f, 1, "decision_wait: 60s, max_held_mib: 1, " TAIL_ALL);
     assert_int_equal(consume_long(&f, traces->nodes[0], 1, 40), 40);
     assert_true(early(&f, "memory") >= 30);
-    assert_true(metric(&f, "profcol_tail_sampling_held_bytes", "") <= 1 << 20);
+    assert_true(tail_metric(&f, "profcol_tail_sampling_held_bytes", "") <= 1 << 20);
     fixture_advance(&f, 61 * SECOND);
     assert_int_equal(items_sent(&f), 40);
     fixture_deinit(&f);
@@ -284,7 +274,8 @@ static void test_a_worker_with_all_the_memory_gives_some_back(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 2, "decision_wait: 60s, max_held_mib: 1, " TAIL_ALL);
+    struct fixture_place *traces =
+        tail_begin(&f, 2, "decision_wait: 60s, max_held_mib: 1, " TAIL_ALL);
     assert_int_equal(consume_long(&f, traces->nodes[0], 1, 20), 20);
     assert_int_equal(consume_long(&f, traces->nodes[1], 100, 1), 0); /* holds nothing to decide */
     assert_int_equal(consume_long(&f, traces->nodes[1], 100, 2), 2); /* again */
@@ -297,7 +288,8 @@ static void test_nothing_is_lost_if_the_next_component_refuses(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 1, "decision_wait: 60s, max_held_mib: 1, " TAIL_ALL);
+    struct fixture_place *traces =
+        tail_begin(&f, 1, "decision_wait: 60s, max_held_mib: 1, " TAIL_ALL);
     f.recorder.answer = verdict_try_later(GRPC_UNAVAILABLE, 0, "not now");
     unsigned accepted = consume_long(&f, traces->nodes[0], 1, 40);
     assert_true(accepted >= 5 && accepted < 20);
@@ -315,7 +307,8 @@ static void test_a_request_above_the_limit_waits_alone(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 1, "decision_wait: 1s, max_held_mib: 1, " TAIL_ALL);
+    struct fixture_place *traces =
+        tail_begin(&f, 1, "decision_wait: 1s, max_held_mib: 1, " TAIL_ALL);
     char *json = long_span(1, 2 << 20);
     for (int i = 0; i < 2; i++) {
         struct probe probe, other;
@@ -325,7 +318,7 @@ static void test_a_request_above_the_limit_waits_alone(void **state)
         assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
         assert_true(other.settled == 1);
         fixture_advance(&f, 2 * SECOND);
-        assert_true(metric(&f, "profcol_tail_sampling_held_bytes", "") == 0);
+        assert_true(tail_metric(&f, "profcol_tail_sampling_held_bytes", "") == 0);
     }
     free(json);
     fixture_deinit(&f);
@@ -335,11 +328,11 @@ static void test_a_permanent_refusal_is_counted(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 1, "decision_wait: 1s, " TAIL_ALL);
+    struct fixture_place *traces = tail_begin(&f, 1, "decision_wait: 1s, " TAIL_ALL);
     f.recorder.answer = verdict_of(GRPC_INVALID_ARGUMENT, "no");
     tail_consume_spans(&f, traces->nodes[0], "aab", NULL);
     fixture_advance(&f, 2 * SECOND);
-    assert_true(metric(&f, "profcol_tail_sampling_dropped", ",reason=\"refused\"") == 3);
+    assert_true(tail_metric(&f, "profcol_tail_sampling_dropped", ",reason=\"refused\"") == 3);
     fixture_deinit(&f);
 }
 
@@ -367,7 +360,7 @@ static void test_many_traces_take_turns(void **state)
     struct fixture f;
     struct probe probe, next;
     (void)state;
-    struct fixture_place *traces = begin(&f, 1, "decision_wait: 1s, " TAIL_ERRORS);
+    struct fixture_place *traces = tail_begin(&f, 1, "decision_wait: 1s, " TAIL_ERRORS);
     consume_many(&f, traces->nodes[0], &probe);
     tail_consume_spans(&f, traces->nodes[0], "a!", &next);
     assert_int_equal(probe.settled, 0);
@@ -378,8 +371,8 @@ static void test_many_traces_take_turns(void **state)
     assert_true(turns(&f, SECOND) >= MANY / TRACES_PER_TURN);
     fixture_advance(&f, GATHER);
     expect_sent(&f, "a");
-    assert_true(metric(&f, "otelcol_processor_tail_sampling_global_count_traces_sampled",
-                       ",sampled=\"false\",decision=\"not_sampled\"") == MANY);
+    assert_true(tail_metric(&f, "otelcol_processor_tail_sampling_global_count_traces_sampled",
+                            ",sampled=\"false\",decision=\"not_sampled\"") == MANY);
     fixture_deinit(&f);
 }
 
@@ -388,12 +381,12 @@ static void test_a_stop_refuses_what_arrives(void **state)
     struct fixture f;
     struct probe probe;
     (void)state;
-    struct node *node = begin(&f, 1, "decision_wait: 60s, " TAIL_ERRORS)->nodes[0];
+    struct node *node = tail_begin(&f, 1, "decision_wait: 60s, " TAIL_ERRORS)->nodes[0];
     consume_many(&f, node, &probe);
     outlet_stop(&node->outlets[SIGNAL_TRACES]);
     node->component->type->node_stop(node);
     assert_true(probe.settled == 1 && !verdict_is_ok(&probe.verdict));
-    assert_true(metric(&f, "profcol_tail_sampling_held_bytes", "") == 0);
+    assert_true(tail_metric(&f, "profcol_tail_sampling_held_bytes", "") == 0);
     fixture_deinit(&f);
 }
 
@@ -401,7 +394,7 @@ static void test_a_drain_takes_turns(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 1, "decision_wait: 60s, " TAIL_ERRORS);
+    struct fixture_place *traces = tail_begin(&f, 1, "decision_wait: 60s, " TAIL_ERRORS);
     consume_many(&f, traces->nodes[0], NULL);
     fixture_advance(&f, 0);
     fixture_drain(traces->nodes[0]);
@@ -419,7 +412,7 @@ static void test_making_room_takes_turns(void **state)
     struct probe probe;
     (void)state;
     struct fixture_place *traces =
-        begin(&f, 1, "decision_wait: 60s, max_held_mib: 16, " TAIL_ERRORS);
+        tail_begin(&f, 1, "decision_wait: 60s, max_held_mib: 16, " TAIL_ERRORS);
     consume_many(&f, traces->nodes[0], NULL);
     fixture_advance(&f, 0);
     char *json = long_span(1, 15 << 20);
@@ -437,7 +430,7 @@ static void test_a_drain_decides(void **state)
 {
     struct fixture f;
     (void)state;
-    struct fixture_place *traces = begin(&f, 2, "decision_wait: 60s, " TAIL_ERRORS);
+    struct fixture_place *traces = tail_begin(&f, 2, "decision_wait: 60s, " TAIL_ERRORS);
     tail_consume_spans(&f, traces->nodes[0], "a!b", NULL);
     tail_consume_spans(&f, traces->nodes[1], "ab", NULL);
     fixture_drain(traces->nodes[0]);
@@ -454,13 +447,13 @@ static void test_pending_traces_are_dropped_where_asked(void **state)
     struct fixture f;
     (void)state;
     struct fixture_place *traces =
-        begin(&f, 1, "decision_wait: 60s, drop_pending_traces_on_shutdown: true, " TAIL_ALL);
+        tail_begin(&f, 1, "decision_wait: 60s, drop_pending_traces_on_shutdown: true, " TAIL_ALL);
     tail_consume_spans(&f, traces->nodes[0], "ab", NULL);
     atomic_store(&f.process.phase, PROCESS_DRAINING);
     fixture_drain(traces->nodes[0]);
     fixture_advance(&f, SECOND);
     expect_sent(&f, "");
-    assert_true(metric(&f, "profcol_tail_sampling_pending_dropped_spans", "") == 2);
+    assert_true(tail_metric(&f, "profcol_tail_sampling_pending_dropped_spans", "") == 2);
     fixture_deinit(&f);
 }
 
@@ -484,7 +477,7 @@ static void test_samples_follow_the_decision(void **state)
     struct probe probe;
     (void)state;
     struct fixture_place *traces =
-        begin(&f, 1, "decision_wait: 2s, profiles: {wait: 4s}, " TAIL_ERRORS);
+        tail_begin(&f, 1, "decision_wait: 2s, profiles: {wait: 4s}, " TAIL_ERRORS);
     struct fixture_place *profiles = tail_place(&f, SIGNAL_PROFILES, "");
     tail_consume_spans(&f, traces->nodes[0], "a!b", NULL);
     tail_consume_samples(&f, profiles->nodes[0], "a5b3b4-9", &probe);
@@ -493,7 +486,8 @@ static void test_samples_follow_the_decision(void **state)
     expect_profiles(&f, "");
     fixture_advance(&f, 2 * SECOND + 1); /* c to h are not known: 4 s */
     expect_profiles(&f, "a5-7-9");
-    assert_true(metric(&f, "profcol_tail_sampling_profile_samples", ",decision=\"folded\"") == 2);
+    assert_true(tail_metric(&f, "profcol_tail_sampling_profile_samples", ",decision=\"folded\"") ==
+                2);
     fixture_deinit(&f);
 }
 
@@ -502,7 +496,7 @@ static void test_samples_without_links_do_not_wait(void **state)
     struct fixture f;
     struct probe probe;
     (void)state;
-    begin(&f, 1, TAIL_ALL);
+    tail_begin(&f, 1, TAIL_ALL);
     struct fixture_place *profiles = tail_place(&f, SIGNAL_PROFILES, "");
     fixture_consume_json(&f, profiles->nodes[0],
                          "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"samples\":"
@@ -521,15 +515,15 @@ static void test_unknown_traces(void **state)
         struct fixture f;
         struct text settings = {0};
         text_printf(&settings, "profiles: {wait: 2s, unknown_trace: %s}, " TAIL_ALL, cases[i][0]);
-        begin(&f, 1, text_string(&settings));
+        tail_begin(&f, 1, text_string(&settings));
         struct fixture_place *profiles = tail_place(&f, SIGNAL_PROFILES, "");
         tail_consume_samples(&f, profiles->nodes[0], "a5b3-9", NULL);
         fixture_advance(&f, 2 * SECOND - 1);
         assert_int_equal(f.recorder.count, 0);
         fixture_advance(&f, 1);
         expect_profiles(&f, cases[i][1]);
-        assert_true(metric(&f, "profcol_tail_sampling_profile_samples", ",decision=\"unknown\"") ==
-                    2);
+        assert_true(
+            tail_metric(&f, "profcol_tail_sampling_profile_samples", ",decision=\"unknown\"") == 2);
         text_deinit(&settings);
         fixture_deinit(&f);
     }
@@ -540,7 +534,7 @@ static void test_samples_of_other_traces_are_dropped_where_asked(void **state)
     struct fixture f;
     (void)state;
     struct fixture_place *traces =
-        begin(&f, 1, "decision_wait: 1s, profiles: {otherwise: drop, wait: 2s}, " TAIL_ERRORS);
+        tail_begin(&f, 1, "decision_wait: 1s, profiles: {otherwise: drop, wait: 2s}, " TAIL_ERRORS);
     struct fixture_place *profiles = tail_place(&f, SIGNAL_PROFILES, "");
     tail_consume_spans(&f, traces->nodes[0], "a!b", NULL);
     tail_consume_samples(&f, profiles->nodes[0], "a5b3-9", NULL);
@@ -575,18 +569,18 @@ static void test_memory_lets_the_oldest_profiles_leave(void **state)
     struct fixture f;
     struct text expected = {0};
     (void)state;
-    begin(&f, 1, "max_held_mib: 1, profiles: {wait: 60s}, " TAIL_ALL);
+    tail_begin(&f, 1, "max_held_mib: 1, profiles: {wait: 60s}, " TAIL_ALL);
     struct node *node = tail_place(&f, SIGNAL_PROFILES, "")->nodes[0];
     for (unsigned i = 1; i <= 40; i++) {
         struct probe probe;
         consume_large_profile(&f, node, i, &probe);
         assert_true(probe.settled == 1 && verdict_is_ok(&probe.verdict));
-        assert_true(metric(&f, "profcol_tail_sampling_held_bytes", "") <= 1 << 18);
+        assert_true(tail_metric(&f, "profcol_tail_sampling_held_bytes", "") <= 1 << 18);
         fixture_advance(&f, MS);
     }
     size_t left = f.recorder.count;
     assert_in_range(left, 32, 39); /* a quarter of a MiB has room for 8 */
-    assert_true(metric(&f, "profcol_tail_sampling_profiles_sent_early", "") == (double)left);
+    assert_true(tail_metric(&f, "profcol_tail_sampling_profiles_sent_early", "") == (double)left);
     for (unsigned i = 1; i <= left; i++)
         text_printf(&expected, "a%u", i);
     expect_profiles(&f, text_string(&expected));
@@ -602,7 +596,7 @@ static void test_profiles_wait_for_the_next_turn_of_the_loop(void **state)
     struct fixture f;
     struct probe probes[COUNT];
     (void)state;
-    begin(&f, 1, "max_held_mib: 1, profiles: {wait: 60s}, " TAIL_ALL);
+    tail_begin(&f, 1, "max_held_mib: 1, profiles: {wait: 60s}, " TAIL_ALL);
     struct node *node = tail_place(&f, SIGNAL_PROFILES, "")->nodes[0];
     for (unsigned i = 0; i < COUNT; i++)
         consume_large_profile(&f, node, i + 1, &probes[i]);
@@ -634,9 +628,9 @@ static void test_a_profile_of_many_traces(void **state)
     struct probe probe;
     (void)state;
     struct fixture_place *traces =
-        begin(&f, 1,
-              "decision_wait: 2s, policies: [{name: p, type: samples_above, "
-              "samples_above: {threshold: 0}}]");
+        tail_begin(&f, 1,
+                   "decision_wait: 2s, policies: [{name: p, type: samples_above, "
+                   "samples_above: {threshold: 0}}]");
     struct node *node = tail_place(&f, SIGNAL_PROFILES, "")->nodes[0];
     consume_linked_to_many(&f, node, &probe);
     fixture_advance(&f, 0);
@@ -646,7 +640,8 @@ static void test_a_profile_of_many_traces(void **state)
     expect_sent(&f, "a"); /* 'a' is 0x61, one of them */
     fixture_advance(&f, 10 * SECOND);
     assert_int_equal(f.recorder.count, 1);
-    assert_true(metric(&f, "profcol_tail_sampling_profile_samples", ",decision=\"kept\"") == MANY);
+    assert_true(tail_metric(&f, "profcol_tail_sampling_profile_samples", ",decision=\"kept\"") ==
+                MANY);
     fixture_deinit(&f);
 }
 
@@ -656,14 +651,14 @@ static void test_profiles_that_leave_early_pass(void **state)
     struct fixture f;
     (void)state;
     struct fixture_place *traces =
-        begin(&f, 1, "decision_wait: 60s, max_held_mib: 1, " TAIL_ERRORS);
+        tail_begin(&f, 1, "decision_wait: 60s, max_held_mib: 1, " TAIL_ERRORS);
     struct node *node = tail_place(&f, SIGNAL_PROFILES, "")->nodes[0];
     tail_consume_spans(&f, traces->nodes[0], "a", NULL);
     for (unsigned i = 1; i <= 10; i++)
         consume_large_profile(&f, node, i, NULL);
     fixture_advance(&f, MS);
     assert_true(f.recorder.count >= 1);
-    assert_true(metric(&f, "profcol_tail_sampling_profile_samples", ",decision=\"unknown\"") ==
+    assert_true(tail_metric(&f, "profcol_tail_sampling_profile_samples", ",decision=\"unknown\"") ==
                 (double)f.recorder.count);
     fixture_deinit(&f);
 }
@@ -673,9 +668,9 @@ static void test_late_samples_follow_what_is_remembered(void **state)
     struct fixture f;
     (void)state;
     struct fixture_place *traces =
-        begin(&f, 1,
-              "decision_wait: 1s, num_traces: 1, profiles: {wait: 0s}, decision_cache: "
-              "{sampled_cache_size: 9, non_sampled_cache_size: 9}, " TAIL_ERRORS);
+        tail_begin(&f, 1,
+                   "decision_wait: 1s, num_traces: 1, profiles: {wait: 0s}, decision_cache: "
+                   "{sampled_cache_size: 9, non_sampled_cache_size: 9}, " TAIL_ERRORS);
     struct node *profiles = tail_place(&f, SIGNAL_PROFILES, "")->nodes[0];
     for (int i = 0; i < 3; i++) {
         tail_consume_spans(&f, traces->nodes[0], (const char *[]){"a!", "b", "c"}[i], NULL);
@@ -714,7 +709,7 @@ static void test_policies_read_samples(void **state)
             struct text settings = {0};
             text_printf(&settings, "decision_wait: 5s, policies: [{name: p, type: %s}]",
                         joins[i].policy);
-            struct fixture_place *traces = begin(&f, 1, text_string(&settings));
+            struct fixture_place *traces = tail_begin(&f, 1, text_string(&settings));
             struct fixture_place *profiles = tail_place(&f, SIGNAL_PROFILES, "");
             if (profile_first)
                 tail_consume_samples(&f, profiles->nodes[0], joins[i].samples, NULL);
