@@ -252,7 +252,7 @@ export class Flame {
     const turn = (this.turn = (this.turn || 0) + 1);
     const step = (now) => {
       if (turn !== this.turn) return;
-      const t = isStill ? 1 : Math.max(0, Math.min(1, (now - begun) / 70));
+      const t = isStill ? 1 : Math.max(0, Math.min(1, (now - begun) / 50));
       const ease = 1 - (1 - t) ** 3;
       this.view = { x: start.x + (target.x - start.x) * ease, width: start.width + (target.width - start.width) * ease };
       this.isMoving = t < 1;
