@@ -2,8 +2,7 @@
  * time"). */
 #include "core/data/sample_threads.h"
 #include "processors/spanjoin/spanjoin.h"
-#include "tests/unit/pipeline_fixture.h"
-#include "tests/unit/spanjoin_requests.h"
+#include "tests/unit/spanjoin_fixture.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -11,38 +10,8 @@
 
 #include <cmocka.h>
 
-extern const struct component_type spanjoin_processor_type;
-
 enum { TRACE = 7, FIRST = 42, SECOND_SPAN = 43, CHILD = 44, THREAD = 31 };
 #define MS UINT64_C(1000000)
-
-struct join {
-    struct fixture fixture;
-    struct fixture_place *traces;
-    struct fixture_place *profiles;
-};
-
-static void setup(struct join *join, const char *settings)
-{
-    char yaml[1024];
-    snprintf(yaml, sizeof yaml, "processors: {spanjoin: {%s}}", settings);
-    fixture_init(&join->fixture, 1);
-    join->traces = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
-                                 "traces", SIGNAL_TRACES);
-    join->profiles = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
-                                   "profiles", SIGNAL_PROFILES);
-}
-
-static void send_request(struct join *join, struct request *request)
-{
-    struct fixture_place *place = request->traces ? join->traces : join->profiles;
-    struct probe probe;
-    fixture_consume(&join->fixture, place->nodes[0], request_encode(request), request->items,
-                    &probe);
-    fixture_advance(&join->fixture, 0);
-    assert_int_equal(probe.settled, 1);
-    request_free(request);
-}
 
 /* A span of "shop". Times are in milliseconds after WALL. */
 static void add_span(struct request *request, uint64_t trace, uint64_t span, uint64_t start,
@@ -60,7 +29,7 @@ static void send_span(struct join *join, uint64_t trace, uint64_t span, uint64_t
     struct request request;
     traces_begin(&request, "shop");
     add_span(&request, trace, span, start, end);
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 static void begin_upload(struct request *request, const char *service)
@@ -92,7 +61,7 @@ static void send_sample(struct join *join, const char *service, uint64_t time, u
     struct request request;
     begin_upload(&request, service);
     add_sample(&request, (const uint64_t[]){time, value}, 1);
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 /* Returns how many requests of a signal have left. */
@@ -146,20 +115,20 @@ static void python_names_either_id(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct join join;
         struct request request;
-        setup(&join, "samples: {wait: 0s}");
+        join_init(&join, "samples: {wait: 0s}");
         traces_begin(&request, "shop");
         traces_resource_string(&request, "telemetry.sdk.language", "python");
         SpanMessage *span =
             traces_span(&request, TRACE, FIRST, WALL + 100 * MS, WALL + 200 * MS, "work");
         span_int(&request, span, "thread.id", cases[i].span);
-        send_request(&join, &request);
+        join_send(&join, &request);
         begin_upload(&request, "shop");
         SampleMessage *sample = profiles_sample(&request, 1);
         sample_int(&request, sample, "thread.id", cases[i].sample);
         sample_string(&request, sample, "thread.name", "worker");
         sample_time(&request, sample, WALL + 110 * MS);
         sample_value(&request, sample, 1);
-        send_request(&join, &request);
+        join_send(&join, &request);
         struct request out;
         read_last(&join, SIGNAL_PROFILES, &out);
         expect_sample(&out, 0, cases[i].joined, (const int64_t[]){1}, 1);
@@ -173,7 +142,7 @@ static void joins_at_once_without_wait(void **state)
     (void)state;
     struct join join;
     struct request out;
-    setup(&join, "samples: {wait: 0s}");
+    join_init(&join, "samples: {wait: 0s}");
     send_span(&join, TRACE, CHILD, 200, 300);
     send_span(&join, TRACE, FIRST, 100, 400);
     send_sample(&join, "shop", 150, 30);
@@ -197,7 +166,7 @@ static void waits_for_the_spans_of_its_process(void **state)
     (void)state;
     struct join join;
     struct request out;
-    setup(&join, "samples: {wait: 10s}");
+    join_init(&join, "samples: {wait: 10s}");
     send_span(&join, TRACE, FIRST, 100, 200);
     send_sample(&join, "shop", 350, 30);
     assert_int_equal(left(&join, SIGNAL_PROFILES), 0);
@@ -223,7 +192,7 @@ static void splits_a_sample_by_its_times(void **state)
     (void)state;
     struct join join;
     struct request request, out;
-    setup(&join, "samples: {wait: 0s}");
+    join_init(&join, "samples: {wait: 0s}");
     send_span(&join, TRACE, FIRST, 100, 200);
     send_span(&join, TRACE + 1, SECOND_SPAN, 300, 400);
     begin_upload(&request, "shop");
@@ -231,7 +200,7 @@ static void splits_a_sample_by_its_times(void **state)
     add_sample(&request, (const uint64_t[]){350, 1, 110, 2, 250, 3, 120, 4, 360, 5}, 5);
     add_sample(&request, (const uint64_t[]){390, 0}, 1);
     profiles_sample(&request, 3);
-    send_request(&join, &request);
+    join_send(&join, &request);
     read_last(&join, SIGNAL_PROFILES, &out);
     assert_int_equal(request_profile(&out, 0)->n_samples, 6);
     assert_int_equal(join.fixture.recorder.items[join.fixture.recorder.count - 1].items, 6);
@@ -252,13 +221,13 @@ static void a_named_span_goes_first(void **state)
     (void)state;
     struct join join;
     struct request request, out;
-    setup(&join, "samples: {wait: 10s}");
+    join_init(&join, "samples: {wait: 10s}");
     send_span(&join, TRACE, FIRST, 100, 200);
     begin_upload(&request, "shop");
     SampleMessage *named = add_sample(&request, (const uint64_t[]){150, 7}, 1);
     sample_link(&request, named, TRACE + 1, SECOND_SPAN);
     add_sample(&request, (const uint64_t[]){150, 8}, 1);
-    send_request(&join, &request);
+    join_send(&join, &request);
     fixture_advance(&join.fixture, 9 * SECOND);
     send_span(&join, TRACE + 1, SECOND_SPAN, 800, 900);
     assert_int_equal(left(&join, SIGNAL_PROFILES), 0);
@@ -285,7 +254,7 @@ static void spans_get_what_is_joined_later(void **state)
     (void)state;
     struct join join;
     struct request out;
-    setup(&join, "samples: {wait: 5s}, spans: {wait: 20s}");
+    join_init(&join, "samples: {wait: 5s}, spans: {wait: 20s}");
     send_span(&join, TRACE, FIRST, 100, 200);
     send_sample(&join, "shop", 150, 30);
     assert_int_equal(left(&join, SIGNAL_TRACES), 0);
@@ -304,7 +273,7 @@ static void can_be_turned_off(void **state)
     (void)state;
     struct join join;
     struct request out;
-    setup(&join, "samples: {by_thread: false}");
+    join_init(&join, "samples: {by_thread: false}");
     send_span(&join, TRACE, FIRST, 100, 200);
     send_sample(&join, "shop", 150, 30);
     read_last(&join, SIGNAL_PROFILES, &out);
@@ -320,11 +289,11 @@ static void a_split_is_limited(void **state)
     enum { SPANS = 3000, ATTRIBUTES = 1000 };
     struct join join;
     struct request request, out;
-    setup(&join, "samples: {wait: 0s}");
+    join_init(&join, "samples: {wait: 0s}");
     traces_begin(&request, "shop");
     for (uint64_t i = 0; i < SPANS; i++)
         add_span(&request, TRACE + i, FIRST + i, i * 10, i * 10 + 5);
-    send_request(&join, &request);
+    join_send(&join, &request);
     begin_upload(&request, "shop");
     uint64_t *times = calloc(SPANS, 2 * sizeof *times);
     for (uint64_t i = 0; i < SPANS; i++)
@@ -336,7 +305,7 @@ static void a_split_is_limited(void **state)
         sample_string(&request, sample, key, "value");
     }
     free(times);
-    send_request(&join, &request);
+    join_send(&join, &request);
     read_last(&join, SIGNAL_PROFILES, &out);
     assert_int_equal(request_profile(&out, 0)->n_samples, 1);
     assert_int_equal(request_sample(&out, 0, 0)->n_timestamps_unix_nano, SPANS);
@@ -355,7 +324,7 @@ static void send_java_span(struct join *join, uint64_t trace, uint64_t span, uin
     traces_begin(&request, "shop");
     traces_resource_string(&request, "telemetry.sdk.language", "java");
     add_span(&request, trace, span, start, end);
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 /* Adds a sample of a recording. time 0: it has none. */
@@ -403,7 +372,7 @@ static void send_recording(struct join *join)
     add_recorded(&request, THREAD, 350, 8);
     add_recorded(&request, THREAD, 190, 16);
     sample_link(&request, add_recorded(&request, THREAD + 2, 0, 32), TRACE, FIRST);
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 /* By Java's ids, whatever else has the same number. What the reader added is gone; samples that are
@@ -413,7 +382,7 @@ static void recordings_are_joined_and_lose_their_threads(void **state)
     (void)state;
     struct join join;
     struct request out;
-    setup(&join, "samples: {wait: 0s}");
+    join_init(&join, "samples: {wait: 0s}");
     send_java_span(&join, TRACE, FIRST, 100, 200);
     send_java_span(&join, TRACE + 1, SECOND_SPAN, 300, 400);
     send_recording(&join);
@@ -438,7 +407,7 @@ static void held_recordings_lose_their_threads(void **state)
     (void)state;
     struct join join;
     struct request out;
-    setup(&join, "samples: {wait: 5s}");
+    join_init(&join, "samples: {wait: 5s}");
     send_java_span(&join, TRACE, FIRST, 100, 200);
     send_recording(&join);
     assert_int_equal(left(&join, SIGNAL_PROFILES), 0);
@@ -472,7 +441,7 @@ static void threads_are_removed_in_any_case(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct join join;
         struct request out;
-        setup(&join, cases[i].settings);
+        join_init(&join, cases[i].settings);
         send_java_span(&join, TRACE, FIRST, 100, 200);
         send_java_span(&join, TRACE + 1, SECOND_SPAN, 300, 400);
         send_recording(&join);
@@ -490,14 +459,14 @@ static void a_recording_shows_which_thread_has_an_id(void **state)
     (void)state;
     struct join join;
     struct request request, out;
-    setup(&join, "samples: {wait: 0s}");
+    join_init(&join, "samples: {wait: 0s}");
     send_java_span(&join, TRACE, FIRST, 100, 200);
     for (int i = 0; i < 2; i++) {
         begin_upload(&request, "shop");
         SampleMessage *sample = profiles_sample(&request, 1);
         sample_int(&request, sample, "thread.id", OS_THREAD);
         sample_time(&request, sample, WALL + 150 * MS);
-        send_request(&join, &request);
+        join_send(&join, &request);
         read_last(&join, SIGNAL_PROFILES, &out);
         uint64_t trace_id, span_id = 0;
         sample_read_link(&out, request_sample(&out, 0, 0), &trace_id, &span_id);
@@ -506,7 +475,7 @@ static void a_recording_shows_which_thread_has_an_id(void **state)
         /* Also a sample that names its span tells of its thread. */
         begin_upload(&request, "shop");
         sample_link(&request, add_recorded(&request, THREAD, 0, 1), TRACE, FIRST);
-        send_request(&join, &request);
+        join_send(&join, &request);
     }
     fixture_deinit(&join.fixture);
 }
@@ -517,12 +486,12 @@ static void a_link_without_ids_and_values_without_pairs(void **state)
     (void)state;
     struct join join;
     struct request request, out;
-    setup(&join, "samples: {wait: 5s}");
+    join_init(&join, "samples: {wait: 5s}");
     send_span(&join, TRACE, FIRST, 100, 200);
     begin_upload(&request, "shop");
     SampleMessage *sample = add_sample(&request, (const uint64_t[]){110, 7, 120, 0}, 2);
     sample_link(&request, sample, 0, 0);
-    send_request(&join, &request);
+    join_send(&join, &request);
     fixture_advance(&join.fixture, 6 * SECOND);
     read_last(&join, SIGNAL_PROFILES, &out);
     sample = request_sample(&out, 0, 0);
@@ -543,13 +512,13 @@ static void spans_wait_for_what_is_joined_when_an_upload_leaves(void **state)
     enum { UNKNOWN = 99 };
     struct join join;
     struct request request, out;
-    setup(&join, "spans: {wait: 40s}");
+    join_init(&join, "spans: {wait: 40s}");
     send_span(&join, TRACE, FIRST, 100, 200);
     begin_upload(&request, "app");
     sample_link(&request, add_sample(&request, (const uint64_t[]){110, 10}, 1), TRACE, FIRST);
     sample_link(&request, add_sample(&request, (const uint64_t[]){310, 10}, 1), TRACE, UNKNOWN);
     add_sample(&request, (const uint64_t[]){120, 7}, 1);
-    send_request(&join, &request);
+    join_send(&join, &request);
     assert_int_equal(left(&join, SIGNAL_TRACES), 0);
     fixture_advance(&join.fixture, 11 * SECOND);
     assert_int_equal(left(&join, SIGNAL_PROFILES), 1);

@@ -2,8 +2,7 @@
  * the local root to its children"). */
 #include "core/base/log.h"
 #include "processors/spanjoin/spanjoin.h"
-#include "tests/unit/pipeline_fixture.h"
-#include "tests/unit/spanjoin_requests.h"
+#include "tests/unit/spanjoin_fixture.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -12,40 +11,10 @@
 
 #include <cmocka.h>
 
-extern const struct component_type spanjoin_processor_type;
-
 enum { TRACE = 7, ROOT = 42, LOAD = 43, QUERY = 44, OTHER = 45 };
 #define MS UINT64_C(1000000)
 
 static const char children[] = "attribute_children: true, samples: {wait: 5s}";
-
-struct join {
-    struct fixture fixture;
-    struct fixture_place *traces;
-    struct fixture_place *profiles;
-};
-
-static void setup(struct join *join, const char *settings)
-{
-    char yaml[1024];
-    snprintf(yaml, sizeof yaml, "processors: {spanjoin: {%s}}", settings);
-    fixture_init(&join->fixture, 1);
-    join->traces = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
-                                 "traces", SIGNAL_TRACES);
-    join->profiles = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
-                                   "profiles", SIGNAL_PROFILES);
-}
-
-static void send_request(struct join *join, struct request *request)
-{
-    struct fixture_place *place = request->traces ? join->traces : join->profiles;
-    struct probe probe;
-    fixture_consume(&join->fixture, place->nodes[0], request_encode(request), request->items,
-                    &probe);
-    fixture_advance(&join->fixture, 0);
-    assert_int_equal(probe.settled, 1);
-    request_free(request);
-}
 
 /* Adds a span of "shop". Times are in milliseconds after WALL. parent 0: it is a local root. thread
  * 0: it names none. */
@@ -71,7 +40,7 @@ static void send_spans(struct join *join)
     add_span(&request, QUERY, LOAD, 40, 60, 0);
     add_span(&request, LOAD, ROOT, 20, 80, 0);
     add_span(&request, ROOT, 0, 0, 100, 0);
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 static void begin_upload(struct request *request)
@@ -133,13 +102,13 @@ static void a_sample_goes_on_to_the_child_that_ran(void **state)
     (void)state;
     struct join join;
     struct request request;
-    setup(&join, children);
+    join_init(&join, children);
     send_spans(&join);
     begin_upload(&request);
     add_sample(&request, ROOT, times, 5);
     add_sample(&request, ROOT, (const uint64_t[]){55, 32}, 1);
     add_sample(&request, LOAD, (const uint64_t[]){55, 64}, 1); /* not a local root */
-    send_request(&join, &request);
+    join_send(&join, &request);
     assert_string_equal(uploaded(&join), "span42 42: 1 16; span43 43: 2 8; span44 44: 4; "
                                          "span44 44: 32; span43 43: 64");
     fixture_deinit(&join.fixture);
@@ -150,11 +119,11 @@ static void without_the_setting_it_stays(void **state)
     (void)state;
     struct join join;
     struct request request;
-    setup(&join, "samples: {wait: 5s}");
+    join_init(&join, "samples: {wait: 5s}");
     send_spans(&join);
     begin_upload(&request);
     add_sample(&request, ROOT, times, 5);
-    send_request(&join, &request);
+    join_send(&join, &request);
     assert_string_equal(uploaded(&join), "span42 42: 1 2 4 8 16");
     fixture_deinit(&join.fixture);
 }
@@ -165,13 +134,13 @@ static void a_sample_with_attributes_goes_on(void **state)
     (void)state;
     struct join join;
     struct request request;
-    setup(&join, children);
+    join_init(&join, children);
     send_spans(&join);
     begin_upload(&request);
     SampleMessage *sample = add_sample(&request, 0, times, 5);
     sample_string(&request, sample, "span_id", span_hex(ROOT));
     sample_string(&request, sample, "span_name", "of the sender");
-    send_request(&join, &request);
+    join_send(&join, &request);
     assert_string_equal(uploaded(&join), "span42 42: 1 16; span43 43: 2 8; span44 44: 4");
     fixture_deinit(&join.fixture);
 }
@@ -182,12 +151,12 @@ static void ids_of_a_resource_are_removed(void **state)
     (void)state;
     struct join join;
     struct request request, out;
-    setup(&join, children);
+    join_init(&join, children);
     send_spans(&join);
     begin_upload(&request);
     profiles_resource_string(&request, "span_id", span_hex(ROOT));
     add_sample(&request, 0, (const uint64_t[]){50, 4}, 1);
-    send_request(&join, &request);
+    join_send(&join, &request);
     assert_string_equal(uploaded(&join), "span44 44: 4");
     const struct recorded *last = &join.fixture.recorder.items[join.fixture.recorder.count - 1];
     request_read_profiles(&out, slice_of(last->bytes, last->size));
@@ -203,17 +172,17 @@ static void overlapping_siblings_are_ambiguous(void **state)
     (void)state;
     struct join join;
     struct request request;
-    setup(&join, children);
+    join_init(&join, children);
     traces_begin(&request, "shop");
     add_span(&request, LOAD, ROOT, 20, 60, 1);
     add_span(&request, OTHER, ROOT, 40, 80, 2);
     add_span(&request, ROOT, 0, 0, 100, 1);
-    send_request(&join, &request);
+    join_send(&join, &request);
     begin_upload(&request);
     add_sample(&request, ROOT, times, 5);
     SampleMessage *sample = add_sample(&request, ROOT, times, 5);
     sample_int(&request, sample, "thread.id", 2);
-    send_request(&join, &request);
+    join_send(&join, &request);
     assert_string_equal(uploaded(&join), "span42 42: 1 4 16; span43 43: 2; span45 45: 8; "
                                          "span42 42: 1 2 16; span45 45: 4 8");
     fixture_deinit(&join.fixture);
@@ -224,11 +193,11 @@ static void a_sample_without_times_stays(void **state)
     (void)state;
     struct join join;
     struct request request;
-    setup(&join, children);
+    join_init(&join, children);
     send_spans(&join);
     begin_upload(&request);
     sample_value(&request, add_sample(&request, ROOT, NULL, 0), 5);
-    send_request(&join, &request);
+    join_send(&join, &request);
     assert_string_equal(uploaded(&join), "span42 42: 5");
     fixture_deinit(&join.fixture);
 }
@@ -239,10 +208,10 @@ static void a_sample_that_waits_goes_on(void **state)
     (void)state;
     struct join join;
     struct request request;
-    setup(&join, children);
+    join_init(&join, children);
     begin_upload(&request);
     add_sample(&request, ROOT, times, 5);
-    send_request(&join, &request);
+    join_send(&join, &request);
     send_spans(&join);
     fixture_advance(&join.fixture, 0);
     assert_string_equal(uploaded(&join), "span42 42: 1 16; span43 43: 2 8; span44 44: 4");
@@ -255,11 +224,11 @@ static void totals_are_those_of_the_children_and_of_the_root(void **state)
     (void)state;
     struct join join;
     struct request request, out;
-    setup(&join, children);
+    join_init(&join, children);
     send_spans(&join);
     begin_upload(&request);
     add_sample(&request, ROOT, times, 5);
-    send_request(&join, &request);
+    join_send(&join, &request);
     send_spans(&join);
     const struct recorded *last = &join.fixture.recorder.items[join.fixture.recorder.count - 1];
     request_read_traces(&out, slice_of(last->bytes, last->size));
@@ -276,12 +245,13 @@ static void the_detail_of_a_slow_root_is_kept(void **state)
     (void)state;
     struct join join;
     struct request request;
-    setup(&join, "attribute_children: true, keep: {span_detail_when: [{duration_above: 90ms}]}");
+    join_init(&join,
+              "attribute_children: true, keep: {span_detail_when: [{duration_above: 90ms}]}");
     send_spans(&join);
     begin_upload(&request);
     add_sample(&request, ROOT, (const uint64_t[]){50, 4}, 1);
     add_sample(&request, OTHER, (const uint64_t[]){50, 4}, 1);
-    send_request(&join, &request);
+    join_send(&join, &request);
     fixture_advance(&join.fixture, 20 * SECOND);
     assert_string_equal(uploaded(&join), "span44 44: 4; none 45: 4");
     fixture_deinit(&join.fixture);
@@ -392,7 +362,7 @@ static void send_model_spans(struct join *join, const struct model *model)
     for (unsigned id = MODEL_SPANS; id > 0; id--)
         add_span(&request, id, model->spans[id].parent, model->spans[id].start,
                  model->spans[id].end, model->spans[id].thread);
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 /* The value at a time tells which one it is: 10 times the sample, and the place of the time. */
@@ -414,7 +384,7 @@ static void send_model_samples(struct join *join, const struct model *model)
         for (unsigned k = 0; k < (sample->has_sum ? 1 : sample->count); k++)
             sample_value(&request, message, 10 * i + k);
     }
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 /* Each time leaves once, with its value, in a sample of the span that the model says. */
@@ -455,7 +425,7 @@ static void random_trees_are_as_the_model_says(void **state)
         struct model model;
         bool spans_first = seed % 3 > 0;
         make_model(&model, seed);
-        setup(&join, "attribute_children: true, samples: {wait: 5s, by_thread: false}");
+        join_init(&join, "attribute_children: true, samples: {wait: 5s, by_thread: false}");
         if (spans_first)
             send_model_spans(&join, &model);
         send_model_samples(&join, &model);

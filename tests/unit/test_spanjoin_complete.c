@@ -1,8 +1,7 @@
 /* Spans wait until profiles cover them (docs/spanjoin.md, "When a span's costs are complete"). */
 #include "core/base/clock.h"
 #include "processors/spanjoin/spanjoin.h"
-#include "tests/unit/pipeline_fixture.h"
-#include "tests/unit/spanjoin_requests.h"
+#include "tests/unit/spanjoin_fixture.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -10,38 +9,8 @@
 
 #include <cmocka.h>
 
-extern const struct component_type spanjoin_processor_type;
-
 enum { TRACE = 7, SPAN = 42, OTHER = 43, NOTHING = 0 };
 #define HALF (SECOND / 2)
-
-struct join {
-    struct fixture fixture;
-    struct fixture_place *traces;
-    struct fixture_place *profiles;
-};
-
-static void setup(struct join *join, const char *settings)
-{
-    char yaml[1024];
-    snprintf(yaml, sizeof yaml, "processors: {spanjoin: {%s}}", settings);
-    fixture_init(&join->fixture, 1);
-    join->traces = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
-                                 "traces", SIGNAL_TRACES);
-    join->profiles = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
-                                   "profiles", SIGNAL_PROFILES);
-}
-
-static void send_request(struct join *join, struct request *request)
-{
-    struct fixture_place *place = request->traces ? join->traces : join->profiles;
-    struct probe probe;
-    fixture_consume(&join->fixture, place->nodes[0], request_encode(request), request->items,
-                    &probe);
-    fixture_advance(&join->fixture, 0);
-    assert_int_equal(probe.settled, 1);
-    request_free(request);
-}
 
 /* A span from WALL that lasts this long. */
 static void send_span(struct join *join, const char *service, uint64_t span, uint64_t duration_ns)
@@ -49,7 +18,7 @@ static void send_span(struct join *join, const char *service, uint64_t span, uin
     struct request request;
     traces_begin(&request, service);
     traces_span(&request, TRACE, span, WALL, WALL + duration_ns, "work");
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 /* An upload that ends so long after WALL. span NOTHING: it has no samples. */
@@ -66,7 +35,7 @@ static void send_upload(struct join *join, const char *service, const char *type
         sample_link(&request, sample, TRACE, span);
         sample_value(&request, sample, 30);
     }
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 /* Returns how many traces requests have left. */
@@ -100,7 +69,7 @@ static void waits_for_all_uploads(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join, "spans: {wait: 20s}");
+    join_init(&join, "spans: {wait: 20s}");
     send_upload(&join, "shop", "cpu", SPAN, 5 * SECOND + HALF);
     send_upload(&join, "shop", "cpu", SPAN, 10 * SECOND + HALF);
     send_span(&join, "shop", SPAN, 14 * SECOND);
@@ -115,7 +84,7 @@ static void does_not_wait_when_covered(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join, "spans: {wait: 20s}");
+    join_init(&join, "spans: {wait: 20s}");
     send_upload(&join, "shop", "cpu", SPAN, 15 * SECOND + HALF);
     send_span(&join, "shop", SPAN, 14 * SECOND);
     assert_int_equal(left(&join), 1);
@@ -127,7 +96,7 @@ static void upload_without_samples_covers(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join, "spans: {wait: 20s}");
+    join_init(&join, "spans: {wait: 20s}");
     send_span(&join, "shop", SPAN, 14 * SECOND);
     send_upload(&join, "shop", "cpu", NOTHING, 13 * SECOND + HALF);
     assert_int_equal(left(&join), 0);
@@ -142,7 +111,7 @@ static void rounded_end_covers_a_second_less(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join, "spans: {wait: 20s}");
+    join_init(&join, "spans: {wait: 20s}");
     send_span(&join, "shop", SPAN, 14 * SECOND);
     send_upload(&join, "shop", "cpu", NOTHING, 14 * SECOND);
     assert_int_equal(left(&join), 0);
@@ -159,16 +128,16 @@ static void end_in_the_future_is_a_time_that_is_the_end(void **state)
     struct request request;
     uint64_t now_ns = WALL + HALF;
     clock_fix_wall(now_ns);
-    setup(&join, "spans: {wait: 20s}");
+    join_init(&join, "spans: {wait: 20s}");
     traces_begin(&request, "shop");
     traces_span(&request, TRACE, SPAN, now_ns - 5 * SECOND, now_ns - 2 * SECOND, "work");
-    send_request(&join, &request);
+    join_send(&join, &request);
     for (unsigned i = 0; i < 2; i++) {
         profiles_begin(&request);
         profiles_resource_string(&request, "service.name", "shop");
         profiles_profile(&request, "cpu", "nanoseconds")->time_unix_nano =
             now_ns - (i == 0 ? 8 : 1) * SECOND;
-        send_request(&join, &request);
+        join_send(&join, &request);
         assert_int_equal(left(&join), i);
     }
     fixture_deinit(&join.fixture);
@@ -183,17 +152,17 @@ static void upload_that_waits_covers_no_more_when_it_leaves(void **state)
     struct request request;
     uint64_t now_ns = WALL + HALF;
     clock_fix_wall(now_ns);
-    setup(&join, "spans: {wait: 40s}, samples: {wait: 10s}");
+    join_init(&join, "spans: {wait: 40s}, samples: {wait: 10s}");
     profiles_begin(&request);
     profiles_resource_string(&request, "service.name", "shop");
     profiles_profile(&request, "cpu", "nanoseconds")->time_unix_nano = 0; /* it ends now */
     SampleMessage *sample = profiles_sample(&request, 1);
     sample_link(&request, sample, TRACE, OTHER);
     sample_value(&request, sample, 30);
-    send_request(&join, &request);
+    join_send(&join, &request);
     traces_begin(&request, "shop");
     traces_span(&request, TRACE, SPAN, now_ns, now_ns + 5 * SECOND, "work");
-    send_request(&join, &request);
+    join_send(&join, &request);
     clock_fix_wall(now_ns + 11 * SECOND);
     fixture_advance(&join.fixture, 11 * SECOND);
     assert_int_equal(join.fixture.recorder.count, 1); /* the upload */
@@ -206,7 +175,7 @@ static void each_sample_type_has_to_cover(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join, "spans: {wait: 20s}");
+    join_init(&join, "spans: {wait: 20s}");
     send_upload(&join, "shop", "cpu", NOTHING, HALF);
     send_upload(&join, "shop", "wall", NOTHING, HALF);
     send_span(&join, "shop", SPAN, SECOND);
@@ -221,7 +190,7 @@ static void wait_ends(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join, "spans: {wait: 20s}");
+    join_init(&join, "spans: {wait: 20s}");
     send_upload(&join, "shop", "cpu", SPAN, 10 * SECOND + HALF);
     send_span(&join, "shop", SPAN, 14 * SECOND);
     fixture_advance(&join.fixture, 19 * SECOND);
@@ -236,7 +205,7 @@ static void span_that_passes_may_be_incomplete(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join, "");
+    join_init(&join, "");
     send_upload(&join, "shop", "cpu", SPAN, 10 * SECOND + HALF);
     send_span(&join, "shop", SPAN, 14 * SECOND);
     expect_span(&join, 0, "30", "false");
@@ -250,7 +219,7 @@ static void span_with_samples_of_an_upload_that_waits_is_incomplete(void **state
 {
     (void)state;
     struct join join;
-    setup(&join, "");
+    join_init(&join, "");
     send_upload(&join, "app", "cpu", SPAN, 10 * SECOND + HALF);
     send_span(&join, "shop", SPAN, 14 * SECOND);
     expect_span(&join, 0, "30", "false");
@@ -262,7 +231,7 @@ static void unprofiled_service_is_not_delayed(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join, "spans: {wait: 5s}");
+    join_init(&join, "spans: {wait: 5s}");
     send_span(&join, "plain", SPAN, SECOND);
     assert_int_equal(left(&join), 0);
     fixture_advance(&join.fixture, 6 * SECOND);
@@ -282,7 +251,7 @@ static void samples_show_the_instance(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join, "spans: {wait: 20s}");
+    join_init(&join, "spans: {wait: 20s}");
     send_upload(&join, "app", "cpu", SPAN, 5 * SECOND + HALF); /* waits for the span */
     send_span(&join, "shop", SPAN, 4 * SECOND);
     assert_int_equal(left(&join), 1); /* the upload was joined and covers it */
@@ -298,7 +267,7 @@ static void shared_name_covers_what_it_names(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join, "spans: {wait: 20s}");
+    join_init(&join, "spans: {wait: 20s}");
     send_span(&join, "one", SPAN, SECOND);
     send_span(&join, "two", OTHER, SECOND);
     send_upload(&join, "app", "cpu", SPAN, 5 * SECOND + HALF);

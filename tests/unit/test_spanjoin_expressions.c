@@ -1,8 +1,7 @@
 /* Attributes whose values OTTL computes from the span (docs/spanjoin.md, "Values that OTTL
  * computes"). */
 #include "processors/spanjoin/spanjoin.h"
-#include "tests/unit/pipeline_fixture.h"
-#include "tests/unit/spanjoin_requests.h"
+#include "tests/unit/spanjoin_fixture.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -10,12 +9,10 @@
 
 #include <cmocka.h>
 
-extern const struct component_type spanjoin_processor_type;
-
 enum { TRACE = 7, SPAN = 42 };
 
 static const char settings[] =
-    "processors: {spanjoin: {samples: {wait: 5s, attributes: ["
+    "samples: {wait: 5s, attributes: ["
     "{key: span_name, from: span.name}, "
     "{key: lower, from: 'ConvertCase(span.name, \"lower\")'}, "
     "{key: of_service, from: 'Concat([resource.attributes[\"service.name\"], scope.name], \" "
@@ -23,33 +20,7 @@ static const char settings[] =
     "{key: size, from: 'span.attributes[\"size\"] * 2'}, "
     "{key: no_events, from: 'Len(span.events)'}]}, "
     "spans: {attributes: [{key: samples, from: samples.count}, "
-    "{key: upper, from: 'ConvertCase(span.name, \"upper\")'}]}}}";
-
-struct join {
-    struct fixture fixture;
-    struct fixture_place *traces;
-    struct fixture_place *profiles;
-};
-
-static void setup(struct join *join)
-{
-    fixture_init(&join->fixture, 1);
-    join->traces = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", settings,
-                                 "traces", SIGNAL_TRACES);
-    join->profiles = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", settings,
-                                   "profiles", SIGNAL_PROFILES);
-}
-
-static void send_request(struct join *join, struct request *request)
-{
-    struct fixture_place *place = request->traces ? join->traces : join->profiles;
-    struct probe probe;
-    fixture_consume(&join->fixture, place->nodes[0], request_encode(request), request->items,
-                    &probe);
-    fixture_advance(&join->fixture, 0);
-    assert_int_equal(probe.settled, 1);
-    request_free(request);
-}
+    "{key: upper, from: 'ConvertCase(span.name, \"upper\")'}]}";
 
 static void send_span(struct join *join, const char *name, bool has_size)
 {
@@ -60,7 +31,7 @@ static void send_span(struct join *join, const char *name, bool has_size)
         span_int(&request, span, "size", 21);
     else
         span_string(&request, span, "size", "large");
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 static void send_sample(struct join *join)
@@ -71,7 +42,7 @@ static void send_sample(struct join *join)
     SampleMessage *sample = profiles_sample(&request, 1);
     sample_link(&request, sample, TRACE, SPAN);
     sample_value(&request, sample, 10);
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 /* Reads the last request that left. */
@@ -100,7 +71,7 @@ static void a_sample_gains_what_is_computed(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join);
+    join_init(&join, settings);
     send_span(&join, "GET /Cart", true);
     send_sample(&join);
     expect_sample(&join, "span_name", "GET /Cart");
@@ -116,7 +87,7 @@ static void an_expression_that_fails_adds_nothing(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join);
+    join_init(&join, settings);
     send_sample(&join);
     send_span(&join, "GET /Cart", false);
     fixture_advance(&join.fixture, 0);
@@ -130,7 +101,7 @@ static void a_span_gains_what_is_computed(void **state)
     (void)state;
     struct join join;
     struct request out;
-    setup(&join);
+    join_init(&join, settings);
     send_sample(&join);
     send_span(&join, "GET /Cart", true);
     size_t i = join.fixture.recorder.count;
@@ -150,7 +121,7 @@ static void a_span_without_samples_stays(void **state)
     (void)state;
     struct join join;
     struct request out;
-    setup(&join);
+    join_init(&join, settings);
     send_span(&join, "GET /Cart", true);
     read_last(&join, SIGNAL_TRACES, &out);
     assert_null(span_attribute(request_span(&out, 0), "upper"));

@@ -1,7 +1,6 @@
 /* The functions with most of a span's samples (docs/spanjoin.md, "Top functions"). */
 #include "processors/spanjoin/spanjoin.h"
-#include "tests/unit/pipeline_fixture.h"
-#include "tests/unit/spanjoin_requests.h"
+#include "tests/unit/spanjoin_fixture.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -9,40 +8,12 @@
 
 #include <cmocka.h>
 
-extern const struct component_type spanjoin_processor_type;
-
 enum { TRACE = 7, SPAN = 42, PARSE = 1, HASH = 2, OTHER = 3, UNKNOWN = 4 };
 
-static const char settings[] = "processors: {spanjoin: {samples: {wait: 0s}, spans: {attributes: "
+static const char settings[] = "samples: {wait: 0s}, spans: {attributes: "
                                "[{key: samples, from: samples.count}, "
                                "{key: top, from: 'samples.top_functions[2]'}, "
-                               "{key: first, from: 'samples.top_functions[1]'}]}}}";
-
-struct join {
-    struct fixture fixture;
-    struct fixture_place *traces;
-    struct fixture_place *profiles;
-};
-
-static void setup(struct join *join)
-{
-    fixture_init(&join->fixture, 1);
-    join->traces = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", settings,
-                                 "traces", SIGNAL_TRACES);
-    join->profiles = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", settings,
-                                   "profiles", SIGNAL_PROFILES);
-}
-
-static void send_request(struct join *join, struct request *request)
-{
-    struct fixture_place *place = request->traces ? join->traces : join->profiles;
-    struct probe probe;
-    fixture_consume(&join->fixture, place->nodes[0], request_encode(request), request->items,
-                    &probe);
-    fixture_advance(&join->fixture, 0);
-    assert_int_equal(probe.settled, 1);
-    request_free(request);
-}
+                               "{key: first, from: 'samples.top_functions[1]'}]}";
 
 static void begin_profile(struct request *request, const char *type, const char *unit)
 {
@@ -67,7 +38,7 @@ static void send_cpu(struct join *join, uint64_t trace, int64_t parse, int64_t h
     begin_profile(&request, "cpu", "nanoseconds");
     add_sample(&request, trace, PARSE, parse);
     add_sample(&request, trace, HASH, hash);
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 /* Sends the span, and checks what it gains. */
@@ -77,7 +48,7 @@ static void expect_top(struct join *join, const char *top, const char *first)
     struct request request, out;
     traces_begin(&request, "shop");
     traces_span(&request, TRACE, SPAN, WALL, WALL + SECOND, "GET /cart");
-    send_request(join, &request);
+    join_send(join, &request);
     assert_int_equal(recorder->items[recorder->count - 1].signal, SIGNAL_TRACES);
     request_read_traces(&out, slice_of(recorder->items[recorder->count - 1].bytes,
                                        recorder->items[recorder->count - 1].size));
@@ -93,14 +64,14 @@ static void a_span_gains_its_top_functions(void **state)
     (void)state;
     struct join join;
     struct request request;
-    setup(&join);
+    join_init(&join, settings);
     begin_profile(&request, "cpu", "nanoseconds");
     add_sample(&request, TRACE, HASH, 20);
     add_sample(&request, TRACE, PARSE, 30);
     add_sample(&request, TRACE, HASH, 37);
     add_sample(&request, TRACE, OTHER, 10);
     add_sample(&request, TRACE, UNKNOWN, 3); /* a stack without functions */
-    send_request(&join, &request);
+    join_send(&join, &request);
     expect_top(&join, "hash 57 %, parse 30 %", "hash 57 %");
     fixture_deinit(&join.fixture);
 }
@@ -110,7 +81,7 @@ static void uploads_are_added(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join);
+    join_init(&join, settings);
     send_cpu(&join, 0, 10, 20);
     send_cpu(&join, TRACE, 10, 30);
     expect_top(&join, "hash 71 %, parse 29 %", "hash 71 %");
@@ -126,12 +97,12 @@ static void cpu_time_comes_first(void **state)
     (void)state;
     struct join join;
     struct request request;
-    setup(&join);
+    join_init(&join, settings);
     begin_profile(&request, "wall", "nanoseconds");
     add_sample(&request, TRACE, OTHER, 1000);
     add_sample(&request, TRACE, OTHER, 1000);
     add_sample(&request, TRACE, PARSE, 5000);
-    send_request(&join, &request);
+    join_send(&join, &request);
     expect_top(&join, "other 67 %, parse 33 %", "other 67 %");
     send_cpu(&join, TRACE, 1, 3);
     expect_top(&join, "hash 75 %, parse 25 %", "hash 75 %");
@@ -144,13 +115,13 @@ static void periods_are_cpu_time(void **state)
     (void)state;
     struct join join;
     struct request request;
-    setup(&join);
+    join_init(&join, settings);
     begin_profile(&request, "samples", "count");
     profile_period(&request, request.profiles->resource_profiles[0]->scope_profiles[0]->profiles[0],
                    "cpu", "nanoseconds", 10000000);
     add_sample(&request, TRACE, PARSE, 1);
     add_sample(&request, TRACE, HASH, 1);
-    send_request(&join, &request);
+    join_send(&join, &request);
     send_cpu(&join, TRACE, 10000000, 0);
     expect_top(&join, "parse 67 %, hash 33 %", "parse 67 %");
     fixture_deinit(&join.fixture);
@@ -160,7 +131,7 @@ static void they_expire_with_the_window(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join);
+    join_init(&join, settings);
     send_cpu(&join, TRACE, 10, 20);
     fixture_advance(&join.fixture, 121 * SECOND);
     expect_top(&join, "none", "none");

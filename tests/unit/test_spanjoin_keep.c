@@ -1,8 +1,7 @@
 /* `keep` of spanjoin: which samples keep the detail of their span, and what becomes of the
  * others. */
 #include "processors/spanjoin/spanjoin.h"
-#include "tests/unit/pipeline_fixture.h"
-#include "tests/unit/spanjoin_requests.h"
+#include "tests/unit/spanjoin_fixture.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -10,43 +9,18 @@
 
 #include <cmocka.h>
 
-extern const struct component_type spanjoin_processor_type;
-
 enum { TRACE = 7, FAST = 42, SLOW = 43, NONE = 0 };
-
-struct join {
-    struct fixture fixture;
-    struct fixture_place *traces;
-    struct fixture_place *profiles;
-};
 
 static void setup_samples(struct join *join, const char *samples, const char *keep)
 {
     char yaml[1024];
-    snprintf(yaml, sizeof yaml, "processors: {spanjoin: {samples: {%s}, keep: {%s}}}", samples,
-             keep);
-    fixture_init(&join->fixture, 1);
-    join->traces = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
-                                 "traces", SIGNAL_TRACES);
-    join->profiles = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
-                                   "profiles", SIGNAL_PROFILES);
+    snprintf(yaml, sizeof yaml, "samples: {%s}, keep: {%s}", samples, keep);
+    join_init(join, yaml);
 }
 
 static void setup(struct join *join, const char *keep)
 {
     setup_samples(join, "wait: 5s", keep);
-}
-
-static void send_request(struct join *join, struct request *request)
-{
-    struct fixture_place *place = request->traces ? join->traces : join->profiles;
-    struct probe probe;
-    fixture_consume(&join->fixture, place->nodes[0], request_encode(request), request->items,
-                    &probe);
-    fixture_advance(&join->fixture, 0); /* jobs are done */
-    assert_int_equal(probe.settled, 1);
-    assert_int_equal(probe.verdict.code, GRPC_OK);
-    request_free(request);
 }
 
 static void send_span(struct join *join, uint64_t span, uint64_t duration_ns)
@@ -56,7 +30,7 @@ static void send_span(struct join *join, uint64_t span, uint64_t duration_ns)
     SpanMessage *message = traces_span(&request, TRACE, span, WALL, WALL + duration_ns,
                                        span == SLOW ? "slow" : "fast");
     span_string(&request, message, "http.route", "/pay");
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 /* A span of 100 ms, and one of 2 s. */
@@ -82,7 +56,7 @@ static void send_samples(struct join *join, uint64_t span, unsigned count, int64
     profiles_profile(&request, "cpu", "nanoseconds");
     for (unsigned i = 0; i < count; i++)
         add_sample(&request, span, value);
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 /* Two samples of each span, and two without one. */
@@ -94,7 +68,7 @@ static void send_mixed_samples(struct join *join)
     profiles_profile(&request, "cpu", "nanoseconds");
     for (size_t i = 0; i < sizeof spans / sizeof *spans; i++)
         add_sample(&request, spans[i], 10 + (int64_t)i);
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 static size_t count_out(const struct join *join)
@@ -323,7 +297,7 @@ static void test_what_names_one_span_goes(void **state)
             span_set_parent(&request,
                             traces_span(&request, TRACE, span, WALL + span, WALL + 3 * span, "a"),
                             span + 5);
-        send_request(&join, &request);
+        join_send(&join, &request);
         profiles_begin(&request);
         profiles_profile(&request, "cpu", "nanoseconds");
         add_sample(&request, FAST, 10);
@@ -335,7 +309,7 @@ static void test_what_names_one_span_goes(void **state)
         sample = profiles_sample(&request, 1); /* rewritten, because its Link lacks the trace */
         sample_link(&request, sample, 0, FAST);
         sample_value(&request, sample, 13);
-        send_request(&join, &request);
+        join_send(&join, &request);
         assert_string_equal(output(&join, 0), "- 0 34, its own 0 12");
         fixture_deinit(&join.fixture);
     }
@@ -352,7 +326,7 @@ static void test_a_kept_and_a_folded_span_of_one_parent(void **state)
     traces_begin(&request, "shop");
     span_set_parent(&request, traces_span(&request, TRACE, FAST, WALL, WALL + 1, "a"), 5);
     span_set_parent(&request, traces_span(&request, TRACE, SLOW, WALL, WALL + 2 * SECOND, "a"), 5);
-    send_request(&join, &request);
+    join_send(&join, &request);
     send_mixed_samples(&join);
     assert_string_equal(output(&join, 0), "- 0 23, 0000000000000005 43 11, - 0 12, "
                                           "0000000000000005 43 14, - 0 15");

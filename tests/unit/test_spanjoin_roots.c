@@ -1,7 +1,6 @@
 /* Attributes of the local root above a span (docs/spanjoin.md, "Local roots"). */
 #include "processors/spanjoin/spanjoin.h"
-#include "tests/unit/pipeline_fixture.h"
-#include "tests/unit/spanjoin_requests.h"
+#include "tests/unit/spanjoin_fixture.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -9,42 +8,14 @@
 
 #include <cmocka.h>
 
-extern const struct component_type spanjoin_processor_type;
-
 enum { TRACE = 7, ROOT = 41, CHILD = 42, GRANDCHILD = 43, OTHER = 44 };
 
 static const char settings[] =
-    "processors: {spanjoin: {samples: {wait: 5s, attributes: ["
+    "samples: {wait: 5s, attributes: ["
     "{key: span_name, from: span.name}, {key: endpoint, from: root.name}, "
     "{key: route, from: 'root.attributes[\"http.route\"]'}]}, "
     "spans: {attributes: [{key: samples, from: samples.count}, {key: endpoint, from: root.name}, "
-    "{key: tier, from: 'root.attributes[\"tier\"]'}]}}}";
-
-struct join {
-    struct fixture fixture;
-    struct fixture_place *traces;
-    struct fixture_place *profiles;
-};
-
-static void setup(struct join *join)
-{
-    fixture_init(&join->fixture, 1);
-    join->traces = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", settings,
-                                 "traces", SIGNAL_TRACES);
-    join->profiles = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", settings,
-                                   "profiles", SIGNAL_PROFILES);
-}
-
-static void send_request(struct join *join, struct request *request)
-{
-    struct fixture_place *place = request->traces ? join->traces : join->profiles;
-    struct probe probe;
-    fixture_consume(&join->fixture, place->nodes[0], request_encode(request), request->items,
-                    &probe);
-    fixture_advance(&join->fixture, 0);
-    assert_int_equal(probe.settled, 1);
-    request_free(request);
-}
+    "{key: tier, from: 'root.attributes[\"tier\"]'}]}";
 
 /* Adds an internal span below another one; 0: it has no parent. */
 static SpanMessage *add_span(struct request *request, uint64_t span, uint64_t parent,
@@ -63,7 +34,7 @@ static void send_span(struct join *join, const char *service, uint64_t span, uin
     struct request request;
     traces_begin(&request, service);
     add_span(&request, span, parent, name);
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 /* The parent of the root is in another process. */
@@ -80,7 +51,7 @@ static void send_root(struct join *join)
     struct request request;
     traces_begin(&request, "shop");
     add_root(&request);
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 static void send_sample(struct join *join, uint64_t span)
@@ -91,7 +62,7 @@ static void send_sample(struct join *join, uint64_t span)
     SampleMessage *sample = profiles_sample(&request, 1);
     sample_link(&request, sample, TRACE, span);
     sample_value(&request, sample, 10);
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 static void read_last(const struct join *join, enum signal signal, struct request *out)
@@ -126,7 +97,7 @@ static void samples_gain_values_of_the_local_root(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join);
+    join_init(&join, settings);
     send_span(&join, "shop", GRANDCHILD, CHILD, "query"); /* a span ends before its parent */
     send_span(&join, "shop", CHILD, ROOT, "load");
     send_root(&join);
@@ -145,7 +116,7 @@ static void a_root_that_was_not_seen_adds_nothing(void **state)
     (void)state;
     struct join join;
     struct request request, out;
-    setup(&join);
+    join_init(&join, settings);
     send_span(&join, "shop", CHILD, ROOT, "load");
     send_span(&join, "shop", GRANDCHILD, OTHER, "load");
     send_sample(&join, CHILD);
@@ -158,7 +129,7 @@ static void a_root_that_was_not_seen_adds_nothing(void **state)
         sample_link(&request, sample, TRACE, span);
         sample_value(&request, sample, 10);
     }
-    send_request(&join, &request);
+    join_send(&join, &request);
     read_last(&join, SIGNAL_PROFILES, &out);
     assert_string_equal(sample_attribute(&out, request_sample(&out, 0, 0), "endpoint"),
                         "GET /cart");
@@ -172,7 +143,7 @@ static void the_root_is_of_the_same_process(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join);
+    join_init(&join, settings);
     send_root(&join);
     send_span(&join, "stock", CHILD, ROOT, "load"); /* an internal span: its root is not known */
     send_sample(&join, CHILD);
@@ -185,13 +156,13 @@ static void flags_tell_whether_the_parent_is_remote(void **state)
     (void)state;
     struct join join;
     struct request request;
-    setup(&join);
+    join_init(&join, settings);
     traces_begin(&request, "shop");
     add_span(&request, ROOT, OTHER, "consume")->flags = 0x300; /* remote */
     SpanMessage *child = add_span(&request, CHILD, ROOT, "handle");
     child->kind = OPENTELEMETRY__PROTO__TRACE__V1__SPAN__SPAN_KIND__SPAN_KIND_SERVER;
     child->flags = 0x100; /* not remote */
-    send_request(&join, &request);
+    join_send(&join, &request);
     send_sample(&join, CHILD);
     expect_sample(&join, "handle", "consume", "none");
     fixture_deinit(&join.fixture);
@@ -202,7 +173,7 @@ static void a_circle_has_no_root(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join);
+    join_init(&join, settings);
     send_span(&join, "shop", CHILD, GRANDCHILD, "a");
     send_span(&join, "shop", GRANDCHILD, CHILD, "b");
     send_sample(&join, CHILD);
@@ -216,12 +187,12 @@ static void spans_gain_values_of_the_local_root(void **state)
     (void)state;
     struct join join;
     struct request request, out;
-    setup(&join);
+    join_init(&join, settings);
     send_sample(&join, CHILD);
     traces_begin(&request, "shop");
     add_span(&request, CHILD, ROOT, "load");
     add_root(&request);
-    send_request(&join, &request);
+    join_send(&join, &request);
     read_last(&join, SIGNAL_TRACES, &out);
     assert_string_equal(span_attribute(request_span(&out, 0), "endpoint"), "GET /cart");
     assert_string_equal(span_attribute(request_span(&out, 0), "tier"), "gold");

@@ -1,7 +1,6 @@
 /* One process, one service (docs/spanjoin.md, "One process, one service"). */
 #include "processors/spanjoin/spanjoin.h"
-#include "tests/unit/pipeline_fixture.h"
-#include "tests/unit/spanjoin_requests.h"
+#include "tests/unit/spanjoin_fixture.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -9,44 +8,14 @@
 
 #include <cmocka.h>
 
-extern const struct component_type spanjoin_processor_type;
-
 enum { TRACE = 7, SPAN = 42, OTHER = 43, NOTHING = 0 };
-
-struct join {
-    struct fixture fixture;
-    struct fixture_place *traces;
-    struct fixture_place *profiles;
-};
-
-static void setup(struct join *join, const char *settings)
-{
-    char yaml[1024];
-    snprintf(yaml, sizeof yaml, "processors: {spanjoin: {%s}}", settings);
-    fixture_init(&join->fixture, 1);
-    join->traces = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
-                                 "traces", SIGNAL_TRACES);
-    join->profiles = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
-                                   "profiles", SIGNAL_PROFILES);
-}
-
-static void send_request(struct join *join, struct request *request)
-{
-    struct fixture_place *place = request->traces ? join->traces : join->profiles;
-    struct probe probe;
-    fixture_consume(&join->fixture, place->nodes[0], request_encode(request), request->items,
-                    &probe);
-    fixture_advance(&join->fixture, 0);
-    assert_int_equal(probe.settled, 1);
-    request_free(request);
-}
 
 static void send_span(struct join *join, const char *service, uint64_t span)
 {
     struct request request;
     traces_begin(&request, service);
     traces_span(&request, TRACE, span, WALL, WALL + SECOND, "work");
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 static void add_profile(struct request *request, const char *type, uint64_t span)
@@ -66,7 +35,7 @@ static void send_upload(struct join *join, const char *app, const char *type, ui
     if (app)
         profiles_resource_string(&request, "service.name", app);
     add_profile(&request, type, span);
-    send_request(join, &request);
+    join_send(join, &request);
 }
 
 /* Checks the service of a resource of the last request that has left. NULL: it has none. */
@@ -93,7 +62,7 @@ static void memory_follows_cpu(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join, "");
+    join_init(&join, "");
     send_upload(&join, "app", "alloc_space", NOTHING);
     expect_service(&join, 0, "app"); /* not learned yet */
     send_span(&join, "shop", SPAN);
@@ -112,7 +81,7 @@ static void is_learned_when_a_span_arrives_later(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join, "");
+    join_init(&join, "");
     send_upload(&join, "app", "cpu", SPAN);
     assert_int_equal(join.fixture.recorder.count, 0);
     send_span(&join, "shop", SPAN);
@@ -124,7 +93,7 @@ static void profiles_without_a_service_get_one(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join, "");
+    join_init(&join, "");
     send_span(&join, "shop", SPAN);
     send_upload(&join, NULL, "cpu", SPAN);
     expect_service(&join, 0, "shop");
@@ -136,7 +105,7 @@ static void each_resource_gets_its_own(void **state)
     (void)state;
     struct join join;
     struct request request;
-    setup(&join, "");
+    join_init(&join, "");
     send_span(&join, "shop", SPAN);
     send_span(&join, "cart", OTHER);
     profiles_begin(&request);
@@ -149,7 +118,7 @@ static void each_resource_gets_its_own(void **state)
     profiles_resource_string(&request, "service.name", "c");
     profiles_resource_string(&request, "host.name", "h");
     add_profile(&request, "cpu", OTHER);
-    send_request(&join, &request);
+    join_send(&join, &request);
     expect_service(&join, 0, "shop");
     expect_service(&join, 1, "b");
     expect_service(&join, 2, "cart");
@@ -160,7 +129,7 @@ static void two_services_are_counted(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join, "");
+    join_init(&join, "");
     send_span(&join, "shop", SPAN);
     send_span(&join, "cart", OTHER);
     send_upload(&join, "app", "cpu", SPAN);
@@ -178,7 +147,7 @@ static void equal_names_change_nothing(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join, "samples: {attributes: []}");
+    join_init(&join, "samples: {attributes: []}");
     send_span(&join, "shop", SPAN);
     struct request request;
     profiles_begin(&request);
@@ -200,7 +169,7 @@ static void names_stay_if_the_profile_decides(void **state)
 {
     (void)state;
     struct join join;
-    setup(&join, "service_from: profile");
+    join_init(&join, "service_from: profile");
     send_span(&join, "shop", SPAN);
     send_upload(&join, "app", "cpu", SPAN);
     expect_service(&join, 0, "app");
@@ -213,13 +182,13 @@ static void a_resource_that_names_a_span_is_renamed(void **state)
     (void)state;
     struct join join;
     struct request request;
-    setup(&join, "");
+    join_init(&join, "");
     send_span(&join, "shop", SPAN);
     profiles_begin(&request);
     profiles_resource_string(&request, "span_id", span_hex(SPAN));
     profiles_resource_string(&request, "service.name", "app");
     add_profile(&request, "cpu", NOTHING);
-    send_request(&join, &request);
+    join_send(&join, &request);
     expect_service(&join, 0, "shop");
     fixture_deinit(&join.fixture);
 }
