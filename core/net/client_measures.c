@@ -1,7 +1,7 @@
 #include "core/net/client_measures.h"
 
 #include "core/base/memory.h"
-#include "core/base/verdict.h"
+#include "core/net/grpc_status.h"
 #include "core/net/measure_histogram.h"
 
 #include <assert.h>
@@ -31,28 +31,6 @@ static const char *method_of(const struct client *client, const struct client_re
     return is_grpc(client) ? request->path + (request->path[0] == '/') : request->method;
 }
 
-/* gRPC's own table, http-grpc-status-mapping. */
-static int code_of_status(int status)
-{
-    switch (status) {
-    case 400:
-        return GRPC_INTERNAL;
-    case 401:
-        return GRPC_UNAUTHENTICATED;
-    case 403:
-        return GRPC_PERMISSION_DENIED;
-    case 404:
-        return GRPC_UNIMPLEMENTED;
-    case 429:
-    case 502:
-    case 503:
-    case 504:
-        return GRPC_UNAVAILABLE;
-    default:
-        return GRPC_UNKNOWN;
-    }
-}
-
 static int grpc_code_of(const struct client_answer *answer)
 {
     if (answer->failure != CLIENT_OK)
@@ -60,7 +38,7 @@ static int grpc_code_of(const struct client_answer *answer)
     struct slice text = http_header_get(&answer->headers, "grpc-status");
     int code = 0;
     if (text.size == 0)
-        return code_of_status(answer->status);
+        return grpc_code_from_http(answer->status);
     for (size_t i = 0; i < text.size; i++) {
         if (text.data[i] < '0' || text.data[i] > '9')
             return GRPC_UNKNOWN;

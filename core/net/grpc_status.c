@@ -160,3 +160,24 @@ bool grpc_parse_timeout(struct slice value, int64_t *ns_out, struct error *err)
     assert(*ns_out >= 0);
     return true;
 }
+
+enum grpc_code grpc_code_from_http(int status)
+{
+    switch (status) {
+    case 400:
+        return GRPC_INTERNAL;
+    case 401:
+        return GRPC_UNAUTHENTICATED;
+    case 403:
+        return GRPC_PERMISSION_DENIED;
+    case 404:
+        return GRPC_UNIMPLEMENTED;
+    case 429:
+    case 502:
+    case 503:
+    case 504:
+        return GRPC_UNAVAILABLE;
+    default:
+        return GRPC_UNKNOWN;
+    }
+}

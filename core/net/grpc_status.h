@@ -30,5 +30,8 @@ size_t grpc_encode_details(const struct verdict *verdict, char out[GRPC_DETAILS_
 /* Parses a value of grpc-timeout, such as "100m", to nanoseconds, at most INT64_MAX. Returns false
  * if it is malformed; err then has the text of gRPC-Go. */
 bool grpc_parse_timeout(struct slice value, int64_t *ns_out, struct error *err);
+/* Converts the HTTP status of an answer that has no gRPC status, by gRPC's own table
+ * (http-grpc-status-mapping). OTLP/HTTP has another one: verdict_from_http. */
+enum grpc_code grpc_code_from_http(int status);
 
 #endif

@@ -7,6 +7,7 @@
 #include "core/data/signals.h"
 #include "core/data/wire.h"
 #include "core/net/compression.h"
+#include "core/net/grpc_status.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -244,29 +245,6 @@ void otlp_answer_http(const struct client_answer *answer, enum signal signal, co
 
 /* ---- gRPC ---- */
 
-/* Converts an HTTP status without a gRPC status by gRPC's own table (http-grpc-status-mapping),
- * which differs from OTLP/HTTP (verdict_from_http) for 400 and 429. */
-static enum grpc_code code_of_http(int status)
-{
-    switch (status) {
-    case 400:
-        return GRPC_INTERNAL;
-    case 401:
-        return GRPC_UNAUTHENTICATED;
-    case 403:
-        return GRPC_PERMISSION_DENIED;
-    case 404:
-        return GRPC_UNIMPLEMENTED;
-    case 429:
-    case 502:
-    case 503:
-    case 504:
-        return GRPC_UNAVAILABLE;
-    default:
-        return GRPC_UNKNOWN;
-    }
-}
-
 /* What does not fit is cut off. */
 static void percent_decode(struct slice in, char *out, size_t size)
 {
@@ -356,7 +334,7 @@ void otlp_answer_grpc(const struct client_answer *answer, struct otlp_answer *ou
         read_grpc_status(answer, status, out);
     else if (answer->status != 200)
         out->verdict =
-            verdict_of(code_of_http(answer->status),
+            verdict_of(grpc_code_from_http(answer->status),
                        "unexpected HTTP status code received from server: %d", answer->status);
     else if (!has_type(answer, "application/grpc") && !has_type(answer, "application/grpc+proto"))
         out->verdict =
