@@ -300,10 +300,9 @@ static bool is_wanted(const struct otlp_request *request, const struct exchange 
                       const struct buffer *body)
 {
     const struct node *node = request->receiver->nodes[exchange_worker(exchange)->index];
-    if (request->items > 0)
-        return true;
-    return request->signal == SIGNAL_PROFILES && buffer_slice(body).size > 0 &&
-           empty_profiles_are_read(&node->outlets[SIGNAL_PROFILES]);
+    if (request->signal != SIGNAL_PROFILES || body->size == 0)
+        return request->items > 0;
+    return profiles_are_wanted(node, request->items);
 }
 
 /* body: the request for the pipelines; NULL: it is refused, see *why. */

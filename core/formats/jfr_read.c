@@ -474,6 +474,16 @@ static bool read_chunks(struct reader *r, struct slice rest, struct error *err)
     return true;
 }
 
+/* A recording without events says that there were none of any kind. */
+static void open_all_if_empty(struct reader *r)
+{
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        if (r->profiles[kind] != 0)
+            return;
+    for (int kind = 0; kind < KIND_COUNT; kind++)
+        profile_of(r, (enum kind)kind);
+}
+
 bool jfr_read(struct profiles_builder *builder, struct slice jfr, struct slice labels_snapshot,
               const struct jfr_options *options, struct error *err)
 {
@@ -484,6 +494,8 @@ bool jfr_read(struct profiles_builder *builder, struct slice jfr, struct slice l
         return false;
     bool done = jfr_labels_read(&r.labels, labels_snapshot, builder, options->budget, err) &&
                 read_chunks(&r, jfr, err);
+    if (done)
+        open_all_if_empty(&r);
     jfr_labels_deinit(&r.labels);
     wire_writer_deinit(&r.event_name);
     wire_writer_deinit(&r.text);

@@ -59,7 +59,7 @@ struct open_profile {
     struct wire_writer samples;
     uint32_t sample_count;
     bool is_sibling;
-    bool is_wanted; /* it or a sibling has samples */
+    bool is_wanted; /* it or a sibling has samples, or nobody has */
 };
 
 struct open_resource {
@@ -67,7 +67,7 @@ struct open_resource {
     struct slice resource, scope; /* payloads */
     struct open_profile *first, *last;
     size_t scope_size, size; /* of the payloads of ScopeProfiles and ResourceProfiles */
-    uint32_t sample_count;   /* 0: the resource is left out */
+    bool is_wanted;          /* a profile of it is */
 };
 
 struct profiles_builder {
@@ -712,23 +712,22 @@ static size_t profile_size(const struct open_profile *profile)
 }
 
 /* Computes all sizes, and returns that of the resource in the request; 0 if it is left out. */
-static size_t measure_resource(struct open_resource *resource)
+static size_t measure_resource(struct open_resource *resource, bool with_empty)
 {
-    assert(resource->sample_count == 0); /* measure_resource is called once */
+    assert(resource->size == 0); /* measure_resource is called once */
     bool are_wanted = false;
     resource->scope_size =
         resource->scope.size > 0 ? wire_size_bytes(SCOPE_PROFILES_SCOPE, resource->scope.size) : 0;
     for (struct open_profile *p = resource->first; p; p = p->next) {
         if (!p->is_sibling)
-            are_wanted = has_samples(p);
+            are_wanted = with_empty || has_samples(p);
         p->is_wanted = are_wanted;
-        resource->sample_count += p->sample_count;
+        resource->is_wanted |= are_wanted;
         resource->scope_size += are_wanted ? profile_size(p) : 0;
     }
     resource->size = wire_size_bytes(RESOURCE_PROFILES_RESOURCE, resource->resource.size) +
                      wire_size_bytes(RESOURCE_PROFILES_SCOPE_PROFILES, resource->scope_size);
-    return resource->sample_count > 0 ? wire_size_bytes(PROFILES_RESOURCE_PROFILES, resource->size)
-                                      : 0;
+    return resource->is_wanted ? wire_size_bytes(PROFILES_RESOURCE_PROFILES, resource->size) : 0;
 }
 
 static uint8_t *write_begin(uint8_t *to, uint32_t number, size_t payload)
@@ -775,25 +774,31 @@ static struct buffer *take_buffer(struct profiles_builder *builder, size_t size)
     return request;
 }
 
+static uint32_t count_samples(const struct profiles_builder *builder)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < builder->profile_count; i++)
+        count += builder->profiles[i]->sample_count;
+    return count;
+}
+
 struct buffer *profiles_builder_finish(struct profiles_builder *builder, uint32_t *samples)
 {
     size_t size = 0;
-    *samples = 0;
     write_sums(builder);
+    *samples = count_samples(builder);
     if (!has_room(builder))
         return NULL;
     wire_writer_deinit(&builder->scratch);
-    for (struct open_resource *r = builder->first; r; r = r->next) {
-        size += measure_resource(r);
-        *samples += r->sample_count;
-    }
+    for (struct open_resource *r = builder->first; r; r = r->next)
+        size += measure_resource(r, *samples == 0);
     size_t dictionary_size = message_measure(&builder->root);
     struct buffer *request = take_buffer(builder, size + dictionary_size);
     if (!request)
         return NULL;
     uint8_t *to = request->data;
     for (const struct open_resource *r = builder->first; r; r = r->next)
-        if (r->sample_count > 0)
+        if (r->is_wanted)
             to = write_resource(to, r);
     assert(to == request->data + size);
     to = message_write(&builder->root, to);

@@ -152,7 +152,7 @@ struct built_profile {
     bool is_sibling; /* of the previous profile: another sample type of the same measurement */
 };
 /* Begins a profile, and returns its number for the samples. A profile is left out if neither it nor
- * a sibling gets samples. */
+ * a sibling gets samples, but others do. */
 uint32_t profiles_builder_profile(struct profiles_builder *builder,
                                   const struct built_profile *profile);
 
@@ -175,9 +175,9 @@ void profiles_builder_add_at(struct profiles_builder *builder, uint32_t profile,
                              const struct built_sample *sample, int64_t value,
                              uint64_t time_unix_nano);
 
-/* Returns the request, and sets *samples to its number of samples; with 0, the request is useless.
- * Returns NULL if the limits were exceeded (profiles_builder_state). Nothing may be added
- * afterwards. */
+/* Returns the request, and sets *samples to its number of samples; with 0, the request has all
+ * profiles, which only say that there were none (core/pipeline/empty_profiles.h). Returns NULL if
+ * the limits were exceeded (profiles_builder_state). Nothing may be added afterwards. */
 struct buffer *profiles_builder_finish(struct profiles_builder *builder, uint32_t *samples);
 
 #endif

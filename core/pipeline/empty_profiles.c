@@ -2,16 +2,22 @@
 
 #include "core/pipeline/node.h"
 
-bool node_takes_empty_profiles(const struct node *node)
+/* Whether a component behind the node reads them. */
+static bool are_read_behind(const struct node *node)
 {
-    return node->reads_empty ||
-           (node->passes_empty && empty_profiles_are_read(&node->outlets[SIGNAL_PROFILES]));
-}
-
-bool empty_profiles_are_read(const struct outlet *outlet)
-{
+    const struct outlet *outlet = &node->outlets[SIGNAL_PROFILES];
     for (size_t i = 0; i < outlet->count; i++)
         if (node_takes_empty_profiles(outlet->branches[i]->to))
             return true;
     return false;
+}
+
+bool node_takes_empty_profiles(const struct node *node)
+{
+    return node->reads_empty || (node->passes_empty && are_read_behind(node));
+}
+
+bool profiles_are_wanted(const struct node *receiver, uint32_t samples)
+{
+    return samples > 0 || are_read_behind(receiver);
 }

@@ -13,12 +13,13 @@
 #define PROFCOL_CORE_PIPELINE_EMPTY_PROFILES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct node;
-struct outlet;
 
-/* Whether a component behind the outlet reads them. If not, do not forward them. */
-bool empty_profiles_are_read(const struct outlet *outlet);
+/* Whether a receiver forwards a profiles request with so many samples: if it has some, or if a
+ * component behind the receiver reads those without. */
+bool profiles_are_wanted(const struct node *receiver, uint32_t samples);
 /* Whether the node takes them: it reads them, or passes them on to one that does. */
 bool node_takes_empty_profiles(const struct node *node);
 

@@ -22,8 +22,8 @@ struct verdict received_profiles_not_plain(enum decompress_result result, size_t
 
 /* Returns a builder for bodies of at most max_size bytes. */
 struct profiles_builder *received_profiles_builder(size_t max_size, struct budget *budget);
-/* Returns the request for the pipelines, and sets *samples_out; with 0, there is nothing to pass
- * on. Returns NULL, with *why set, if it is refused. */
+/* Returns the request for the pipelines, and sets *samples_out; with 0,
+ * empty_profiles.h says whether to pass it on. Returns NULL, with *why set, if it is refused. */
 struct buffer *received_profiles_finish(struct profiles_builder *builder, uint32_t *samples_out,
                                         struct verdict *why);
 

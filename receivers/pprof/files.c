@@ -5,6 +5,7 @@
 #include "core/base/job.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/pipeline/empty_profiles.h"
 #include "core/pipeline/received.h"
 #include "receivers/pprof/path_pattern.h"
 #include "receivers/pprof/profile_intake.h"
@@ -377,7 +378,7 @@ static void finish_reading(struct folder *folder, struct buffer *profiles,
         go_on(folder);
         return;
     }
-    if (!profiles || folder->samples == 0) {
+    if (!profiles || !profiles_are_wanted(folder->node, folder->samples)) {
         buffer_unref(profiles);
         if (why->code == GRPC_INVALID_ARGUMENT)
             counter_add(folder->counters.invalid, folder->node->worker->index, 1);
@@ -390,6 +391,7 @@ static void finish_reading(struct folder *folder, struct buffer *profiles,
     struct batch *batch = batch_new(folder->node->worker, SIGNAL_PROFILES, profiles,
                                     folder->samples, &folder->receipt, NULL);
     batch->links_are_labels = true;
+    batch->arrived_empty = folder->samples == 0;
     node_forward(folder->node, batch);
 }
 

@@ -28,9 +28,10 @@ struct profile_intake {
     struct budget *budget;
 };
 
-/* Returns the request; NULL, with *why set, if it is refused. If *samples_out is 0, there is
- * nothing to pass on. unfolds_out may be NULL. Otherwise this is only a try: if the profile
- * decompresses to more than first_try_bytes, nothing is read and *unfolds_out is true. */
+/* Returns the request; NULL, with *why set, if it is refused. If *samples_out is 0,
+ * empty_profiles.h says whether to pass it on. unfolds_out may be NULL. Otherwise this is only a
+ * try: if the profile decompresses to more than first_try_bytes, nothing is read and *unfolds_out
+ * is true. */
 struct buffer *profile_intake_read(const struct profile_intake *intake, bool *unfolds_out,
                                    uint32_t *samples_out, struct verdict *why);
 

@@ -4,6 +4,7 @@
 #include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/pipeline/empty_profiles.h"
 #include "core/pipeline/reading.h"
 #include "core/pipeline/received.h"
 #include "core/pipeline/receiver_server.h"
@@ -74,7 +75,7 @@ static void forward(struct pusher *pusher, struct exchange *exchange, struct buf
                     uint32_t samples)
 {
     struct worker *worker = exchange_worker(exchange);
-    assert(samples > 0 && pusher->nodes[worker->index]->worker == worker);
+    assert(pusher->nodes[worker->index]->worker == worker);
     struct push_request *request = memory_zalloc(sizeof *request);
     *request = (struct push_request){.pusher = pusher, .samples = samples};
     received_init(&request->received, exchange, on_settled);
@@ -84,6 +85,7 @@ static void forward(struct pusher *pusher, struct exchange *exchange, struct buf
                   received_context(exchange, with_headers));
     batch->peer = exchange_peer_key(exchange);
     batch->links_are_labels = true;
+    batch->arrived_empty = samples == 0;
     node_forward(pusher->nodes[worker->index], batch);
 }
 
@@ -92,7 +94,8 @@ static void finish_reading(struct pusher *pusher, struct exchange *exchange,
                            struct buffer *profiles, uint32_t samples, const struct verdict *why)
 {
     assert(profiles || !verdict_is_ok(why));
-    if (profiles && samples > 0) {
+    const struct node *node = pusher->nodes[exchange_worker(exchange)->index];
+    if (profiles && profiles_are_wanted(node, samples)) {
         forward(pusher, exchange, profiles, samples);
         return;
     }

@@ -4,6 +4,7 @@
 #include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
+#include "core/pipeline/empty_profiles.h"
 #include "core/pipeline/otlp_sender.h"
 #include "core/pipeline/reading.h"
 #include "core/pipeline/received.h"
@@ -153,7 +154,7 @@ static void on_settled(struct receipt *receipt, const struct verdict *verdict)
 
 static void forward(struct scrape *scrape, struct buffer *profiles)
 {
-    assert(scrape->state == SCRAPE_RESTS && scrape->samples > 0);
+    assert(scrape->state == SCRAPE_RESTS);
     struct node *node = scraper_of(scrape)->node;
     scrape->state = SCRAPE_FORWARDS;
     scraper_of(scrape)->busy++;
@@ -161,6 +162,7 @@ static void forward(struct scrape *scrape, struct buffer *profiles)
     struct batch *batch =
         batch_new(node->worker, SIGNAL_PROFILES, profiles, scrape->samples, &scrape->receipt, NULL);
     batch->links_are_labels = true;
+    batch->arrived_empty = scrape->samples == 0;
     node_forward(node, batch);
 }
 
@@ -175,11 +177,11 @@ static void finish_reading(struct scrape *scrape, struct buffer *profiles,
         if (why->code == GRPC_INVALID_ARGUMENT)
             counter_add(scraper->counters->invalid, scraper->node->worker->index, 1);
         fail(scrape, OUTCOME_FAILED, why->text);
-    } else if (scrape->samples == 0) {
+    } else if (profiles_are_wanted(scraper->node, scrape->samples)) {
+        forward(scrape, profiles);
+    } else {
         buffer_unref(profiles);
         succeed(scrape);
-    } else {
-        forward(scrape, profiles);
     }
 }
 

@@ -18,6 +18,7 @@
 #include "core/data/signals.h"
 #include "core/data/utf8.h"
 #include "core/pipeline/component_as.h"
+#include "core/pipeline/empty_profiles.h"
 #include "core/pipeline/otlp_request.h"
 #include "core/pipeline/reading.h"
 #include "core/pipeline/received.h"
@@ -403,7 +404,7 @@ static void forward(struct pyroscope_receiver *receiver, struct exchange *exchan
 {
     enum protocol protocol = conversion->protocol;
     struct worker *worker = exchange_worker(exchange);
-    assert(samples > 0 && receiver->nodes[worker->index]->worker == worker);
+    assert(receiver->nodes[worker->index]->worker == worker);
     struct pyroscope_request *request = memory_zalloc(sizeof *request);
     *request =
         (struct pyroscope_request){.receiver = receiver, .protocol = protocol, .samples = samples};
@@ -413,6 +414,7 @@ static void forward(struct pyroscope_receiver *receiver, struct exchange *exchan
                                     &request->received.receipt, context_of(receiver, exchange));
     batch->peer = exchange_peer_key(exchange);
     batch->links_are_labels = !protocol_is_otlp(protocol);
+    batch->arrived_empty = samples == 0;
     if (conversion->with_threads && !joins_threads(receiver, worker))
         remove_threads(batch);
     if (protocol_is_otlp(protocol))
@@ -427,7 +429,8 @@ static void finish_reading(struct pyroscope_receiver *receiver, struct exchange 
                            uint32_t samples, const struct verdict *why)
 {
     assert(profiles || !verdict_is_ok(why));
-    if (samples > 0 && profiles) {
+    const struct node *node = receiver->nodes[exchange_worker(exchange)->index];
+    if (profiles && profiles_are_wanted(node, samples)) {
         forward(receiver, exchange, conversion, profiles, samples);
         return;
     }

@@ -168,6 +168,25 @@ static void test_profiles_and_resources_without_samples_are_left_out(void **stat
     profiles_builder_free(b);
 }
 
+static void test_without_any_samples_all_profiles_are_there(void **state)
+{
+    (void)state;
+    struct profiles_builder *b = begin(NULL, 1 << 20);
+    add_profile(b, false);
+    add_profile(b, false);
+    struct built_resource resource = {.scope_name = {0}};
+    profiles_builder_resource(b, &resource); /* without profiles */
+    uint32_t samples;
+    struct buffer *request = profiles_builder_finish(b, &samples);
+    request_message *message = check_and_unpack(request);
+    assert_int_equal(samples, 0);
+    assert_int_equal(message->n_resource_profiles, 1);
+    assert_int_equal(message->resource_profiles[0]->scope_profiles[0]->n_profiles, 2);
+    free_request(message, NULL);
+    buffer_unref(request);
+    profiles_builder_free(b);
+}
+
 static void test_siblings_leave_together(void **state)
 {
     (void)state;
@@ -255,6 +274,7 @@ int main(void)
         cmocka_unit_test(test_what_was_put_in_comes_out),
         cmocka_unit_test(test_sums_keep_apart_what_differs_and_stay_at_the_ends),
         cmocka_unit_test(test_profiles_and_resources_without_samples_are_left_out),
+        cmocka_unit_test(test_without_any_samples_all_profiles_are_there),
         cmocka_unit_test(test_siblings_leave_together),
         cmocka_unit_test(test_stops_at_its_bounds),
         cmocka_unit_test(test_bounds_follow_what_is_admitted),
