@@ -386,6 +386,8 @@ struct fold_result profiles_fold(struct message *root, struct dictionary *dictio
     const struct fold_keys keys = {rule->keys, rule->key_count, rule->stripped_keys,
                                    rule->stripped_count};
     fold_attributes_init(&folding.attributes, &keys, dictionary, &folding.request_scratch);
+    for (size_t i = 0; i < rule->taken_count; i++)
+        fold_attributes_take(&folding.attributes, rule->taken[i]);
     reset(&folding);
     fold_all(&folding, root);
     arena_deinit(&folding.request_scratch);

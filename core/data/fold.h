@@ -61,6 +61,9 @@ struct fold_rule {
     /* Keys of attributes that folding takes away in addition to those that it knows. */
     const struct slice *keys;
     size_t key_count;
+    /* Attributes that folding takes away whatever their key is: indices in the attribute_table. */
+    const uint32_t *taken;
+    size_t taken_count;
     /* A sample with an attribute of one of these keys loses it, and its timestamps; its values
      * become one, their sum. So does one that is folded or moved. Not together with FOLD_WEIGH. */
     const struct slice *stripped_keys;

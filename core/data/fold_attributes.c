@@ -160,6 +160,12 @@ void fold_attributes_init(struct fold_attributes *attributes, const struct fold_
     attributes->takes = arena_array(arena, count, sizeof *attributes->takes);
 }
 
+void fold_attributes_take(struct fold_attributes *attributes, uint32_t index)
+{
+    assert(index < attributes->attribute_count);
+    attributes->takes[index] = TAKEN;
+}
+
 /* Makes room for as many samples as will likely have different attributes. */
 static void reserve_known(struct fold_attributes *attributes)
 {

@@ -55,6 +55,9 @@ struct fold_attributes {
 void fold_attributes_init(struct fold_attributes *attributes, const struct fold_keys *keys,
                           struct dictionary *dictionary, struct arena *arena);
 
+/* With FOLD_ATTRIBUTES_TAKEN, the attribute goes whatever its key is. */
+void fold_attributes_take(struct fold_attributes *attributes, uint32_t index);
+
 struct fold_attributes_result {
     uint32_t list;    /* number of what stays, in `lists` */
     bool is_stripped; /* the sample had an attribute that is stripped */

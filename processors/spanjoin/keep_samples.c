@@ -82,18 +82,46 @@ static struct slice gains_of(void *context)
     return keeping->plan->keys[(keeping->named & SAMPLE_KEY) - 1].gain->packed;
 }
 
+/* Adds the attributes of one span that the samples of a key have gained. */
+static size_t add_detail(const struct sample_plan *plan, const struct sample_gain *gain,
+                         uint32_t *indices)
+{
+    const struct spanjoin_side *side = &plan->settings->samples;
+    size_t count = 0;
+    for (size_t i = 0; gain && i < side->joined_count; i++)
+        if (gain->attributes[i] != 0 && join_path_is_of_one_span(side->joined[i].path))
+            indices[count++] = gain->attributes[i];
+    return count;
+}
+
+/* Sets the attributes of one span that samples have gained, because a dry run changes nothing. */
+static void take_detail(struct sample_plan *plan, struct fold_rule *rule)
+{
+    const struct spanjoin_side *side = &plan->settings->samples;
+    size_t most = 0;
+    for (size_t i = 0; i < side->joined_count; i++)
+        most += join_path_is_of_one_span(side->joined[i].path) ? plan->key_count : 0;
+    if (most == 0)
+        return;
+    uint32_t *indices = arena_array(&plan->arena, most, sizeof *indices);
+    for (uint32_t k = 0; k < plan->key_count; k++)
+        rule->taken_count += add_detail(plan, plan->keys[k].gain, indices + rule->taken_count);
+    rule->taken = indices;
+}
+
 static struct fold_result fold(struct sample_plan *plan, bool keeps_all, bool counts_only)
 {
     struct batch *batch = plan->batch;
     struct keeping keeping = {.plan = plan, .keeps_all = keeps_all};
-    const struct fold_rule rule = {.decide = decide,
-                                   .ignores_ids = true,
-                                   .gains = gains_of,
-                                   .context = &keeping,
-                                   .stripped_keys = sample_thread_keys,
-                                   .stripped_count =
-                                       plan->has_added_threads ? SAMPLE_THREAD_KEYS : 0,
-                                   .counts_only = counts_only};
+    struct fold_rule rule = {.decide = decide,
+                             .ignores_ids = true,
+                             .gains = gains_of,
+                             .context = &keeping,
+                             .stripped_keys = sample_thread_keys,
+                             .stripped_count = plan->has_added_threads ? SAMPLE_THREAD_KEYS : 0,
+                             .counts_only = counts_only};
+    if (counts_only)
+        take_detail(plan, &rule);
     struct fold_result result =
         profiles_fold(&batch->parts[0].root, batch_dictionary(batch), &batch->arena, &rule);
     assert(keeping.next == plan->sample_count);
