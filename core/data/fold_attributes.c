@@ -2,6 +2,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/hash.h"
+#include "core/data/fold_equals.h"
 #include "core/data/wire.h"
 
 #include <stdlib.h>
@@ -166,6 +167,14 @@ void fold_attributes_take(struct fold_attributes *attributes, uint32_t index)
     attributes->takes[index] = TAKEN;
 }
 
+/* Returns the first entry that is equal to this one. */
+static inline uint32_t first_equal(struct fold_attributes *attributes, uint32_t index)
+{
+    if (!attributes->equals)
+        attributes->equals = fold_equals_new(attributes->dictionary, attributes->arena);
+    return fold_equals_first(attributes->equals, index);
+}
+
 /* Makes room for as many samples as will likely have different attributes. */
 static void reserve_known(struct fold_attributes *attributes)
 {
@@ -210,8 +219,11 @@ static size_t read_staying(struct fold_attributes *attributes, struct slice pack
             continue;
         enum taking taking = looks ? taking_of(attributes, (uint32_t)index) : STAYING;
         *is_stripped |= taking == STRIPPED;
-        if (taking == STAYING || (taking == TAKEN && change != FOLD_ATTRIBUTES_TAKEN))
-            attributes->scratch[count++] = (uint32_t)index;
+        if (taking == STRIPPED || (taking == TAKEN && change == FOLD_ATTRIBUTES_TAKEN))
+            continue;
+        attributes->scratch[count++] = change == FOLD_ATTRIBUTES_KEPT
+                                           ? (uint32_t)index
+                                           : first_equal(attributes, (uint32_t)index);
     }
     return count;
 }

@@ -2,7 +2,8 @@
  * fold_attributes: which attributes samples have after folding (fold.h).
  *
  * Each list that stays has a number, so that samples with equal lists are found by comparing
- * numbers. Most samples have the attributes of one before; then nothing is read again.
+ * numbers. Most samples have the attributes of one before; then nothing is read again. Of equal
+ * entries of the attribute_table, which should have none, the lists have the first one.
  *
  * Owner: all memory is in the arena. Results exist as long as that.
  *
@@ -43,6 +44,7 @@ struct fold_attributes {
     struct arena *arena;
     uint8_t *takes; /* by index in the attribute_table: enum taking; 0: not asked yet */
     uint32_t attribute_count;
+    struct fold_equals *equals; /* NULL: not needed yet */
     struct fold_list *lists;
     uint32_t list_count, list_capacity;
     struct index_table by_content; /* the lists */

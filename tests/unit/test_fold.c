@@ -20,6 +20,7 @@
 
 typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceRequest
     Request;
+typedef Opentelemetry__Proto__Common__V1__AnyValue Any;
 typedef Opentelemetry__Proto__Profiles__V1development__ProfilesDictionary Dictionary;
 typedef Opentelemetry__Proto__Profiles__V1development__Profile Profile;
 typedef Opentelemetry__Proto__Profiles__V1development__Sample Sample;
@@ -111,14 +112,58 @@ static bool key_goes(const Dictionary *d, int32_t attribute)
     return attribute == 0 || (size >= 20 && size <= FOLDED_SIZE);
 }
 
+/* The attributes that folded samples of the request have had. */
+static int32_t had[4096];
+static size_t had_count;
+static int32_t first_of[4096]; /* by index; 0: not known */
+
+static bool values_are_equal(const Any *a, const Any *b)
+{
+    uint8_t one[1024], other[1024];
+    size_t size = a ? opentelemetry__proto__common__v1__any_value__get_packed_size(a) : 0;
+    if (size != (b ? opentelemetry__proto__common__v1__any_value__get_packed_size(b) : 0))
+        return false;
+    assert_true(size <= sizeof one);
+    if (a && b) {
+        opentelemetry__proto__common__v1__any_value__pack(a, one);
+        opentelemetry__proto__common__v1__any_value__pack(b, other);
+    }
+    return size == 0 || memcmp(one, other, size) == 0;
+}
+
+static bool attributes_are_equal(const Dictionary *d, int32_t a, int32_t b)
+{
+    const __auto_type one = d->attribute_table[a];
+    const __auto_type other = d->attribute_table[b];
+    return strcmp(d->string_table[one->key_strindex], d->string_table[other->key_strindex]) == 0 &&
+           strcmp(d->string_table[one->unit_strindex], d->string_table[other->unit_strindex]) ==
+               0 &&
+           values_are_equal(one->value, other->value);
+}
+
+/* Returns the first one that is equal. */
+static int32_t first_equal(const Dictionary *d, int32_t attribute)
+{
+    assert_true(attribute > 0 && attribute < (int32_t)(sizeof had / sizeof *had));
+    if (first_of[attribute] > 0)
+        return first_of[attribute];
+    for (size_t i = 0; i < had_count; i++)
+        if (attributes_are_equal(d, had[i], attribute))
+            return first_of[attribute] = had[i];
+    had[had_count++] = attribute;
+    return first_of[attribute] = attribute;
+}
+
 static void model_sample(const Dictionary *d, const Sample *s, enum fold_decision decision,
                          struct modelled *out)
 {
     *out = (struct modelled){.is_folded = decision == FOLD_FOLD, .stack = s->stack_index};
     out->link = out->is_folded ? 0 : s->link_index;
     for (size_t i = 0; i < s->n_attribute_indices; i++)
-        if (!out->is_folded || !key_goes(d, s->attribute_indices[i]))
+        if (!out->is_folded)
             out->attributes[out->attribute_count++] = s->attribute_indices[i];
+        else if (!key_goes(d, s->attribute_indices[i]))
+            out->attributes[out->attribute_count++] = first_equal(d, s->attribute_indices[i]);
     if (out->is_folded)
         qsort(out->attributes, out->attribute_count, sizeof(int32_t), compare_ints);
     for (size_t i = 0; i < s->n_values; i++)
@@ -201,6 +246,8 @@ static struct text model(const Request *r, bool folds)
     static const enum fold_decision keep[DECISIONS_MAX];
     struct text out = {0};
     size_t at = 0;
+    had_count = 0;
+    memset(first_of, 0, sizeof first_of);
     for (size_t i = 0; i < r->n_resource_profiles; i++)
         for (size_t j = 0; j < r->resource_profiles[i]->n_scope_profiles; j++)
             for (size_t k = 0; k < r->resource_profiles[i]->scope_profiles[j]->n_profiles; k++) {
@@ -244,7 +291,7 @@ static struct fold_result fold(struct batch *batch, const struct fold_rule *rule
 {
     struct fold_result result =
         profiles_fold(&batch->parts[0].root, batch_dictionary(batch), &batch->arena, rule);
-    assert_int_equal(result.kept + result.folded + result.dropped, batch->items);
+    assert_int_equal(result.kept + result.folded + result.moved + result.dropped, batch->items);
     batch->items = result.kept - result.merged + result.combined;
     return result;
 }
@@ -334,6 +381,13 @@ static enum fold_decision fold_all(void *context, const struct fold_sample *samp
     return FOLD_FOLD;
 }
 
+static enum fold_decision move_all(void *context, const struct fold_sample *sample)
+{
+    (void)context;
+    (void)sample;
+    return FOLD_MOVE;
+}
+
 static enum fold_decision weigh_all(void *context, const struct fold_sample *sample)
 {
     (void)context;
@@ -366,6 +420,37 @@ static void ids_go_and_the_name_stays(void **unused)
     rule.keys = &mine;
     rule.key_count = 1;
     assert_becomes(REQUEST(TWO), &rule, "profile 0 0\nsample 1 link 0 a2 7\n");
+}
+
+/* Attributes 1 to 3 are equal: 3 has its key at another place. 4 has a unit, 5 another value. */
+static void equal_attributes_at_several_places_fold(void **unused)
+{
+    (void)unused;
+    struct fold_rule rule = {.decide = fold_all};
+#define EQUALS                                                                                     \
+    "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"samples\":["                     \
+    "{\"linkIndex\":1,\"attributeIndices\":[2],\"values\":[1]},"                                   \
+    "{\"linkIndex\":1,\"attributeIndices\":[1],\"values\":[10]},"                                  \
+    "{\"linkIndex\":1,\"attributeIndices\":[3],\"values\":[100]},"                                 \
+    "{\"linkIndex\":1,\"attributeIndices\":[4],\"values\":[1000]},"                                \
+    "{\"linkIndex\":1,\"attributeIndices\":[5,1],\"values\":[10000]},"                             \
+    "{\"linkIndex\":1,\"attributeIndices\":[3,5],\"values\":[20000]}"                              \
+    "]}]}]}],\"dictionary\":{"                                                                     \
+    "\"mappingTable\":[{}],\"locationTable\":[{}],\"functionTable\":[{}],\"linkTable\":[{},{}],"   \
+    "\"stringTable\":[\"\",\"k\",\"k\",\"s\"],\"attributeTable\":[{},"                             \
+    "{\"keyStrindex\":1,\"value\":{\"stringValue\":\"x\"}},"                                       \
+    "{\"keyStrindex\":1,\"value\":{\"stringValue\":\"x\"}},"                                       \
+    "{\"keyStrindex\":2,\"value\":{\"stringValue\":\"x\"}},"                                       \
+    "{\"keyStrindex\":1,\"unitStrindex\":3,\"value\":{\"stringValue\":\"x\"}},"                    \
+    "{\"keyStrindex\":1,\"value\":{\"stringValue\":\"y\"}}],"                                      \
+    "\"stackTable\":[{}]}}"
+    assert_becomes(EQUALS, &rule,
+                   "profile 0 0\nsample 0 link 0 a2 111\nsample 0 link 0 a4 1000\n"
+                   "sample 0 link 0 a2 a5 30000\n");
+    rule.decide = move_all;
+    assert_becomes(EQUALS, &rule,
+                   "profile 0 0\nsample 0 link 1 a2 111\nsample 0 link 1 a4 1000\n"
+                   "sample 0 link 1 a2 a5 30000\n");
 }
 
 /* The first sample gains attributes 1, which folding takes away, and 2; the others 3 or nothing. */
@@ -545,6 +630,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(says_what_the_model_says, begin, end),
         cmocka_unit_test_setup_teardown(ids_go_and_the_name_stays, begin, end),
+        cmocka_unit_test_setup_teardown(equal_attributes_at_several_places_fold, begin, end),
         cmocka_unit_test_setup_teardown(a_folded_sample_gains_attributes_first, begin, end),
         cmocka_unit_test_setup_teardown(a_sum_that_does_not_fit_stays_apart, begin, end),
         cmocka_unit_test_setup_teardown(shapes_stay_apart, begin, end),
