@@ -122,8 +122,8 @@ static void batch_consume(struct node *base, struct batch *batch)
     size_t size_bytes = batch_memory(batch) + HOLDING_BYTES;
     if (!admit(node, size_bytes)) {
         struct verdict verdict =
-            verdict_try_later(GRPC_RESOURCE_EXHAUSTED, FULL_RETRY_NS,
-                              "%s has reached its max_held_mib", base->component->id);
+            verdict_try_later(GRPC_UNAVAILABLE, FULL_RETRY_NS, "%s has reached its max_held_mib",
+                              base->component->id);
         refuse(node, batch, &verdict);
         return;
     }

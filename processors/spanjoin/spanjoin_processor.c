@@ -73,7 +73,7 @@ bool spanjoin_must_go_on(const struct batch *batch, enum hold_room room)
 void spanjoin_refuse(struct spanjoin_node *node, struct batch *batch)
 {
     struct verdict verdict = verdict_try_later(
-        GRPC_RESOURCE_EXHAUSTED, RETRY_AFTER_NS, "%s: max_held_mib is reached, %.2f MiB are held",
+        GRPC_UNAVAILABLE, RETRY_AFTER_NS, "%s: max_held_mib is reached, %.2f MiB are held",
         node->node.component->id, (double)budget_used(&node->join->held) / (1 << 20));
     node_refuse(&node->node, batch, REFUSED_FULL, &verdict);
 }

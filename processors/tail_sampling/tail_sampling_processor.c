@@ -36,7 +36,7 @@ static struct tail *tail_of(struct component *component)
 void tail_refuse_full(struct tail_node *node, struct batch *batch)
 {
     struct verdict verdict =
-        verdict_try_later(GRPC_RESOURCE_EXHAUSTED, RETRY_AFTER_NS,
+        verdict_try_later(GRPC_UNAVAILABLE, RETRY_AFTER_NS,
                           "%s: max_held_mib is reached, and the next component accepts nothing",
                           node->node.component->id);
     node_refuse(&node->node, batch, REFUSED_FULL, &verdict);

@@ -362,7 +362,7 @@ static void refuses_beyond_its_bound(void **state)
     assert_true(verdict_is_ok(&probe.verdict));
     fixture_consume(&f, place->nodes[0], buffer_slice(big), 1, &probe);
     assert_int_equal(probe.settled, 1);
-    assert_int_equal(probe.verdict.code, GRPC_RESOURCE_EXHAUSTED);
+    assert_int_equal(probe.verdict.code, GRPC_UNAVAILABLE);
     assert_true(probe.verdict.retry_after_ns > 0);
     assert_int_equal((int)metric(&f, "profcol_processor_batch_refused_spans"), 1);
     f.recorder.answer = verdict_ok;
@@ -376,7 +376,7 @@ static void refuses_beyond_its_bound(void **state)
     fixture_consume(&f, place->nodes[0], buffer_slice(huge), 1, &probe);
     assert_true(verdict_is_ok(&probe.verdict));
     fixture_consume(&f, place->nodes[0], buffer_slice(huge), 1, &probe);
-    assert_int_equal(probe.verdict.code, GRPC_RESOURCE_EXHAUSTED);
+    assert_int_equal(probe.verdict.code, GRPC_UNAVAILABLE);
     f.recorder.answer = verdict_ok;
     fixture_advance(&f, 1000 * MS);
     assert_int_equal(check_spans(&f), 3);

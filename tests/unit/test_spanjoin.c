@@ -486,7 +486,7 @@ static void test_memory_bound(void **state)
             admitted++;
             continue;
         }
-        assert_int_equal(join.probe.verdict.code, GRPC_RESOURCE_EXHAUSTED);
+        assert_int_equal(join.probe.verdict.code, GRPC_UNAVAILABLE);
         assert_true(verdict_is_retryable(&join.probe.verdict));
         char text[sizeof join.probe.verdict.text];
         snprintf(text, sizeof text, "spanjoin: max_held_mib is reached, %.2f MiB are held",
@@ -499,7 +499,7 @@ static void test_memory_bound(void **state)
     join.fixture.recorder.answer = verdict_ok;
     send_large(&join, 200, 100000);
     assert_int_equal(join.probe.verdict.code,
-                     GRPC_RESOURCE_EXHAUSTED); /* sent-on requests wait for their next offer */
+                     GRPC_UNAVAILABLE); /* sent-on requests wait for their next offer */
     wait_s(&join, 5);
     /* A quarter of the limit, rounded up: more would not have helped. */
     assert_int_equal(join.fixture.recorder.count, 3);

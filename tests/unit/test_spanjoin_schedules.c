@@ -551,7 +551,7 @@ static void hand_over(struct schedule *s, struct request *request, struct model_
         assert_int_equal(probe->settled, 1);
     model->settled_ok = verdict_is_ok(&probe->verdict);
     if (!model->settled_ok && model->offers == 0 && !s->is_slow)
-        assert_int_equal(probe->verdict.code, GRPC_RESOURCE_EXHAUSTED);
+        assert_int_equal(probe->verdict.code, GRPC_UNAVAILABLE);
 }
 
 static struct model_request *new_request(struct schedule *s, enum signal signal)
