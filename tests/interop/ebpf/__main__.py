@@ -10,22 +10,17 @@ import argparse
 import collections
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import time
 
 ROOT = pathlib.Path(os.environ["PROFCOL_SOURCE"])
-sys.path.insert(0, str(ROOT))
-
-from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2  # noqa: E402
-from opentelemetry.proto.collector.trace.v1 import trace_service_pb2  # noqa: E402
-from tests.oracle import outputs, server  # noqa: E402
-
 HERE = pathlib.Path(__file__).resolve().parent
-THREADS = HERE.parent / "threads"
-AGENT = "jars/opentelemetry-javaagent-2.33.1.jar"
-CLASSES = "jars/opentelemetry-api-1.50.0.jar:jars/opentelemetry-context-1.50.0.jar:."
+sys.path[:0] = [str(HERE.parent), str(ROOT)]
+
+from tests.oracle import server  # noqa: E402
+from thread_runs import AGENT, CLASSES, build_java, counts_of, requests_of  # noqa: E402
+
 KINDS = ("query", "search", "report", "cart")
 SOURCES = {"App.java": "java", "ebpf/main.py": "python"}
 SLACK_NS = 2_000_000    # between the clocks of a span and of the kernel
@@ -47,21 +42,11 @@ Span = collections.namedtuple("Span", "service kind start end")
 
 def build(work):
     """Fetch what the programs need, and compile the Java one."""
-    work.mkdir(parents=True, exist_ok=True)
-    shutil.copy(ROOT / "docs/clients/java/pom.xml", work)
-    shutil.copy(THREADS / "App.java", work)
-    if not (work / AGENT).exists():
-        subprocess.run(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"], cwd=work, check=True)
-    subprocess.run(["javac", "-cp", CLASSES, "App.java"], cwd=work, check=True)
+    build_java(work)
     if not (work / "venv").exists():
         subprocess.run([sys.executable, "-m", "venv", "venv"], cwd=work, check=True)
         subprocess.run(["venv/bin/pip", "install", "-q", "opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"], cwd=work,
                        check=True)
-
-
-def requests_in(path, kind):
-    """Return the requests in a file."""
-    return [kind.FromString(record) for record in outputs.records(path, "proto")]
 
 
 def run(profiler, work, seconds):
@@ -84,11 +69,9 @@ def run(profiler, work, seconds):
             profiling.terminate()
             profiling.wait()
         server.wait_until(lambda: not profcol.metric("profcol_spanjoin_held_requests"), timeout=60, what="requests to leave")
-        counts = {name: profcol.metric(f"profcol_spanjoin_samples_{name}") for name in ("joined", "joined_by_thread")}
-        counts["ambiguous"] = profcol.metric("profcol_spanjoin_samples_unjoined", reason="ambiguous_thread")
+        counts = counts_of(profcol)
         profcol.stop()
-        return (requests_in(profcol.directory / "traces.proto", trace_service_pb2.ExportTraceServiceRequest),
-                requests_in(profcol.directory / "profiles.proto", profiles_service_pb2.ExportProfilesServiceRequest), counts)
+        return requests_of(profcol, "traces"), requests_of(profcol, "profiles"), counts
 
 
 def language_of(files):

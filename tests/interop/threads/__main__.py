@@ -10,21 +10,17 @@ import collections
 import http.server
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import threading
 
 ROOT = pathlib.Path(os.environ["PROFCOL_SOURCE"])
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT / "tests/interop"), str(ROOT)]
 
-from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2  # noqa: E402
-from opentelemetry.proto.collector.trace.v1 import trace_service_pb2  # noqa: E402
-from tests.oracle import decode, outputs, server, spanless, uploads  # noqa: E402
+from tests.oracle import decode, server, spanless, uploads  # noqa: E402
+from thread_runs import AGENT, CLASSES, build_java, counts_of, requests_of  # noqa: E402
 
-HERE = pathlib.Path(__file__).resolve().parent
-AGENT, EXTENSION = "jars/opentelemetry-javaagent-2.33.1.jar", "jars/otel-1.0.2.jar"
-CLASSES = "jars/opentelemetry-api-1.50.0.jar:jars/opentelemetry-context-1.50.0.jar:."
+EXTENSION = "jars/otel-1.0.2.jar"
 JOIN = """
 receivers:
   otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}}}
@@ -48,16 +44,6 @@ service:
   pipelines:
     profiles: {receivers: [pyroscope], exporters: [file/profiles]}
 """
-
-
-def build(work):
-    """Fetch the jars and compile the program."""
-    work.mkdir(parents=True, exist_ok=True)
-    shutil.copy(ROOT / "docs/clients/java/pom.xml", work)
-    shutil.copy(HERE / "App.java", work)
-    if not (work / AGENT).exists():
-        subprocess.run(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"], cwd=work, check=True)
-    subprocess.run(["javac", "-cp", CLASSES, "App.java"], cwd=work, check=True)
 
 
 class Proxy(http.server.BaseHTTPRequestHandler):
@@ -94,11 +80,6 @@ class Proxy(http.server.BaseHTTPRequestHandler):
         """Be quiet."""
 
 
-def messages_in(path, kind):
-    """Return the requests in a file."""
-    return [kind.FromString(record) for record in outputs.records(path, "proto")]
-
-
 def run(work, seconds):
     """Run the program; return its spans' messages, and the profiles with and without names of spans."""
     with server.Profcol(PLAIN) as named, server.Profcol(JOIN) as unnamed:
@@ -113,15 +94,11 @@ def run(work, seconds):
         subprocess.run(["java", f"-javaagent:{AGENT}", f"-Dotel.javaagent.extensions={EXTENSION}", "-cp", CLASSES, "App",
                         str(seconds)], cwd=work, env=environment, check=True)
         server.wait_until(lambda: not unnamed.metric("profcol_spanjoin_held_requests"), timeout=60, what="requests to leave")
-        counts = {name: unnamed.metric(f"profcol_spanjoin_samples_{name}") for name in ("joined", "joined_by_thread")}
-        counts["ambiguous"] = unnamed.metric("profcol_spanjoin_samples_unjoined", reason="ambiguous_thread")
+        counts = counts_of(unnamed)
         named.stop()
         unnamed.stop()
         proxy.shutdown()
-        request = profiles_service_pb2.ExportProfilesServiceRequest
-        return (messages_in(unnamed.directory / "traces.proto", trace_service_pb2.ExportTraceServiceRequest),
-                messages_in(named.directory / "profiles.proto", request),
-                messages_in(unnamed.directory / "profiles.proto", request), counts)
+        return requests_of(unnamed, "traces"), requests_of(named, "profiles"), requests_of(unnamed, "profiles"), counts
 
 
 def names_spans(message):
@@ -147,7 +124,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/interop/threads")
     options = parser.parse_args()
-    build(options.work)
+    build_java(options.work)
     traces, named, unnamed, counts = run(options.work, options.seconds)
     roots = spanless.roots_of(traces)
     named, unnamed = after_first_spans(named, unnamed)
