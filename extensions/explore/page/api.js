@@ -2,14 +2,14 @@
 
 import { h, button } from "./dom.js";
 import { clean } from "./format.js";
-import { isGiven } from "./route.js";
+import { address } from "./route.js";
 
 class ApiError extends Error {
-  constructor(status, message) {
-    super(message);
-    this.status = status;
-    this.title = status === 0 ? "profcol does not answer." : status === 404 ? "Not found." : undefined;
-  }
+	constructor(status, message) {
+		super(message);
+		this.status = status;
+		this.title = status === 0 ? "profcol does not answer." : status === 404 ? "Not found." : undefined;
+	}
 }
 
 // ---- the token, if one is configured ----
@@ -18,86 +18,76 @@ const TOKEN = "profcol-token";
 let asking;
 
 function askToken(wasWrong) {
-  asking ||= new Promise((resolve) => {
-    const input = h("input", { type: "password", id: "token", autocomplete: "off", required: true });
-    const dialog = h("dialog", { "aria-labelledby": "token-title" },
-      h("h2", { id: "token-title" }, "Token"), h("p", h("label", { htmlFor: "token" }, wasWrong && "This token is wrong. ", "profcol asks for the token that its configuration has (extensions, explore, token).")),
-      input, h("p", button("Use it", () => dialog.close(), { className: "main" })));
-    input.addEventListener("keydown", (event) => { if (event.key === "Enter") dialog.close(); });
-    dialog.addEventListener("close", () => {
-      sessionStorage.setItem(TOKEN, input.value);
-      dialog.remove();
-      asking = undefined;
-      resolve();
-    });
-    document.body.append(dialog);
-    dialog.showModal();
-  });
-  return asking;
+	asking ||= new Promise((resolve) => {
+		const input = h("input", { type: "password", id: "token", autocomplete: "off", required: true });
+		const dialog = h("dialog", { "aria-labelledby": "token-title" },
+			h("h2", { id: "token-title" }, "Token"), h("p", h("label", { htmlFor: "token" }, wasWrong && "This token is wrong. ", "profcol asks for the token that its configuration has (extensions, explore, token).")),
+			input, h("p", button("Use it", () => dialog.close(), { className: "main" })));
+		input.addEventListener("keydown", (event) => { if (event.key === "Enter") dialog.close(); });
+		dialog.addEventListener("close", () => {
+			sessionStorage.setItem(TOKEN, input.value);
+			dialog.remove();
+			asking = undefined;
+			resolve();
+		});
+		document.body.append(dialog);
+		dialog.showModal();
+	});
+	return asking;
 }
 
 // ---- requests ----
 
-function apiUrl(path, params = {}) {
-  const query = new URLSearchParams();
-  for (const key in params) {
-    for (const value of Array.isArray(params[key]) ? params[key] : [params[key]])
-      if (isGiven(key, value)) query.append(key, value);
-  }
-  const text = query.toString();
-  return `api/${path}${text ? `?${text}` : ""}`;
-}
-
 async function request(url, tries = 3) {
-  const token = sessionStorage.getItem(TOKEN);
-  let response;
-  try {
-    response = await fetch(url, token ? { headers: { authorization: `Bearer ${token}` } } : {});
-  } catch {
-    throw new ApiError(0, "It may have stopped, or the network is gone. This page tries again by itself.");
-  }
-  if (response.status === 401 && !/^basic/i.test(response.headers.get("www-authenticate") || "")) {
-    await askToken(token);
-    return request(url);
-  }
-  if (response.ok) return response;
-  let error = {};
-  try { error = (await response.json()).error || {}; } catch { /* not JSON */ }
-  if (error.code === "busy" && tries) {
-    await new Promise((resolve) => setTimeout(resolve, 1000)); // Retry-After
-    return request(url, tries - 1);
-  }
-  throw new ApiError(response.status, error.message || `The answer was ${response.status}.`);
+	const token = sessionStorage.getItem(TOKEN);
+	let response;
+	try {
+		response = await fetch(url, token ? { headers: { authorization: `Bearer ${token}` } } : {});
+	} catch {
+		throw new ApiError(0, "It may have stopped, or the network is gone. This page tries again by itself.");
+	}
+	if (response.status === 401 && !/^basic/i.test(response.headers.get("www-authenticate") || "")) {
+		await askToken(token);
+		return request(url);
+	}
+	if (response.ok) return response;
+	let error = {};
+	try { error = (await response.json()).error || {}; } catch { /* not JSON */ }
+	if (error.code === "busy" && tries) {
+		await new Promise((resolve) => setTimeout(resolve, 1000)); // Retry-After
+		return request(url, tries - 1);
+	}
+	throw new ApiError(response.status, error.message || `The answer was ${response.status}.`);
 }
 
 export async function get(path, params) {
-  return (await request(apiUrl(path, params))).json();
+	return (await request(address(`api/${path}`, params))).json();
 }
 
 // Saves the answer as a file. A link would do without a token, but cannot carry one.
 export async function download(path, params, name) {
-  const blob = await (await request(apiUrl(path, params))).blob();
-  const url = URL.createObjectURL(blob);
-  const a = h("a", { href: url, download: name });
-  document.body.append(a);
-  a.click();
-  a.remove();
-  setTimeout(() => URL.revokeObjectURL(url), 60000);
+	const blob = await (await request(address(`api/${path}`, params))).blob();
+	const url = URL.createObjectURL(blob);
+	const a = h("a", { href: url, download: name });
+	document.body.append(a);
+	a.click();
+	a.remove();
+	setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
 
 // ---- what every page needs ----
 
 // An answer that is at most so old.
 function cached(ms, ask) {
-  let answer, time;
-  return () => {
-    if (!answer || Date.now() - time > ms) {
-      time = Date.now();
-      answer = ask();
-      answer.catch(() => { answer = undefined; });
-    }
-    return answer;
-  };
+	let answer, time;
+	return () => {
+		if (!answer || Date.now() - time > ms) {
+			time = Date.now();
+			answer = ask();
+			answer.catch(() => { answer = undefined; });
+		}
+		return answer;
+	};
 }
 
 export const status = cached(4000, () => get("status"));
@@ -110,7 +100,7 @@ export const operationOf = (list, span) => list.find((o) => o.service === span.s
 
 // The type that stands for time on the processor; else the first.
 export function mainType(types) {
-  return types.find((t) => /^(cpu|on_cpu|process_cpu|itimer)/.test(t.name)) || types.find((t) => t.unit === "nanoseconds") || types[0];
+	return types.find((t) => /^(cpu|on_cpu|process_cpu|itimer)/.test(t.name)) || types.find((t) => t.unit === "nanoseconds") || types[0];
 }
 
 export const typeOf = (state) => mainType(state.types) || { name: "cpu", unit: "nanoseconds" };

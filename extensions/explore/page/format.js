@@ -4,43 +4,43 @@ const number = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 // Three significant digits, without superfluous zeros.
 function digits(value) {
-  const size = Math.abs(value);
-  if (size >= 100) return number.format(value);
-  return String(+value.toFixed(size >= 10 ? 1 : 2));
+	const size = Math.abs(value);
+	if (size >= 100) return number.format(value);
+	return String(+value.toFixed(size >= 10 ? 1 : 2));
 }
 
 function scaled(value, steps, units) {
-  let unit = 0;
-  const sign = value < 0 ? "−" : "";
-  value = Math.abs(value);
-  while (unit < steps.length && value >= steps[unit] * 0.9995) value /= steps[unit++];
-  return `${sign}${digits(value)} ${units[unit]}`;
+	let unit = 0;
+	const sign = value < 0 ? "−" : "";
+	value = Math.abs(value);
+	while (unit < steps.length && value >= steps[unit] * 0.9995) value /= steps[unit++];
+	return `${sign}${digits(value)} ${units[unit]}`;
 }
 
 export function duration(ns) {
-  if (ns === null || ns === undefined) return "–";
-  if (ns === 0) return "0";
-  if (Math.abs(ns) >= 1.2e14) return scaled(ns / 3.6e12, [24], ["h", "d"]);
-  return scaled(ns, [1000, 1000, 1000, 60, 60], ["ns", "µs", "ms", "s", "min", "h"]);
+	if (ns == null) return "–";
+	if (ns === 0) return "0";
+	if (Math.abs(ns) >= 1.2e14) return scaled(ns / 3.6e12, [24], ["h", "d"]);
+	return scaled(ns, [1000, 1000, 1000, 60, 60], ["ns", "µs", "ms", "s", "min", "h"]);
 }
 
-export const bytes = (n) => (n === null || n === undefined ? "–" : scaled(n, [1024, 1024, 1024, 1024], ["B", "KiB", "MiB", "GiB", "TiB"]));
-export const count = (n) => (n === null || n === undefined ? "–" : Math.abs(n) < 10 ? digits(n) : number.format(n));
+export const bytes = (n) => (n == null ? "–" : scaled(n, [1024, 1024, 1024, 1024], ["B", "KiB", "MiB", "GiB", "TiB"]));
+export const count = (n) => (n == null ? "–" : Math.abs(n) < 10 ? digits(n) : number.format(n));
 export const short = (n) => (n < 10000 ? count(n) : scaled(n, [1000, 1000, 1000], ["", "k", "M", "G"]).replace(" ", ""));
 
 // A value of a profile type.
 export function value(n, unit) {
-  if (n === null || n === undefined) return "–";
-  if (unit === "nanoseconds" || unit === "ns") return duration(n);
-  if (unit === "bytes") return bytes(n);
-  return count(n);
+	if (n == null) return "–";
+	if (unit === "nanoseconds" || unit === "ns") return duration(n);
+	if (unit === "bytes") return bytes(n);
+	return count(n);
 }
 
 export function percent(part, whole) {
-  if (!whole) return "–";
-  const share = (100 * part) / whole;
-  if (share !== 0 && Math.abs(share) < 0.1) return share < 0 ? "> −0.1 %" : "< 0.1 %";
-  return `${(Math.abs(share) >= 9.95 ? Math.round(share) : +share.toFixed(1))} %`.replace("-", "−");
+	if (!whole) return "–";
+	const share = (100 * part) / whole;
+	if (share !== 0 && Math.abs(share) < 0.1) return share < 0 ? "> −0.1 %" : "< 0.1 %";
+	return `${(Math.abs(share) >= 9.95 ? Math.round(share) : +share.toFixed(1))} %`.replace("-", "−");
 }
 
 // "1 request", "2 requests"
@@ -53,12 +53,12 @@ export const isUsual = (ratio) => ratio > 0.8 && ratio < 1.25;
 export const toMs = (ns) => Number(BigInt(ns) / 1000000n);
 
 export function ago(ns, nowNs) {
-  if (!ns || ns === "0") return "never";
-  const seconds = Math.max(0, Math.round((toMs(nowNs) - toMs(ns)) / 1000));
-  if (seconds < 60) return `${seconds} s ago`;
-  if (seconds < 5400) return `${Math.round(seconds / 60)} min ago`;
-  if (seconds < 172800) return `${Math.round(seconds / 3600)} h ago`;
-  return `${Math.round(seconds / 86400)} d ago`;
+	if (!ns || ns === "0") return "never";
+	const seconds = Math.max(0, Math.round((toMs(nowNs) - toMs(ns)) / 1000));
+	if (seconds < 60) return `${seconds} s ago`;
+	if (seconds < 5400) return `${Math.round(seconds / 60)} min ago`;
+	if (seconds < 172800) return `${Math.round(seconds / 3600)} h ago`;
+	return `${Math.round(seconds / 86400)} d ago`;
 }
 
 const clockFormat = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", hour12: false });
@@ -73,12 +73,10 @@ export const cut = (text, length) => text.slice(0, length).replace(/[\ud800-\udb
 // direction) becomes visible, and a long one is cut in the middle, where names differ least.
 const DANGEROUS = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]/gu;
 export function clean(text, max = 300) {
-  text = String(text ?? "");
-  if (text.length > max) text = `${cut(text, Math.floor(max * 0.6))}…${text.slice(-Math.floor(max * 0.3)).replace(/^[\udc00-\udfff]/, "")}`;
-  return text.replace(DANGEROUS, "\ufffd");
+	text = String(text ?? "");
+	if (text.length > max) text = `${cut(text, Math.floor(max * 0.6))}…${text.slice(-Math.floor(max * 0.3)).replace(/^[\udc00-\udfff]/, "")}`;
+	return text.replace(DANGEROUS, "\ufffd");
 }
 
 // For the API: 250ms
 export const durationParameter = (ns) => `${+(ns / 1e6).toFixed(6)}ms`;
-
-export const statusText = (status) => (["unset", "ok", "error"].includes(status) ? status : "");
