@@ -19,11 +19,18 @@ struct join_feed {
 
 /* ---- offers ---- */
 
-struct join_report *join_report_new(uint32_t key_count)
+static size_t report_bytes(uint32_t key_count, uint32_t resource_count)
 {
-    struct join_report *report =
-        memory_zalloc(sizeof *report + key_count * sizeof(struct join_key));
+    return sizeof(struct join_report) + key_count * sizeof(struct join_key) +
+           resource_count * sizeof(uint32_t);
+}
+
+struct join_report *join_report_new(uint32_t key_count, uint32_t resource_count)
+{
+    struct join_report *report = memory_zalloc(report_bytes(key_count, resource_count));
     report->key_count = key_count;
+    report->resource_count = resource_count;
+    report->ambiguous_of = (void *)&report->keys[key_count];
     return report;
 }
 
@@ -102,7 +109,7 @@ static struct join_offer *offer_new(struct batch *batch, const char *component, 
     offer->offered_ns = batch->owner->now_ns;
     offer->report = report;
     offer->bytes = sizeof *offer;
-    offer->bytes += report ? report->key_count * sizeof *report->keys : 0;
+    offer->bytes += report ? report_bytes(report->key_count, report->resource_count) : 0;
     offer->part_count = parts;
     for (size_t i = 0; i < parts; i++) {
         offer->parts[i] = buffer_ref(batch->parts[i].buffer);

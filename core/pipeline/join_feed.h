@@ -59,13 +59,15 @@ struct join_report {
     uint64_t window_ns, wait_ns; /* settings of the join */
     uint64_t no_id;              /* samples that name no span */
     uint64_t ambiguous_thread;   /* likewise, of a thread whose span is not sure */
+    uint32_t *ambiguous_of;      /* these, for each resource of the request that arrived */
+    uint32_t resource_count;     /* 0: there are none of these */
     uint64_t beyond_keys;        /* samples of spans beyond the limit of a request */
     uint32_t key_count;
     struct join_key keys[];
 };
 
-/* Returns a report with room for keys, all zero. Free it with free(). */
-struct join_report *join_report_new(uint32_t key_count);
+/* Returns a report with room for keys and resources, all zero. Free it with free(). */
+struct join_report *join_report_new(uint32_t key_count, uint32_t resource_count);
 
 struct join_offer {
     struct join_offer *next;

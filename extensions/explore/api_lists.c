@@ -102,11 +102,12 @@ static bool is_empty_service(const struct store_service *service)
 
 static void print_samples(struct json_text *json, const struct store_service *service)
 {
-    static const char *const names[STORE_UNJOINED_COUNT] = {[STORE_UNJOINED_NO_ID] = "no_id",
-                                                            [STORE_UNJOINED_NOT_FOUND] =
-                                                                "not_found",
-                                                            [STORE_UNJOINED_EXPIRED] = "expired",
-                                                            [STORE_UNJOINED_OVERFLOW] = "overflow"};
+    static const char *const names[STORE_UNJOINED_COUNT] = {
+        [STORE_UNJOINED_NO_ID] = "no_id",
+        [STORE_UNJOINED_AMBIGUOUS_THREAD] = "ambiguous_thread",
+        [STORE_UNJOINED_NOT_FOUND] = "not_found",
+        [STORE_UNJOINED_EXPIRED] = "expired",
+        [STORE_UNJOINED_OVERFLOW] = "overflow"};
     json_text_open(json, "samples", '{');
     json_text_u64(json, "joined", service->joined_samples);
     json_text_open(json, "unjoined", '{');

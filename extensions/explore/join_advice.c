@@ -169,6 +169,21 @@ static void advise_profiler(const struct join_figures *figures, struct json_text
     text_deinit(&sentence);
 }
 
+static void advise_threads(const struct join_figures *figures, struct json_text *json)
+{
+    const uint64_t all = join_figures_samples(figures);
+    struct text sentence = {0};
+    if (!is_worth_it(figures->unjoined[JOIN_REASON_AMBIGUOUS_THREAD], all))
+        return;
+    text_printf(&sentence,
+                "%u %% of the samples name no span, and it is not sure which one ran on their "
+                "thread: requests change threads, or threads share a name. A profiler that puts "
+                "span ids into samples joins them: docs/clients has the setting for each language.",
+                percent(figures->unjoined[JOIN_REASON_AMBIGUOUS_THREAD], all));
+    write(figures, json, "", NULL, &sentence);
+    text_deinit(&sentence);
+}
+
 void join_advice_write(const struct join_figures *figures, struct json_text *json)
 {
     assert(figures->bound_count <= JOIN_LAGS_MAX);
@@ -177,4 +192,5 @@ void join_advice_write(const struct join_figures *figures, struct json_text *jso
     advise_memory(figures, json);
     advise_index(figures, json);
     advise_profiler(figures, json);
+    advise_threads(figures, json);
 }

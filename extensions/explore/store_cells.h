@@ -44,22 +44,25 @@ struct store_versions {
     uint32_t texts[STORE_VERSIONS_MAX];
 };
 
+/* Why samples have no span. */
+enum store_unjoined {
+    STORE_UNJOINED_NO_ID,
+    STORE_UNJOINED_AMBIGUOUS_THREAD,
+    STORE_UNJOINED_NOT_FOUND,
+    STORE_UNJOINED_EXPIRED,
+    STORE_UNJOINED_OVERFLOW,
+    STORE_UNJOINED_COUNT
+};
+
 struct store_service {
     uint32_t name;
     uint32_t operations;
     struct store_versions versions;
     uint64_t spans, errors;
-    uint64_t unjoined[5]; /* Sample messages by enum store_unjoined */
+    uint64_t unjoined[STORE_UNJOINED_COUNT]; /* Sample messages */
     uint64_t joined_samples;
     int64_t totals[STORE_TYPES_MAX];
     int64_t joined[STORE_TYPES_MAX]; /* the part of samples whose span is known */
-};
-enum store_unjoined {
-    STORE_UNJOINED_NO_ID,
-    STORE_UNJOINED_NOT_FOUND,
-    STORE_UNJOINED_EXPIRED,
-    STORE_UNJOINED_OVERFLOW,
-    STORE_UNJOINED_COUNT
 };
 
 struct store_operation {

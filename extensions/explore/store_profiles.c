@@ -48,6 +48,7 @@ struct reading {
     uint8_t type;
     int64_t factor;      /* of values */
     uint32_t plain_cell; /* of samples without a span; STORE_NONE: not made yet */
+    uint32_t ambiguous;  /* samples by whose thread the span is not sure, not yet read */
 };
 
 /* ---- attributes of samples ---- */
@@ -293,15 +294,26 @@ static void add_to_span(struct reading *reading, const struct link_memo *memo,
     }
 }
 
-static void count_joined(struct store_service *service, const struct link_memo *memo, bool has_name)
+/* Returns why a sample that names no span has none. The report says only how many samples of a
+ * resource are of a thread whose span is not sure. */
+static enum store_unjoined reason_without_id(struct reading *reading)
 {
+    if (reading->ambiguous == 0)
+        return STORE_UNJOINED_NO_ID;
+    reading->ambiguous--;
+    return STORE_UNJOINED_AMBIGUOUS_THREAD;
+}
+
+static void count_joined(struct reading *reading, const struct link_memo *memo, bool has_name)
+{
+    struct store_service *service = store_service_at(&reading->store->cells, reading->service);
     static const uint8_t reasons[JOIN_OUTCOMES] = {[JOIN_NOT_FOUND] = STORE_UNJOINED_NOT_FOUND,
                                                    [JOIN_EXPIRED] = STORE_UNJOINED_EXPIRED,
                                                    [JOIN_OVERFLOW] = STORE_UNJOINED_OVERFLOW};
     if (memo->is_found || has_name)
         service->joined_samples++;
     else
-        service->unjoined[memo->names_span ? reasons[memo->outcome] : STORE_UNJOINED_NO_ID]++;
+        service->unjoined[memo->names_span ? reasons[memo->outcome] : reason_without_id(reading)]++;
 }
 
 static void add_sample(struct reading *reading, const struct otlp_sample *sample)
@@ -321,7 +333,7 @@ static void add_sample(struct reading *reading, const struct otlp_sample *sample
     struct store_type *type = &cells->types[reading->type];
     service->totals[reading->type] = saturate_add(service->totals[reading->type], entry.value);
     type->total = saturate_add(type->total, entry.value);
-    count_joined(service, memo, said.has_name);
+    count_joined(reading, memo, said.has_name);
     if (memo->is_found || said.has_name)
         service->joined[reading->type] = saturate_add(service->joined[reading->type], entry.value);
     if (memo->names_span)
@@ -394,6 +406,14 @@ static void read_scope(struct reading *reading, struct slice bytes)
         read_profile(reading, &field, has_cpu);
 }
 
+/* Returns what the report says of the resource. */
+static uint32_t ambiguous_of(const struct reading *reading)
+{
+    const struct join_report *report = reading->offer->report;
+    bool is_known = report && reading->resource <= report->resource_count;
+    return is_known ? report->ambiguous_of[reading->resource - 1] : 0;
+}
+
 static void read_group(struct reading *reading, struct slice bytes)
 {
     struct store_cells *cells = &reading->store->cells;
@@ -407,6 +427,7 @@ static void read_group(struct reading *reading, struct slice bytes)
     reading->service = store_cells_service(cells, service);
     reading->resource++;
     reading->plain_cell = STORE_NONE;
+    reading->ambiguous = ambiguous_of(reading);
     store_versions_note(&store_service_at(cells, reading->service)->versions, reading->version);
     it = message_iter_bytes(bytes);
     while (message_next_bytes(&it, RESOURCE_PROFILES_SCOPE_PROFILES, &field))

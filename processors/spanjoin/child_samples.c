@@ -103,6 +103,7 @@ void child_samples_finish(struct sample_plan *plan, const struct sample_plan *be
     for (uint32_t i = 0; i < plan->upload_count; i++) {
         plan->uploads[i].service = before->uploads[i].service;
         plan->uploads[i].verdict = before->uploads[i].verdict;
+        plan->uploads[i].ambiguous = before->uploads[i].ambiguous;
     }
     plan->by_thread = before->by_thread;
     plan->ambiguous_thread = before->ambiguous_thread;

@@ -298,6 +298,8 @@ struct sample_plan *join_link_threads(struct spanjoin *join, struct sample_plan 
     }
     plan->by_thread = links.linked;
     plan->ambiguous_thread = links.ambiguous;
+    for (uint32_t i = 0; links.ambiguous_of && i < plan->upload_count; i++)
+        plan->uploads[i].ambiguous = links.ambiguous_of[i];
     thread_links_deinit(&links);
     return plan;
 }

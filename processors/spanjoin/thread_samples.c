@@ -7,6 +7,7 @@
 #include "core/pipeline/items.h"
 #include "processors/spanjoin/attribute_classes.h"
 #include "processors/spanjoin/sample_view.h"
+#include "processors/spanjoin/upload_times.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -46,6 +47,8 @@ struct linking {
     uint32_t written; /* samples */
     uint64_t linked;  /* of these */
     uint64_t ambiguous;
+    uint32_t *ambiguous_of; /* by resource; NULL: none yet */
+    uint32_t resource;      /* of the last one */
     struct remembered_thread threads[REMEMBERED];
     struct remembered_link links[REMEMBERED];
 };
@@ -285,12 +288,27 @@ static uint32_t count_pieces(const struct linking *linking, const struct timed_s
     return pieces;
 }
 
+/* Counts a sample whose span is not sure. Samples come in their order. */
+static void note_ambiguous(struct linking *linking, uint32_t sample)
+{
+    const struct sample_plan *plan = linking->plan;
+    if (!linking->ambiguous_of)
+        linking->ambiguous_of = memory_zalloc(plan->upload_count * sizeof *linking->ambiguous_of);
+    const struct resource_upload *upload = &plan->uploads[linking->resource];
+    for (; sample >= upload->first_sample + upload->sample_count; upload++)
+        linking->resource++;
+    assert(linking->resource < plan->upload_count);
+    linking->ambiguous++;
+    linking->ambiguous_of[linking->resource]++;
+}
+
 /* Decides whether the sample is linked. A split repeats its attributes, so that there is a limit on
  * what all splits of a request may add. */
 static void decide(struct linking *linking, struct timed_sample *threaded)
 {
     if (!has_answer(linking, threaded, THREAD_SPAN)) {
-        linking->ambiguous += has_answer(linking, threaded, THREAD_AMBIGUOUS);
+        if (has_answer(linking, threaded, THREAD_AMBIGUOUS))
+            note_ambiguous(linking, threaded->sample);
         return;
     }
     uint32_t pieces = count_pieces(linking, threaded);
@@ -639,7 +657,8 @@ bool timed_samples_link(struct sample_plan *plan, struct link_source *source,
         decide(&linking, &linking.samples[i]);
         changes |= linking.samples[i].pieces > 0;
     }
-    *links_out = (struct thread_links){.ambiguous = linking.ambiguous};
+    *links_out =
+        (struct thread_links){.ambiguous = linking.ambiguous, .ambiguous_of = linking.ambiguous_of};
     if (!changes)
         return false;
     linking.next = linking.samples;
@@ -677,5 +696,7 @@ bool thread_samples_link(struct sample_plan *plan, struct thread_spans *threads,
 void thread_links_deinit(struct thread_links *links)
 {
     free(links->is_linked);
+    free(links->ambiguous_of);
     links->is_linked = NULL;
+    links->ambiguous_of = NULL;
 }

@@ -24,7 +24,9 @@ struct thread_links {
                            with malloc */
     uint64_t linked;    /* samples that gained a Link */
     uint64_t ambiguous; /* samples whose span is not known for sure */
-    uint64_t more;      /* samples that the request gained */
+    uint32_t *ambiguous_of; /* these, for each resource of the request; NULL: none. Allocated with
+                               malloc */
+    uint64_t more;          /* samples that the request gained */
 };
 
 /* A sample with times. */

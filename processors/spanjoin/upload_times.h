@@ -23,6 +23,7 @@ struct resource_upload {
     uint16_t uploader; /* the instance that it names */
     uint32_t first_sample;
     uint32_t sample_count;
+    uint32_t ambiguous;        /* samples by whose thread the span is not sure */
     uint64_t *until_ns;        /* by slot: sample types of the settings, then all others */
     struct service_id service; /* that it names, or is to get (upload_services.h) */
     enum service_verdict verdict;

@@ -22,7 +22,7 @@ static void add(struct store *store, enum signal signal, struct buffer *buffer, 
     offer->signal = signal;
     offer->part_count = 1;
     offer->parts[0] = buffer;
-    offer->report = signal == SIGNAL_PROFILES ? join_report_new(2) : NULL;
+    offer->report = signal == SIGNAL_PROFILES ? join_report_new(2, 1) : NULL;
     if (offer->report)
         offer->report->keys[0].span_id[0] = offer->report->keys[0].trace_id[0] = 1;
     store_add(store, offer, UINT64_C(1700000000000000000) + i * STORE_MINUTE_NS, 1);

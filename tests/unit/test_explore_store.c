@@ -190,6 +190,56 @@ static void test_counts_of_a_period(void **state)
     scene_end(&scene);
 }
 
+/* ---- why samples have no span ---- */
+
+/* Adds a span of a thread; times are in seconds. */
+static void add_threaded(struct request *request, uint64_t id, uint64_t from, uint64_t to)
+{
+    SpanMessage *span =
+        traces_span(request, id, id, WALL + from * SECOND, WALL + to * SECOND, "work");
+    span_int(request, span, "thread.id", 31);
+}
+
+/* Adds a sample of the thread at a time; 0: one without a thread. */
+static void add_unnamed(struct request *request, uint64_t at)
+{
+    SampleMessage *sample = profiles_sample(request, 1);
+    sample_value(request, sample, 1);
+    if (at > 0) {
+        sample_int(request, sample, "thread.id", 31);
+        sample_time(request, sample, WALL + at * SECOND);
+    }
+}
+
+/* Of two spans one may have been moved to another thread. */
+static void test_ambiguous_threads(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct request request;
+    scene_begin(&scene, 8 << 20, "samples: {wait: 0s}");
+    traces_begin(&request, "shop");
+    add_threaded(&request, 1, 10, 40);
+    add_threaded(&request, 2, 20, 30);
+    scene_send(&scene, &request);
+    profiles_begin(&request);
+    profiles_resource_string(&request, "service.name", "idle");
+    profiles_profile(&request, "cpu", "nanoseconds");
+    add_unnamed(&request, 0);
+    profiles_resource(&request);
+    profiles_resource_string(&request, "service.name", "shop");
+    profiles_profile(&request, "cpu", "nanoseconds");
+    const uint64_t times[] = {15, 0, 25, 35};
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
+        add_unnamed(&request, times[i]);
+    scene_send(&scene, &request);
+    expect_number(&scene, "services", "", "services.0.samples.unjoined.ambiguous_thread", 2);
+    expect_number(&scene, "services", "", "services.0.samples.unjoined.no_id", 1);
+    expect_number(&scene, "services", "", "services.0.samples.joined", 1);
+    expect_number(&scene, "services", "", "services.1.samples.unjoined.no_id", 1);
+    scene_end(&scene);
+}
+
 /* ---- comparisons, functions ---- */
 
 static void test_diff_and_functions(void **state)
@@ -786,7 +836,7 @@ static struct join_offer *offer_of(struct buffer *buffer, enum signal signal, ui
     offer->signal = signal;
     offer->part_count = 1;
     offer->parts[0] = buffer;
-    offer->report = signal == SIGNAL_PROFILES ? join_report_new(keys) : NULL;
+    offer->report = signal == SIGNAL_PROFILES ? join_report_new(keys, 0) : NULL;
     for (uint32_t k = 0; k < keys; k++)
         offer->report->keys[k].span_id[0] = offer->report->keys[k].trace_id[0] = (uint8_t)k;
     return offer;
@@ -868,3 +918,4 @@ int main(void)
     scan_init();
     return cmocka_run_group_tests_name("store of explore", tests, NULL, NULL);
 }
+        cmocka_unit_test(test_ambiguous_threads),

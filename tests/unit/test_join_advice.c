@@ -122,6 +122,19 @@ static void other_reasons_name_their_setting(void **state)
         "each language.\"}]");
 }
 
+static void threads_whose_span_is_not_sure(void **state)
+{
+    (void)state;
+    struct join_figures figures = figures_with((uint64_t[10]){0});
+    figures.joined = 95;
+    figures.unjoined[JOIN_REASON_AMBIGUOUS_THREAD] = 5;
+    expect_advice(
+        &figures,
+        "[{\"text\":\"5 % of the samples name no span, and it is not sure which one ran on their "
+        "thread: requests change threads, or threads share a name. A profiler that puts span ids "
+        "into samples joins them: docs/clients has the setting for each language.\"}]");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -133,6 +146,7 @@ int main(void)
         cmocka_unit_test(samples_without_bound),
         cmocka_unit_test(spans_have_left_the_window),
         cmocka_unit_test(other_reasons_name_their_setting),
+        cmocka_unit_test(threads_whose_span_is_not_sure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
