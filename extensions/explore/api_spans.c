@@ -285,8 +285,8 @@ static void print_trace(struct api_request *request, const struct store_span *sp
 
 static void print_span_links(struct api_request *request, const struct store_span *span)
 {
-    const struct linked_span linked = {span->trace_id, service_of(request, span), span->start_ns,
-                                       span->duration_ns};
+    const struct linked_span linked = {span->trace_id, span->span_id, service_of(request, span),
+                                       span->start_ns, span->duration_ns};
     span_links_write(&request->json, &request->context->links, &linked);
 }
 

@@ -31,7 +31,7 @@ enum { CONNECTIONS_MAX = 64 };
 enum { MEMORY_PART = 8, BUDGET_MIN = 1 << 20 };
 
 struct links_settings {
-    const char *grafana, *tempo, *pyroscope, *datasource;
+    const char *grafana, *tempo, *pyroscope, *datasource, *pyroscope_datasource;
 };
 
 struct explore_settings {
@@ -47,9 +47,14 @@ static const struct field links_fields[] = {
     FIELD_STRING(links_settings, tempo,
                  "URL that shows a trace when its id is appended, such as "
                  "http://tempo:3200/api/traces/."),
-    FIELD_STRING(links_settings, pyroscope, "URL of Pyroscope."),
+    FIELD_STRING(links_settings, pyroscope,
+                 "URL of Pyroscope up to 1.19. The page of later ones takes no query from a link; "
+                 "use pyroscope_datasource."),
     FIELD_STRING(links_settings, datasource,
                  "UID or name of the data source of type Tempo in Grafana.", .fallback = "tempo"),
+    FIELD_STRING(links_settings, pyroscope_datasource,
+                 "UID or name of the data source of type Pyroscope in Grafana. Links to profiles "
+                 "then open the profile of the span in Grafana."),
     FIELD_END,
 };
 
@@ -73,9 +78,14 @@ static const struct field explore_fields[] = {
     FIELD_END,
 };
 
+static bool has_text(const char *text)
+{
+    return text && text[0];
+}
+
 static bool has_token(const struct explore_settings *settings)
 {
-    return settings->token && settings->token[0];
+    return has_text(settings->token);
 }
 
 static bool is_loopback(const char *host)
@@ -92,7 +102,7 @@ static bool is_loopback(const char *host)
 /* A link with another scheme, such as javascript:, would run in the page. */
 static void check_link(struct config_check *check, const char *path, const char *url)
 {
-    bool is_web = !url || !url[0] || strncasecmp(url, "http://", 7) == 0 ||
+    bool is_web = !has_text(url) || strncasecmp(url, "http://", 7) == 0 ||
                   strncasecmp(url, "https://", 8) == 0;
     if (!is_web)
         config_check_error(check, path, "the URL must begin with http:// or https://");
@@ -107,6 +117,8 @@ static void check_settings(void *config, struct config_check *check)
     check_link(check, "links::grafana", settings->links.grafana);
     check_link(check, "links::tempo", settings->links.tempo);
     check_link(check, "links::pyroscope", settings->links.pyroscope);
+    if (has_text(settings->links.pyroscope_datasource) && !has_text(settings->links.grafana))
+        config_check_error(check, "links::pyroscope_datasource", "needs `links.grafana`");
     const struct server_options options = {
         .endpoint = settings->endpoint,
         .transport = http_server_transport(&settings->server),
@@ -409,7 +421,8 @@ static bool explore_init(struct component *component, struct error *err)
     explore->context = (struct api_context){
         .version = or_empty(component->process->version),
         .links = {or_empty(settings->links.grafana), or_empty(settings->links.tempo),
-                  or_empty(settings->links.pyroscope), or_empty(settings->links.datasource)},
+                  or_empty(settings->links.pyroscope), or_empty(settings->links.datasource),
+                  or_empty(settings->links.pyroscope_datasource)},
         .limit_bytes = budget_of(explore),
         .feed = component->process->join_feed,
     };

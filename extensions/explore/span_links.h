@@ -2,7 +2,9 @@
  * span_links: where other programs show a span.
  *
  * Grafana opens Explore with the trace, in its data source of type Tempo; Tempo gets the trace's id
- * appended; Pyroscope shows the CPU profile of the service while the span ran.
+ * appended. Pyroscope up to 1.19 shows the CPU profile of the service while the span ran; the page
+ * of later ones takes nothing from its address. With a data source of type Pyroscope, Grafana shows
+ * the profile of the span itself.
  *
  * Owner: the caller.
  *
@@ -16,11 +18,13 @@
 /* URLs of other programs; "": none. */
 struct api_links {
     const char *grafana, *tempo, *pyroscope;
-    const char *datasource; /* of Grafana: its UID or name */
+    /* Data sources of Grafana, UID or name: of type Tempo; of type Pyroscope, "" for none. */
+    const char *datasource, *pyroscope_datasource;
 };
 
 struct linked_span {
     const uint8_t *trace_id; /* TRACE_ID_SIZE bytes */
+    const uint8_t *span_id;  /* SPAN_ID_SIZE bytes */
     struct slice service;
     uint64_t start_ns, duration_ns;
 };

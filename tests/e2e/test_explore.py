@@ -153,6 +153,18 @@ class Explore(unittest.TestCase):
             self.assertEqual(urllib.parse.parse_qs(pyroscope.query, strict_parsing=True), {
                 "query": [r'process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="a \"shop\""}'], "from": ["940"], "until": ["1062"]})
 
+    def test_links_to_the_profile_of_a_span(self):
+        config = CONFIG.replace('@explore@"', '@explore@", links: {grafana: "http://g", pyroscope: "http://p", pyroscope_datasource: profiles}')
+        with server.Profcol(config, listen=LISTEN) as profcol:
+            send_span(profcol, service='a "shop"')
+            server.wait_until(lambda: ask(profcol, "spans")["total"], what="the span")
+            link = urllib.parse.urlsplit(ask(profcol, f"span?span={SPAN}")["links"]["pyroscope"])
+            (pane,) = json.loads(urllib.parse.parse_qs(link.query)["panes"][0]).values()
+            self.assertEqual((link.netloc, link.path, pane["datasource"], pane["range"]), ("g", "/explore", "profiles", {"from": "940000", "to": "1062000"}))
+            self.assertEqual(pane["queries"], [{
+                "refId": "A", "datasource": {"type": "grafana-pyroscope-datasource", "uid": "profiles"}, "queryType": "profile",
+                "profileTypeId": "process_cpu:cpu:nanoseconds:cpu:nanoseconds", "labelSelector": r'{service_name="a \"shop\""}', "groupBy": [], "spanSelector": [SPAN]}])
+
     def test_every_reader_takes_names_with_a_nul(self):
         with server.Profcol(CONFIG, listen=LISTEN) as profcol:
             send_span(profcol, name="GET /\0slow", attributes={"user": "a\0\0b", "file": "C:\\u0000\\", "k\0": "\0"})

@@ -32,7 +32,7 @@ void scene_begin(struct scene *scene, size_t budget_bytes, const char *settings)
                           signal_name((enum signal)signal), (enum signal)signal);
     scene->store = store_new(budget_bytes, scene->wall_ns);
     scene->context = (struct api_context){.version = "test",
-                                          .links = {"", "", "", ""},
+                                          .links = {"", "", "", "", ""},
                                           .limit_bytes = budget_bytes,
                                           .feed = process->join_feed};
 }

@@ -11,7 +11,7 @@
 
 enum { ASKERS = 3, QUERIES = 200, OFFERS = 300 };
 
-static const struct api_context context = {.version = "test", .links = {"", "", "", ""}};
+static const struct api_context context = {.version = "test", .links = {"", "", "", "", ""}};
 
 static struct explore_engine *engine_new(struct join_feed *feed)
 {
