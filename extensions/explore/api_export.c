@@ -1,11 +1,15 @@
 /* The answer to /api/export: the stacks of a selection as a file. */
+#include "core/base/memory.h"
 #include "core/base/saturate.h"
 #include "core/formats/pprof_write.h"
 #include "core/formats/profiles_builder.h"
 #include "core/net/compression.h"
 #include "extensions/explore/api.h"
+#include "extensions/explore/largest.h"
 
 #define EXPORT_BYTES_MAX ((size_t)256 << 20) /* while a file is made */
+/* Of a file: bytes of its stacks as text, and stacks. */
+enum { EXPORT_TEXT_MAX = 16 << 20, EXPORT_STACKS_MAX = 100000 };
 
 struct exporting {
     struct api_request *request;
@@ -34,6 +38,60 @@ static struct slice type_unit(const struct exporting *file)
 {
     return api_text(file->request, file->request->store->cells.types[file->type].unit);
 }
+
+/* ---- files that would be too large ---- */
+
+static uint64_t size_of(int64_t value)
+{
+    return value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+}
+
+/* Returns the size of each stack as text; of small ones more, because there are not too many. */
+static uint32_t *measure_stacks(const struct exporting *file)
+{
+    enum { COST_MIN = EXPORT_TEXT_MAX / EXPORT_STACKS_MAX };
+    const struct store_names *names = file->names;
+    uint32_t *costs = memory_zalloc(file->values.count * sizeof *costs);
+    for (uint32_t i = STORE_NODE_ROOT + 1; i < file->values.count; i++) {
+        const struct store_node *node = store_node_at(names, i);
+        uint32_t name = store_frame_at(names, node->frame)->name;
+        costs[i] = costs[node->parent] + (uint32_t)store_names_read(names, name).size + 1;
+    }
+    for (uint32_t i = 0; i < file->values.count; i++)
+        costs[i] = file->values.self[i] == 0 ? 0 : costs[i] < COST_MIN ? COST_MIN : costs[i];
+    return costs;
+}
+
+/* The smallest stacks become "(other)". */
+static void merge_small(struct exporting *file, const uint32_t *costs)
+{
+    int64_t *self = file->values.self, others = self[STORE_NODE_MERGED];
+    uint64_t *weights = memory_zalloc(file->values.count * sizeof *weights);
+    for (uint32_t i = 0; i < file->values.count; i++)
+        weights[i] = size_of(self[i]);
+    weights[STORE_NODE_MERGED] = 0;
+    struct largest left = largest_of(weights, costs, file->values.count, EXPORT_TEXT_MAX);
+    for (uint32_t i = 0; i < file->values.count; i++)
+        if (weights[i] > 0 && !largest_takes(&left, weights[i], costs[i])) {
+            others = saturate_add(others, self[i]);
+            self[i] = 0;
+        }
+    self[STORE_NODE_MERGED] = others;
+    free(weights);
+}
+
+static void limit_stacks(struct exporting *file)
+{
+    uint64_t size = 0;
+    uint32_t *costs = measure_stacks(file);
+    for (uint32_t i = 0; i < file->values.count; i++)
+        size += costs[i];
+    if (size - costs[STORE_NODE_MERGED] > EXPORT_TEXT_MAX)
+        merge_small(file, costs);
+    free(costs);
+}
+
+/* ---- stacks ---- */
 
 static void read_stack(struct exporting *file, uint32_t node)
 {
@@ -297,6 +355,7 @@ void api_export(struct api_request *request)
         return;
     }
     file.values = store_query_values(request->store, &selection, file.type);
+    limit_stacks(&file);
     writers[format](&file);
     store_values_deinit(&file.values);
 }

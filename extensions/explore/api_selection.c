@@ -106,6 +106,10 @@ static bool read_attributes(const struct reading *reading)
         if (slice_is(request->parameters[i].name, name) &&
             !add_attribute(reading, request->parameters[i].value))
             return false;
+    if (reading->selection->attribute_count > 0)
+        reading->selection->memo =
+            arena_array(&reading->request->arena, reading->request->store->names.texts.count,
+                        sizeof *reading->selection->memo);
     return true;
 }
 

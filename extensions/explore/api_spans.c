@@ -62,12 +62,43 @@ static int compare_spans(const void *a, const void *b)
     return one->number < other->number ? -1 : one->number > other->number;
 }
 
+/* Moves a row of a heap, whose first row is the one that comes last, down to its place. */
+static void sift_down(struct span_row *rows, uint32_t count, uint32_t at)
+{
+    for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && compare_spans(&rows[child], &rows[child + 1]) < 0)
+            child++;
+        if (compare_spans(&rows[at], &rows[child]) >= 0)
+            return;
+        const struct span_row row = rows[at];
+        rows[at] = rows[child];
+        rows[child] = row;
+    }
+}
+
+/* Puts the rows that come first, so many, to the front, in their order. */
+static void sort_first(struct span_row *rows, uint32_t count, uint32_t wanted)
+{
+    if (wanted < count) {
+        for (uint32_t i = wanted / 2; i-- > 0;)
+            sift_down(rows, wanted, i);
+        for (uint32_t i = wanted; wanted > 0 && i < count; i++)
+            if (compare_spans(&rows[i], &rows[0]) < 0) {
+                rows[0] = rows[i];
+                sift_down(rows, wanted, 0);
+            }
+        count = wanted;
+    }
+    qsort(rows, count, sizeof *rows, compare_spans);
+}
+
 enum span_sort { SORT_DURATION, SORT_START, SORT_COST }; /* as in read_order */
 struct span_query {
     enum span_sort sort;
     uint8_t type;
     bool ascending;
-    bool only_entries; /* a filter: spans that begin a request in their service */
+    bool only_entries;    /* a filter: spans that begin a request in their service */
+    uint64_t from, limit; /* which of them are printed */
 };
 
 static bool read_order(struct api_request *request, struct span_query *order)
@@ -130,7 +161,7 @@ static uint32_t drop_answered_calls(struct api_request *request, struct span_row
     return kept;
 }
 
-/* Returns the selected spans in their order. */
+/* Returns the selected spans, in their order up to the last one that is printed. */
 static struct span_row *collect_spans(struct api_request *request,
                                       const struct store_selection *selection,
                                       const struct span_query *order, uint32_t *count_out)
@@ -146,7 +177,8 @@ static struct span_row *collect_spans(struct api_request *request,
     }
     if (order->only_entries)
         count = drop_answered_calls(request, rows, count);
-    qsort(rows, count, sizeof *rows, compare_spans);
+    uint64_t last = order->from < count ? order->from + order->limit : 0;
+    sort_first(rows, count, last < count ? (uint32_t)last : count);
     *count_out = count;
     return rows;
 }
@@ -156,17 +188,18 @@ void api_spans(struct api_request *request)
     struct store_selection selection;
     struct span_query order;
     uint8_t type;
-    uint64_t from, limit, i;
+    uint64_t i;
     uint32_t count;
     if (!api_selection(request, "", &selection, &type) || !read_order(request, &order) ||
         !read_entry(request, &order.only_entries) ||
-        !api_page(request, API_LIST_DEFAULT, &from, &limit))
+        !api_page(request, API_LIST_DEFAULT, &order.from, &order.limit))
         return;
     const struct span_row *rows = collect_spans(request, &selection, &order, &count);
     json_text_open(&request->json, NULL, '{');
     json_text_u64(&request->json, "total", count);
     json_text_open(&request->json, "spans", '[');
-    for (i = from; i < count && i < from + limit && !api_must_stop(request); i++) {
+    for (i = order.from; i < count && i < order.from + order.limit && !api_must_stop(request);
+         i++) {
         const struct store_span *span = store_span_at(&request->store->spans, rows[i].number);
         json_text_open(&request->json, NULL, '{');
         print_span_head(request, span);

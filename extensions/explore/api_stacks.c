@@ -2,6 +2,7 @@
 #include "core/base/memory.h"
 #include "core/base/saturate.h"
 #include "extensions/explore/api.h"
+#include "extensions/explore/largest.h"
 
 #include <stdlib.h>
 
@@ -56,10 +57,9 @@ struct graph {
     struct api_request *request;
     struct store_values sides[2];
     int side_count;
-    uint32_t count;    /* nodes of the store */
-    uint64_t *weights; /* the sizes of the values of a node and all below it; 0: it is left out */
-    uint64_t least;    /* nodes below this weight are merged into "(other)" */
-    uint64_t ties;     /* how many nodes of this weight are left */
+    uint32_t count;      /* nodes of the store */
+    uint64_t *weights;   /* the sizes of the values of a node and all below it; 0: it is left out */
+    struct largest left; /* if it is truncated: the others are merged into "(other)" */
     bool is_truncated;
     uint32_t *places; /* of the nodes in the answer, + 1; 0: merged */
     uint32_t printed;
@@ -82,26 +82,6 @@ static void weigh(struct graph *graph)
     }
 }
 
-/* Sets `least` to the weight that as many nodes as `rank` come before, the heaviest first, and
- * `ties` to how many of these weigh the same. Weights are read digit by digit. */
-static void find_least(struct graph *graph, uint64_t rank)
-{
-    uint64_t prefix = 0, mask = 0;
-    for (int shift = 56; shift >= 0; shift -= 8) {
-        uint32_t counts[256] = {0};
-        for (uint32_t i = 0; i < graph->count; i++)
-            if ((graph->weights[i] & mask) == prefix)
-                counts[graph->weights[i] >> shift & 255]++;
-        unsigned digit = 255;
-        for (; rank >= counts[digit]; digit--)
-            rank -= counts[digit];
-        prefix |= (uint64_t)digit << shift;
-        mask |= UINT64_C(255) << shift;
-    }
-    graph->least = prefix;
-    graph->ties = rank;
-}
-
 /* A caller weighs at least as much as what it calls, so what is left is a tree. */
 static void limit_nodes(struct graph *graph, uint64_t max_nodes)
 {
@@ -111,7 +91,8 @@ static void limit_nodes(struct graph *graph, uint64_t max_nodes)
     if (used <= max_nodes)
         return;
     graph->is_truncated = true;
-    find_least(graph, max_nodes / 2); /* each that is left may get an "(other)" */
+    /* Each that is left may get an "(other)". */
+    graph->left = largest_of(graph->weights, NULL, graph->count, max_nodes / 2);
     for (int side = 0; side < graph->side_count; side++)
         graph->others[side] = memory_zalloc(graph->count * sizeof *graph->others[side]);
 }
@@ -119,16 +100,14 @@ static void limit_nodes(struct graph *graph, uint64_t max_nodes)
 static void print_node(struct graph *graph, uint32_t parent, uint32_t name, uint32_t file,
                        const int64_t *self, const int64_t *total)
 {
-    struct json_text *json = &graph->request->json;
-    json_text_open(json, NULL, '[');
-    json_text_u64(json, NULL, parent);
-    json_text_u64(json, NULL, place_of(graph->request, &graph->names, name));
-    json_text_u64(json, NULL, place_of(graph->request, &graph->files, file));
+    int64_t numbers[7] = {parent, place_of(graph->request, &graph->names, name),
+                          place_of(graph->request, &graph->files, file)};
+    unsigned count = 3;
     for (int side = 0; side < graph->side_count; side++) {
-        json_text_i64(json, NULL, self[side]);
-        json_text_i64(json, NULL, total[side]);
+        numbers[count++] = self[side];
+        numbers[count++] = total[side];
     }
-    json_text_close(json, ']');
+    json_text_numbers(&graph->request->json, numbers, count);
     graph->printed++;
 }
 
@@ -144,17 +123,11 @@ static void merge_node(struct graph *graph, uint32_t node, uint32_t parent)
 /* Callers come before what they call, so that of equal weights the callers are left. */
 static bool is_left(struct graph *graph, uint32_t node, uint32_t parent)
 {
-    uint64_t weight = graph->weights[node];
     if (node == STORE_NODE_ROOT)
         return true;
-    if (graph->places[parent] == 0 || weight < graph->least)
+    if (graph->places[parent] == 0)
         return false;
-    if (weight > graph->least || !graph->is_truncated)
-        return true;
-    if (graph->ties == 0)
-        return false;
-    graph->ties--;
-    return true;
+    return !graph->is_truncated || largest_takes(&graph->left, graph->weights[node], 1);
 }
 
 static void add_node(struct graph *graph, uint32_t node)

@@ -114,6 +114,23 @@ void json_text_i64(struct json_text *json, const char *key, int64_t value)
     append_i64(json->out, value);
 }
 
+/* Digits are written from the last one on. */
+void json_text_numbers(struct json_text *json, const int64_t *values, unsigned count)
+{
+    char row[JSON_NUMBERS_MAX * 21 + 2], *end = row + sizeof row, *at = end;
+    assert(count > 0 && count <= JSON_NUMBERS_MAX);
+    begin(json, NULL);
+    *--at = ']';
+    while (count-- > 0) {
+        int64_t value = values[count];
+        at = text_write_u64(at, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+        if (value < 0)
+            *--at = '-';
+        *--at = count > 0 ? ',' : '[';
+    }
+    text_append_slice(json->out, slice_of(at, (size_t)(end - at)));
+}
+
 void json_text_bool(struct json_text *json, const char *key, bool value)
 {
     begin(json, key);

@@ -27,6 +27,9 @@ void json_text_string(struct json_text *json, const char *key, const char *value
 void json_text_number(struct json_text *json, const char *key, double value);
 void json_text_u64(struct json_text *json, const char *key, uint64_t value);
 void json_text_i64(struct json_text *json, const char *key, int64_t value);
+/* Writes an array of at most JSON_NUMBERS_MAX numbers. */
+enum { JSON_NUMBERS_MAX = 8 };
+void json_text_numbers(struct json_text *json, const int64_t *values, unsigned count);
 void json_text_bool(struct json_text *json, const char *key, bool value);
 void json_text_null(struct json_text *json, const char *key);
 /* Bytes as lower-case hex digits; an empty text, if all are zero. */

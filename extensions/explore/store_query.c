@@ -76,16 +76,30 @@ static bool has_attribute(struct slice json, struct slice text, struct slice num
     return end == json.data + json.size || *end == ',';
 }
 
+enum { MEMO_IS_READ = 1 << SELECTION_ATTRIBUTES_MAX };
+_Static_assert(MEMO_IS_READ <= UINT16_MAX, "a memo has a bit for each attribute");
+
+/* Returns which of the attributes a text has, a bit for each. It is read once: all spans of a
+ * process share their resource, and many their attributes. */
+static unsigned attributes_of(const struct store *store, const struct store_selection *selection,
+                              uint32_t text)
+{
+    uint16_t *memo = &selection->memo[text];
+    struct slice json = store_names_read(&store->names, text);
+    for (unsigned i = 0; !(*memo & MEMO_IS_READ) && i < selection->attribute_count; i++)
+        if (has_attribute(json, selection->attributes[i], selection->numbers[i]))
+            *memo |= (uint16_t)(1u << i);
+    *memo |= MEMO_IS_READ;
+    return *memo;
+}
+
 static bool has_attributes(const struct store *store, const struct store_selection *selection,
                            const struct store_span *span)
 {
-    for (unsigned i = 0; i < selection->attribute_count; i++)
-        if (!has_attribute(store_names_read(&store->names, span->attributes),
-                           selection->attributes[i], selection->numbers[i]) &&
-            !has_attribute(store_names_read(&store->names, span->resource),
-                           selection->attributes[i], selection->numbers[i]))
-            return false;
-    return true;
+    unsigned all = (1u << selection->attribute_count) - 1;
+    return all == 0 || ((attributes_of(store, selection, span->attributes) |
+                         attributes_of(store, selection, span->resource)) &
+                        all) == all;
 }
 
 static bool has_ids(const struct store_selection *selection, const struct store_span *span)

@@ -28,6 +28,7 @@ struct store_selection {
     struct slice attributes[SELECTION_ATTRIBUTES_MAX]; /* "key":"value", as in the store's JSON */
     struct slice numbers[SELECTION_ATTRIBUTES_MAX];    /* "key":value */
     unsigned attribute_count;
+    uint16_t *memo; /* of spans with attributes: which of these each text of the store has */
     bool has_trace, has_span;
     uint8_t trace_id[TRACE_ID_SIZE];
     uint8_t span_id[SPAN_ID_SIZE];

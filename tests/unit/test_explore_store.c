@@ -778,6 +778,89 @@ static void test_merging_begins_late(void **state)
     run_load(load_stacks, "services", "costs.cpu", true);
 }
 
+/* ---- lists and files that are long ---- */
+
+static uint64_t duration_of(uint64_t i)
+{
+    return 1 + i * 7919 % 1000 * SECOND / 1000;
+}
+
+/* Pages have every span once, in the order of the whole list. */
+static void test_pages_of_spans(void **state)
+{
+    (void)state;
+    enum { SPANS = 700, PAGE = 64 };
+    struct scene scene;
+    char query[64];
+    int64_t before = INT64_MAX;
+    scene_begin(&scene, 8 << 20, "samples: {wait: 0s}");
+    for (uint64_t i = 0; i < SPANS; i++)
+        send_span(&scene, i + 1, "GET /a", duration_of(i));
+    for (size_t from = 0; from < SPANS; from += PAGE) {
+        snprintf(query, sizeof query, "limit=%d&cursor=%zu", PAGE, from);
+        json_t *answer = scene_ask(&scene, "spans", query), *span;
+        size_t i, wanted = SPANS - from < PAGE ? SPANS - from : PAGE;
+        assert_int_equal(json_number_at(answer, "total"), SPANS);
+        assert_int_equal(json_array_size(json_object_get(answer, "spans")), wanted);
+        json_array_foreach(json_object_get(answer, "spans"), i, span)
+        {
+            int64_t ns = json_number_at(span, "duration_ns");
+            assert_true(ns <= before);
+            before = ns;
+        }
+        json_decref(answer);
+    }
+    expect_number(&scene, "spans", "cursor=99999", "total", SPANS);
+    scene_end(&scene);
+}
+
+/* Adds a stack of long names that is as deep as they may be, with a value at its last functions. */
+static void add_deep_stack(struct store *store, uint32_t number, uint32_t last)
+{
+    static char name[STORE_TEXT_MAX];
+    struct store_names *names = &store->names;
+    uint32_t service = store_cells_service(&store->cells, STORE_TEXT_EMPTY);
+    const struct store_cell key = {
+        .operation = store_cells_operation(&store->cells, service, STORE_TEXT_EMPTY, 0)};
+    struct store_entry entry = {.cell = store_cells_cell(&store->cells, &key),
+                                .bucket = STORE_BUCKET_ANY};
+    entry.type = store_cells_type(&store->cells, store_names_text(names, SLICE("cpu"), 100),
+                                  store_names_text(names, SLICE("nanoseconds"), 100));
+    memset(name, 'x', sizeof name);
+    for (uint32_t i = 0; i < STORE_DEPTH_MAX; i++) {
+        snprintf(name, 16, "%u.%u", number, i);
+        uint32_t text = store_names_text(names, slice_of(name, sizeof name), STORE_TEXT_MAX);
+        uint32_t frame = store_names_frame(names, text, STORE_TEXT_EMPTY);
+        entry.node = store_names_node(names, entry.node, frame);
+        entry.value = number * 1000 + i;
+        if (i + last >= STORE_DEPTH_MAX)
+            store_cells_add(&store->cells, &entry);
+    }
+}
+
+/* Stacks that make a file too large become "(other)"; the total stays. */
+static void test_large_export(void **state)
+{
+    (void)state;
+    enum { STACKS = 3, LAST = 30 /* 15 MiB of text each */, FILE_MAX = 17 << 20 };
+    struct scene scene;
+    struct text body;
+    scene_begin(&scene, 64 << 20, "");
+    for (uint32_t i = 1; i <= STACKS; i++)
+        add_deep_stack(scene.store, i, LAST);
+    json_t *graph = scene_ask(&scene, "flamegraph", "");
+    int64_t total = json_number_at(graph, "total");
+    assert_int_equal(sum_of_collapsed(&scene, "type=cpu"), total);
+    assert_int_equal(sum_of_pprof(&scene, "type=cpu"), total);
+    assert_int_equal(scene_ask_raw(&scene, "export", "format=collapsed", &body), 200);
+    assert_in_range(body.size, FILE_MAX / 2, FILE_MAX);
+    assert_int_equal(strncmp(text_string(&body), "(other) ", 8), 0);
+    assert_non_null(strstr(text_string(&body), "3.511 x")); /* the largest stays */
+    text_deinit(&body);
+    json_decref(graph);
+    scene_end(&scene);
+}
+
 /* ---- limits ---- */
 
 /* Operations that call themselves "(other)" take no room from those that stand for others. */
@@ -903,6 +986,7 @@ int main(void)
         cmocka_unit_test(test_answered_calls),
         cmocka_unit_test(test_span_twice),
         cmocka_unit_test(test_counts_of_a_period),
+        cmocka_unit_test(test_ambiguous_threads),
         cmocka_unit_test(test_diff_and_functions),
         cmocka_unit_test(test_parameters),
         cmocka_unit_test(test_types_of_one_name),
@@ -910,6 +994,8 @@ int main(void)
         cmocka_unit_test(test_random_in_little_memory),
         cmocka_unit_test(test_last_minute_stays),
         cmocka_unit_test(test_merging_begins_late),
+        cmocka_unit_test(test_pages_of_spans),
+        cmocka_unit_test(test_large_export),
         cmocka_unit_test(test_each_service_keeps_its_own),
         cmocka_unit_test(test_histogram_of_days),
         cmocka_unit_test(test_random_dictionaries),
@@ -918,4 +1004,3 @@ int main(void)
     scan_init();
     return cmocka_run_group_tests_name("store of explore", tests, NULL, NULL);
 }
-        cmocka_unit_test(test_ambiguous_threads),
