@@ -3,6 +3,7 @@
 #include "core/base/text.h"
 #include "core/data/any_value.h"
 #include "core/data/json.h"
+#include "core/pipeline/identity.h"
 #include "processors/spanjoin/joined_values.h"
 
 #include <inttypes.h>
@@ -35,6 +36,15 @@ static struct slice tenant_attribute(struct slice resource, struct slice key, st
     }
 }
 
+/* Returns the tenant that the context names; NULL if there is none. */
+static const char *tenant_in_context(const struct context *context,
+                                     const struct tenant_place *place)
+{
+    if (place->header)
+        return context_get(context, place->header);
+    return context ? identity_get(context->identity, place->identity) : NULL;
+}
+
 static struct slice tenant_of(const struct request_sender *sender, struct slice resource,
                               struct text *scratch)
 {
@@ -42,13 +52,12 @@ static struct slice tenant_of(const struct request_sender *sender, struct slice 
     struct slice tenant = {0};
     for (size_t i = 0; i < settings->tenant_count && tenant.size == 0; i++) {
         const struct tenant_place *place = &settings->tenants[i];
-        const char *text = NULL;
-        if (place->header && sender->batch->context)
-            text = context_get(sender->batch->context, place->header);
-        if (text)
-            tenant = slice_of_string(text);
-        else if (!place->header)
+        if (!place->header && !place->identity) {
             tenant = tenant_attribute(resource, place->attribute, scratch);
+            continue;
+        }
+        const char *text = tenant_in_context(sender->batch->context, place);
+        tenant = text ? slice_of_string(text) : (struct slice){0};
     }
     return tenant;
 }

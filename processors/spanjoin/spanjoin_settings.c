@@ -45,8 +45,9 @@ static const struct field spans_fields[] = {
 static const struct field source_fields[] = {
     FIELD_STRINGS(
         spanjoin_source, tenant_from,
-        "Where to find a request's tenant: `metadata.NAME` (a header, kept with include_metadata) "
-        "or `resource.attributes[\"NAME\"]`. The first one present is used.",
+        "Where to find a request's tenant: `metadata.NAME` (a header, kept with include_metadata), "
+        "`auth.NAME` (of an authenticated client, such as its `username`) or "
+        "`resource.attributes[\"NAME\"]`. The first one present is used.",
         .fallback = "metadata.x-scope-orgid"),
     FIELD_END,
 };
@@ -490,11 +491,16 @@ static void read_beside(struct spanjoin_settings *settings, struct arena *arena)
 static bool read_tenant_place(const char *text, struct tenant_place *out, struct arena *arena)
 {
     static const char header[] = "metadata.", attribute[] = "resource.attributes";
+    static const char identity[] = "auth.";
     if (strncmp(text, header, sizeof header - 1) == 0 && text[sizeof header - 1] != '\0') {
         char *name = arena_printf(arena, "%s", text + sizeof header - 1);
         out->header = name;
         for (; *name; name++)
             *name = (char)(*name >= 'A' && *name <= 'Z' ? *name | 0x20 : *name);
+        return true;
+    }
+    if (strncmp(text, identity, sizeof identity - 1) == 0 && text[sizeof identity - 1] != '\0') {
+        out->identity = text + sizeof identity - 1;
         return true;
     }
     return strncmp(text, attribute, sizeof attribute - 1) == 0 &&
@@ -511,7 +517,8 @@ static void read_tenant_places(struct spanjoin_settings *settings, struct config
             settings->tenant_count++;
         else
             config_check_error(check, "source::tenant_from",
-                               "\"%s\" is neither metadata.NAME nor resource.attributes[\"NAME\"]",
+                               "\"%s\" is neither metadata.NAME, auth.NAME nor "
+                               "resource.attributes[\"NAME\"]",
                                texts->items[i]);
 }
 

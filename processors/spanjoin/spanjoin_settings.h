@@ -80,9 +80,11 @@ struct id_source {
     bool is_decimal; /* a decimal number, as Datadog writes it; otherwise hex digits */
 };
 
-/* A header or resource attribute that names the tenant of a request. */
+/* What names the tenant of a request: a header, what an authenticator knows of the client, or a
+ * resource attribute. */
 struct tenant_place {
     const char *header;     /* in lower case; NULL: not in a header */
+    const char *identity;   /* name in identity.h; NULL: not of the client */
     struct slice attribute; /* of the resource */
 };
 

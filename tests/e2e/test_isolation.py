@@ -5,6 +5,7 @@ The good client's spans are fewer than its share of the index. The flood is seve
 without shares none of these spans would stay.
 """
 
+import base64
 import os
 import sys
 import threading
@@ -220,6 +221,20 @@ class IsolationTest(unittest.TestCase):
             self.assertTrue(other.spans([span(42, "bad")]))
             self.assertTrue(mine.samples([("000000000000002a", f"{42:032x}"), ("000000000000002a", "")]))
             self.assertEqual(joined_names(profcol), [None, None])
+
+    def test_users_never_meet(self):
+        """The tenant is the authenticated user. Headers and attributes of another one do not help."""
+        config = CONFIG.replace("samples: {wait: 0s}", "samples: {wait: 0s}, source: {tenant_from: [auth.username]}")
+        config = config.replace("include_metadata: true", "include_metadata: true, auth: {authenticator: basicauth}")
+        config = config.replace("service:", 'extensions: {basicauth: {htpasswd: {inline: "mine:x\\nother:x"}}}\nservice:\n  extensions: [basicauth]')
+        with server.Profcol(config.replace("MAX_SPANS", str(MAX_SPANS))) as profcol:
+            mine, other = (self.sender(profcol, GOOD_ADDRESS, "shop", "mine") for _ in range(2))
+            for sender, user in ((mine, "mine"), (other, "other")):
+                sender.headers += [("Authorization", "Basic " + base64.b64encode(f"{user}:x".encode()).decode()), ("auth.username", "mine")]
+            self.assertTrue(other.spans([span(42, "bad")]) and mine.spans([span(43, "good")]))
+            links = [(f"{number:016x}", trace) for number in (42, 43) for trace in (f"{number:032x}", "")]
+            self.assertTrue(mine.samples(links))
+            self.assertEqual(joined_names(profcol), [None, None, "good", "good"])
 
 
 if __name__ == "__main__":
