@@ -30,6 +30,28 @@ service:
 """
 PLAIN = CONFIG.replace("processors: [spanjoin], exporters: [file]", "exporters: [file]")
 
+# Spans of 100 ms and less, and samples without a span, are folded; beside it the same as a dry run.
+KEEP = """
+receivers:
+  otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}}}
+  pyroscope: {endpoint: "127.0.0.1:@pyroscope@"}
+processors:
+  spanjoin/real: &join
+    samples: {wait: 300ms, attributes: [{key: span_name, from: span.name}, {key: took, from: span.duration_ns}]}
+    keep: &keep {span_detail_when: [{duration_above: 100ms}, {cpu_above: 50ms}], unjoined: fold}
+  spanjoin/dry: {<<: *join, keep: {<<: *keep, dry_run: true}}
+exporters:
+  file: {path: "@dir@/profiles.proto", format: proto}
+  file/dry: {path: "@dir@/dry.proto", format: proto}
+  nop:
+service:
+  pipelines:
+    traces/real: {receivers: [otlp], processors: [spanjoin/real], exporters: [nop]}
+    traces/dry: {receivers: [otlp], processors: [spanjoin/dry], exporters: [nop]}
+    profiles/real: {receivers: [pyroscope], processors: [spanjoin/real], exporters: [file]}
+    profiles/dry: {receivers: [pyroscope], processors: [spanjoin/dry], exporters: [file/dry]}
+"""
+
 
 def spans_of(captures):
     """Return {span id: local root's id} of recorded spans."""
@@ -219,6 +241,28 @@ class JoinThreads(unittest.TestCase):
         truth, joined = java.totals(plain), java.totals(messages)
         self.assertEqual(spanless.sums(joined), spanless.sums(truth))
         self.check("named", truth, joined, 1, 0)
+
+    def test_keep_folds_recordings_as_a_dry_run_says(self):
+        java = Java()
+        with server.Profcol(KEEP, arguments=["--workers", "1"]) as profcol:
+            for result in replay.send(java.traces, grpc=profcol.address("grpc")):
+                self.assertTrue(result.ok, result.problem())
+            for number, capture in enumerate(java.uploads):
+                files = uploads.form_files(capture)
+                spanless.post_recording(profcol.address("pyroscope"), capture, files if number % 2 else spanless.without_spans(files))
+            server.wait_until(lambda: not profcol.metric("profcol_spanjoin_held_requests", spanjoin="spanjoin/real")
+                              and not profcol.metric("profcol_spanjoin_held_requests", spanjoin="spanjoin/dry"), what="requests to leave")
+            counts, dry_counts = ({result: profcol.metric("profcol_spanjoin_keep_samples", spanjoin=f"spanjoin/{which}", result=result)
+                                   for result in ("kept", "folded", "combined", "dropped")} for which in ("real", "dry"))
+            profcol.stop()
+            real, dry = ([profiles_service_pb2.ExportProfilesServiceRequest.FromString(record)
+                          for record in outputs.records(profcol.directory / name, "proto")] for name in ("profiles.proto", "dry.proto"))
+        self.assertEqual(counts, dry_counts)
+        self.assertGreater(counts["kept"] * counts["combined"], 0)
+        self.assertLess(len(samples_of(real)), len(samples_of(dry)))
+        self.assertEqual(spanless.sums(java.totals(real)), spanless.sums(java.totals(dry)))
+        self.check_no_threads(real)
+        self.check_no_threads(dry)
 
     def check_spans(self, what, truth, joined, least):
         """Print and check the shares of samples whose span is known."""
