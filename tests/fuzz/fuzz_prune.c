@@ -111,9 +111,13 @@ static uint32_t first_stack(void *context, uint32_t stack)
 /* Folds as the first byte says; with counts_only it says what would become of the samples. */
 static struct fold_result fold(struct batch *batch, uint8_t *chosen, bool counts_only)
 {
+    uint32_t count = dictionary_count(batch_dictionary(batch), DICTIONARY_ATTRIBUTE_TABLE);
+    uint32_t last = count - 1; /* attribute */
     struct fold_rule rule = {.decide = decide,
                              .stack = (*chosen & 2) ? first_stack : NULL,
                              .context = chosen,
+                             .taken = &last,
+                             .taken_count = count > 0 && (*chosen & 4) ? 1 : 0,
                              .counts_only = counts_only};
     return profiles_fold(&batch->parts[0].root, batch_dictionary(batch), &batch->arena, &rule);
 }
