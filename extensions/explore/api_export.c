@@ -213,7 +213,7 @@ static void write_pprof(struct exporting *file, struct slice request)
         pprof_writer_sample_type(writer, type_name(file), type_unit(file));
     const struct pprof_limits limits = {.samples_max = 0};
     if (pprof_writer_next(writer, &limits, &pprof)) {
-        struct buffer *packed = compress_slices(COMPRESSION_GZIP, 0, false, &pprof, 1, NULL);
+        struct buffer *packed = compress_slices(COMPRESSION_GZIP, 1, false, &pprof, 1, NULL);
         text_append_slice(&file->request->body, buffer_slice(packed));
         buffer_unref(packed);
     }
