@@ -12,9 +12,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct api_context context = {.version = "fuzz",
-                                           .links = {"http://g", "http://t/", "http://p/", "tempo"},
-                                           .limit_bytes = 1 << 20};
+static const struct api_context context = {
+    .version = "fuzz",
+    .links = {"http://g", "http://t/", "http://p/", "tempo", "profiles"},
+    .limit_bytes = 1 << 20};
 
 static void add(struct store *store, enum signal signal, struct buffer *buffer, uint32_t i)
 {
