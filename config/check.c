@@ -50,11 +50,49 @@ static struct config_place locate(const struct config_check *check, const char *
     return is_text && node != check->component->node ? node->place : place;
 }
 
+/* ---- after other mistakes ---- */
+
+static bool is_wrong_at(const struct config_check *check, const struct config_place *place)
+{
+    for (size_t i = 0; i < check->message_count; i++) {
+        const struct config_place *other = &check->messages[i].place;
+        if (check->messages[i].is_error && other->source == place->source &&
+            other->line == place->line && other->column == place->column)
+            return true;
+    }
+    return false;
+}
+
+/* Whether an error was reported for a node or one below it. */
+static bool is_wrong_in(const struct config_check *check, const struct config_node *node)
+{
+    if (node->broken || is_wrong_at(check, &node->place))
+        return true;
+    for (size_t i = 0; i < node->count; i++)
+        if ((node->kind == CONFIG_NODE_MAP && is_wrong_at(check, &node->keys[i]->place)) ||
+            is_wrong_in(check, node->items[i]))
+            return true;
+    return false;
+}
+
+/* Whether what would be reported at the key may only follow from a mistake that was reported. */
+static bool is_consequence(const struct config_check *check, const char *key)
+{
+    const struct config_node *node;
+    struct config_place place;
+    return check->has_mistakes && (!*key || !follow(check, key, &node, &place) ||
+                                   is_wrong_at(check, &place) || is_wrong_in(check, node));
+}
+
+/* ---- messages ---- */
+
 static void tell_key(struct config_check *check, bool is_error, const char *key, const char *format,
                      va_list args)
 {
     assert(check->component);
     assert(check->component_path);
+    if (is_consequence(check, key))
+        return;
     struct config_path path = {.parent = check->component_path, .name = key};
     const char *text = config_path_text(check->arena, *key ? &path : check->component_path);
     config_message_at(check, is_error, locate(check, key), text, format, args);
@@ -91,31 +129,27 @@ static struct config_place locate_in(const struct config_check *check, const cha
     return place;
 }
 
-static void tell_in(struct config_check *check, bool is_error, const char *key, size_t offset,
-                    const char *format, va_list args)
+void config_check_tell_in(struct config_check *check, enum config_severity severity,
+                          const char *key, size_t offset, const char *format, ...)
 {
     struct config_path path = {.parent = check->component_path, .name = key};
+    va_list args;
     assert(check->component && check->component_path && *key);
-    config_message_at(check, is_error, locate_in(check, key, offset),
+    if (is_consequence(check, key))
+        return;
+    va_start(args, format);
+    config_message_at(check, severity == CONFIG_ERROR, locate_in(check, key, offset),
                       config_path_text(check->arena, &path), format, args);
-}
-
-void config_check_error_in(struct config_check *check, const char *key, size_t offset,
-                           const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    tell_in(check, true, key, offset, format, args);
     va_end(args);
 }
 
-void config_check_warn_in(struct config_check *check, const char *key, size_t offset,
-                          const char *format, ...)
+bool config_check_is_cut(const struct config_check *check, const char *key)
 {
-    va_list args;
-    va_start(args, format);
-    tell_in(check, false, key, offset, format, args);
-    va_end(args);
+    const struct config_node *node;
+    struct config_place place;
+    return follow(check, key, &node, &place) && node && node->kind == CONFIG_NODE_SCALAR &&
+           node->style == CONFIG_STYLE_PLAIN &&
+           scalar_is_cut(node->place, slice_of_string(node->text));
 }
 
 void config_check_refuse(struct config_check *check, const struct config_node *node,
@@ -317,5 +351,6 @@ bool config_decode(struct config_check *check, const struct config_node *node,
     const struct config_node *key = node ? node : check->component->key;
     struct config_path path = {.name = path_of(check, key)};
     config_decode_block(check, &path, key, node, fields, out);
+    check->has_mistakes |= check->error_count > before;
     return check->error_count == before;
 }

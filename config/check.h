@@ -23,12 +23,14 @@ void config_check_error(struct config_check *check, const char *key, const char 
 /* Reports a warning in the same way: it is printed, and the configuration stays valid. */
 void config_check_warn(struct config_check *check, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Report at the byte `offset` of the text at `key`, for texts in a language of their own. If that
+/* Reports at the byte `offset` of the text at `key`, for texts in a language of their own. If that
  * place is not in the file (the text comes from a placeholder), at `key`. */
-void config_check_error_in(struct config_check *check, const char *key, size_t offset,
-                           const char *format, ...) __attribute__((format(printf, 4, 5)));
-void config_check_warn_in(struct config_check *check, const char *key, size_t offset,
-                          const char *format, ...) __attribute__((format(printf, 4, 5)));
+enum config_severity { CONFIG_WARNING, CONFIG_ERROR };
+void config_check_tell_in(struct config_check *check, enum config_severity severity,
+                          const char *key, size_t offset, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+/* Whether a comment follows the text at `key`, which has no quotes: " #" may belong to it. */
+bool config_check_is_cut(const struct config_check *check, const char *key);
 /* Reports an error at `key` if the node of a FIELD_KIND_NODE field was written. For settings that
  * the Collector has and profcol does not. */
 void config_check_refuse(struct config_check *check, const struct config_node *node,

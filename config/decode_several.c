@@ -48,8 +48,7 @@ static bool read_string_list(const struct decoding *at, struct config_strings *s
         item.node = list->items[i];
         const char *text = item.node->broken ? "" : decode_take_text(&item);
         assert(read.count <= i);
-        if (text)
-            read.items[read.count++] = text;
+        read.items[read.count++] = text ? text : ""; /* the others keep their positions */
     }
     *strings = read;
     return true;

@@ -83,6 +83,7 @@ struct config_check {
     /* The component whose `check` is running. */
     const struct config_component *component;
     const struct config_path *component_path;
+    bool has_mistakes; /* decoding has found some in it: see struct config_type */
 };
 
 /* Report one message; path may be NULL. config_error_at returns false, so that callers can write

@@ -70,6 +70,10 @@ struct config_type {
     /* Checks rules between several fields, after decoding has succeeded. Reports through
      * config_check_error; may set derived members of config. */
     void (*check)(void *config, struct config_check *check);
+    /* `check` runs also if decoding has found mistakes, for what is wrong elsewhere in the
+     * component. Fields with mistakes have their defaults then, and required texts may be NULL;
+     * what is reported of them, or of what is not written, is dropped. */
+    bool checks_despite_mistakes;
     /* Of a receiver: lists the listeners whose own settings are equal before and after, and returns
      * their number. A reload that replaces the receiver passes them on. May be NULL. */
     size_t (*same_listeners)(const void *before, const void *after,

@@ -26,6 +26,10 @@ size_t config_node_count(const struct config_node *node);
 /* Returns the value at index i of a list or map, and the key at index i of a map. */
 const struct config_node *config_node_at(const struct config_node *node, size_t i);
 const char *config_node_key(const struct config_node *node, size_t i);
+/* Whether a map is probably a text without quotes, which YAML has split: `- set(a, "b: c")`. */
+bool config_node_is_split_text(const struct config_node *node);
+#define CONFIG_SPLIT_TEXT                                                                          \
+    "a map, because YAML splits a text at \": \"; put the whole text in single quotes"
 /* Returns the value of a key of a map; NULL if the key is absent. */
 const struct config_node *config_node_get(const struct config_node *node, const char *key);
 #endif

@@ -130,8 +130,9 @@ static bool skip_to_character(struct cursor *at, uint8_t style, struct cursor *s
     }
 }
 
-bool scalar_place(struct config_place begin, struct slice text, size_t offset,
-                  struct config_place *out)
+/* Finds what is written from a byte of the text on. */
+static bool find(struct config_place begin, struct slice text, size_t offset,
+                 struct cursor *start_out)
 {
     uint8_t style;
     assert(offset <= text.size);
@@ -149,6 +150,27 @@ bool scalar_place(struct config_place begin, struct slice text, size_t offset,
             start = at;
         i += character.size;
     }
+    *start_out = start;
+    return true;
+}
+
+bool scalar_place(struct config_place begin, struct slice text, size_t offset,
+                  struct config_place *out)
+{
+    struct cursor start;
+    if (!find(begin, text, offset, &start))
+        return false;
     *out = (struct config_place){begin.source, start.line, start.column};
     return true;
+}
+
+bool scalar_is_cut(struct config_place begin, struct slice text)
+{
+    struct cursor end;
+    size_t blanks = 0;
+    if (!find(begin, text, text.size, &end))
+        return false;
+    while (byte_at(&end, blanks) == ' ' || byte_at(&end, blanks) == '\t')
+        blanks++;
+    return blanks > 0 && byte_at(&end, blanks) == '#';
 }

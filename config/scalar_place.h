@@ -18,5 +18,7 @@
  * value of a placeholder. Reads the file up to the place. */
 bool scalar_place(struct config_place begin, struct slice text, size_t offset,
                   struct config_place *out);
+/* Whether a comment follows a scalar that has no quotes, on its line. */
+bool scalar_is_cut(struct config_place begin, struct slice text);
 
 #endif

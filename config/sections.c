@@ -222,11 +222,13 @@ void config_run_checks(struct config_check *check)
             const struct config_component *component = &check->config->components[section][i];
             /* A component with errors has defaults in their place; the rules would report errors
              * about these. */
-            if (!component->is_decoded || !component->type->check)
+            if (!component->type || !component->type->check ||
+                (!component->is_decoded && !component->type->checks_despite_mistakes))
                 continue;
             struct config_path section_path = {.name = config_section_names[section]};
             struct config_path path = {.parent = &section_path, .name = component->id};
-            assert(component->type && !check->component);
+            assert(!check->component);
+            check->has_mistakes = !component->is_decoded;
             check->component = component;
             check->component_path = &path;
             component->type->check(component->settings, check);

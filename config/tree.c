@@ -141,9 +141,15 @@ const char *config_node_describe(const struct config_node *node)
     case CONFIG_NODE_LIST:
         return "a list";
     case CONFIG_NODE_MAP:
-        return "a map";
+        return config_node_is_split_text(node) ? CONFIG_SPLIT_TEXT : "a map";
     }
     return "";
+}
+
+bool config_node_is_split_text(const struct config_node *node)
+{
+    return node && node->kind == CONFIG_NODE_MAP && node->count > 0 &&
+           node->keys[0]->style == CONFIG_STYLE_PLAIN && strpbrk(node->keys[0]->text, "(\"'=");
 }
 
 enum config_node_kind config_node_kind(const struct config_node *node)

@@ -73,6 +73,15 @@ static char char_at(const struct reader *reader, size_t line, size_t column)
     return (char)(at && column < (size_t)(end - at) ? at[column] : '\0');
 }
 
+/* Whether something follows a closing quote. */
+static bool is_after_quote(const struct reader *reader, yaml_mark_t mark)
+{
+    if (mark.column == 0)
+        return false;
+    char before = char_at(reader, mark.line, mark.column - 1);
+    return before == '"' || before == '\'';
+}
+
 /* Replaces libyaml's texts for the most common mistakes by clearer ones. */
 static const char *problem_text(const struct reader *reader, const yaml_parser_t *parser)
 {
@@ -86,10 +95,19 @@ static const char *problem_text(const struct reader *reader, const yaml_parser_t
         {"did not find expected '-' indicator", "the indentation does not match the lines above"},
         {"could not find expected ':'",
          "this line or the one above it lacks a colon with a space after it"},
+        {"did not find expected ',' or ']'",
+         "a comma or ] is missing; text that has commas, quotes or brackets in it goes in single "
+         "quotes"},
+        {"did not find expected ',' or '}'",
+         "a comma or } is missing; text that has commas, quotes or brackets in it goes in single "
+         "quotes"},
     };
     yaml_mark_t mark = parser->problem_mark;
     if (char_at(reader, mark.line, mark.column) == '\t')
         return "tabs are not allowed; YAML is indented with spaces";
+    if (is_after_quote(reader, mark))
+        return "the text ended at the quote before this; text that has double quotes in it goes in "
+               "single quotes";
     for (size_t i = 0; i < sizeof problems / sizeof problems[0]; i++)
         if (strcmp(parser->problem, problems[i].problem) == 0)
             return problems[i].text;

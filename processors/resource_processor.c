@@ -152,6 +152,7 @@ const struct component_type resource_processor_type = {
             .fields = resource_fields,
             .config_size = sizeof(struct resource_settings),
             .check = check_settings,
+            .checks_despite_mistakes = true,
         },
     .component_size = sizeof(struct component),
     .node_size = sizeof(struct resource_node),

@@ -1,6 +1,7 @@
 #include "connectors/routing/routing_settings.h"
 
 #include "config/suggest.h"
+#include "core/ottl/ottl_check.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -247,7 +248,7 @@ static void check_entry(const struct routing_settings *settings, struct config_c
         return;
     const char *name = is_written(entry->condition) ? "condition" : "statement";
     if (!route_condition_init(&condition, entry, config_check_arena(check), &err)) {
-        config_check_error_in(check, key_of(check, index, name), err.offset, "%s", err.text);
+        ottl_check_error(check, key_of(check, index, name), &err, "");
         return;
     }
     if (condition.context == ROUTING_BY_SPAN)

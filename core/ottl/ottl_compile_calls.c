@@ -3,9 +3,11 @@
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_path.h"
 #include "core/ottl/ottl_replace.h"
+#include "core/ottl/ottl_setters.h"
 #include "core/ottl/ottl_syntax_hints.h"
 #include "core/ottl/ottl_warnings.h"
 
+#include <ctype.h>
 #include <stdio.h>
 
 static uint32_t count_parameters(const struct ottl_function *function)
@@ -81,7 +83,13 @@ static void name_constants(struct ottl_compiler *c, struct ottl_node *list)
         list->names[i] = list->operands[i]->constant.bytes;
 }
 
-/* A constant item of another type would fail each time. */
+static bool is_computed(const struct ottl_ast *ast)
+{
+    return ast->kind == OTTL_AST_CALL || ast->kind == OTTL_AST_MATH || ast->kind == OTTL_AST_NEGATE;
+}
+
+/* A literal item of another kind is refused. What is computed, or read, fails each time, as in the
+ * Collector. */
 static struct ottl_node *compile_strings(struct ottl_compiler *c, const struct ottl_ast *call,
                                          uint32_t index, bool are_literal)
 {
@@ -91,9 +99,14 @@ static struct ottl_node *compile_strings(struct ottl_compiler *c, const struct o
         const struct ottl_node *item = list->operands[i];
         bool is_string = item->code == OTTL_CONSTANT && item->constant.kind == OTTL_STRING;
         char why[80];
+        const struct ottl_ast *written = call->parts[index].value->parts[i].value;
         constants += is_string;
-        if (is_string || (item->code != OTTL_CONSTANT && !are_literal))
+        if (is_string)
             continue;
+        if (!are_literal && (item->code != OTTL_CONSTANT || is_computed(written))) {
+            ottl_warn_item(c, written, item);
+            continue;
+        }
         snprintf(why, sizeof why, "error while parsing list argument at index %u: must be a string",
                  i);
         return fail_argument(c, call, index, why);
@@ -170,11 +183,6 @@ static bool compile_pattern(struct ottl_compiler *c, const struct ottl_ast *call
     return true;
 }
 
-static bool is_computed(const struct ottl_ast *ast)
-{
-    return ast->kind == OTTL_AST_CALL || ast->kind == OTTL_AST_MATH || ast->kind == OTTL_AST_NEGATE;
-}
-
 /* A literal of another kind is refused. What is computed, or read, fails each time, as in the
  * Collector. */
 static bool check_kind(struct ottl_compiler *c, const struct ottl_ast *call, uint32_t index,
@@ -204,7 +212,34 @@ static struct ottl_node *compile_target(struct ottl_compiler *c, const struct ot
     if (node && !node->path->is_map &&
         (!node->path->write || (has_keys && node->path->indexing == OTTL_MAP_INDEXED)))
         return fail_argument(c, call, index, "this path can only be read");
+    if (node && node->path->write == ottl_set_never)
+        ottl_warn_text(c, path->position, "this path cannot be set");
     return node;
+}
+
+/* A call of a function that fails each time. The Collector starts with it, too. */
+static struct ottl_node *compile_failure(struct ottl_compiler *c, const struct ottl_ast *name,
+                                         const char *why)
+{
+    struct ottl_node *node = ottl_compiler_node(c, OTTL_FAILURE, 0);
+    node->constant = ottl_string(slice_of_string(arena_strdup(&c->program->arena, why)));
+    ottl_compiler_depend(node, OTTL_LEVEL_LOWEST);
+    ottl_warn_text(c, name->position, "%.*s cannot be called on a text alone: %s",
+                   SLICE_ARG(name->text), why);
+    return node;
+}
+
+/* Returns what a function needs besides one text; NULL: nothing. */
+static const char *find_more_needed(const struct ottl_function *function)
+{
+    uint32_t count = count_parameters(function);
+    for (uint32_t i = 0; i < count; i++)
+        if (is_pattern(function->parameters[i].kind) ||
+            function->parameters[i].is_optional != (i > 0))
+            return "it takes other arguments";
+    return count == 0                              ? "it takes no argument"
+           : is_list(function->parameters[0].kind) ? "it takes a list"
+                                                   : NULL;
 }
 
 /* A function that is called on a text of the editor's own. */
@@ -217,18 +252,15 @@ static struct ottl_node *compile_function_argument(struct ottl_compiler *c,
     const struct ottl_function *function = find_function(c, name, false);
     if (!function)
         return NULL;
-    uint32_t count = count_parameters(function);
-    for (uint32_t i = 0; i < count; i++)
-        if (is_pattern(function->parameters[i].kind) ||
-            function->parameters[i].is_optional != (i > 0))
-            return fail_argument(c, call, index, "the function must take one argument");
-    if (count == 0 || is_list(function->parameters[0].kind))
-        return fail_argument(c, call, index, "the function must take one text");
-    struct ottl_node *node = ottl_compiler_node(c, OTTL_CALL, count);
+    const char *more = find_more_needed(function);
+    if (more)
+        return compile_failure(c, name, more);
+    struct ottl_node *node = ottl_compiler_node(c, OTTL_CALL, count_parameters(function));
     node->function = function;
     node->operands[0] = ottl_compiler_node(c, OTTL_INPUT, 0);
     ottl_compiler_depend(node->operands[0], OTTL_LEVEL_LOWEST);
     ottl_compiler_depend_on_all(node);
+    ottl_warn_result(c, name, node);
     return node;
 }
 
@@ -280,6 +312,21 @@ static struct ottl_node *compile_argument(struct ottl_compiler *c, const struct 
     return ok ? node : NULL;
 }
 
+/* The Collector has the names of its fields, as sourceIP or source_i_p. */
+static bool is_named(struct slice name, const char *parameter)
+{
+    size_t i = 0;
+    for (; *parameter; parameter++) {
+        if (*parameter == '_')
+            continue;
+        while (i < name.size && name.data[i] == '_')
+            i++;
+        if (i == name.size || tolower(name.data[i++]) != *parameter)
+            return false;
+    }
+    return i == name.size;
+}
+
 /* Returns the parameter that argument `index` is for; UINT32_MAX after reporting an error. */
 static uint32_t find_parameter(struct ottl_compiler *c, const struct ottl_ast *call, uint32_t index,
                                const struct ottl_function *function)
@@ -288,7 +335,7 @@ static uint32_t find_parameter(struct ottl_compiler *c, const struct ottl_ast *c
     if (name.size == 0)
         return index;
     for (uint32_t i = 0; i < count_parameters(function); i++)
-        if (slice_is(name, function->parameters[i].name))
+        if (is_named(name, function->parameters[i].name))
             return i;
     REFUSE(c, call->parts[index].value->position, "%s has no parameter %.*s", function->name,
            SLICE_ARG(name));
@@ -314,6 +361,11 @@ static bool check_count(struct ottl_compiler *c, const struct ottl_ast *call,
                         const struct ottl_function *function)
 {
     uint32_t count = count_parameters(function), required = 0;
+    if (count == 0 && call->part_count > 0)
+        ottl_warn_text(c, call->parts[0].value->position,
+                       "%s takes no arguments, so this is ignored", function->name);
+    if (count == 0)
+        return true;
     for (uint32_t i = 0; i < count; i++)
         required += !function->parameters[i].is_optional;
     if (call->part_count < required || call->part_count > count)
@@ -329,7 +381,7 @@ static bool compile_arguments(struct ottl_compiler *c, const struct ottl_ast *ca
                               struct ottl_node *node)
 {
     const struct ottl_function *function = node->function;
-    for (uint32_t i = 0; i < call->part_count; i++) {
+    for (uint32_t i = 0; i < call->part_count && node->operand_count > 0; i++) {
         uint32_t at = find_parameter(c, call, i, function);
         if (at == UINT32_MAX)
             return false;
@@ -387,6 +439,8 @@ struct ottl_node *ottl_compiler_call_unfolded(struct ottl_compiler *c, const str
         return NULL;
     if (function->check && !function->check(node, &why))
         return FAIL(c, call->position, "%s", why.text);
+    if (function->doubt && !function->doubt(node, &why))
+        ottl_warn_text(c, call->position, "%s", why.text);
     if (is_editor)
         ottl_warn_editor(c, call, node);
     return node;

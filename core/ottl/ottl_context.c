@@ -1,6 +1,7 @@
 #include "core/ottl/ottl_compiler.h"
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_path_hints.h"
+#include "core/ottl/ottl_paths.h"
 #include "core/ottl/ottl_syntax_hints.h"
 
 #include <assert.h>
@@ -28,6 +29,7 @@ struct inference {
     const struct ottl_ast *lowest_at; /* the path or function that belongs to it */
     const struct ottl_ast *other;     /* the first path that names no context; NULL: none */
     const struct ottl_ast *unknown;   /* the first function that is not there; NULL: none */
+    bool needs_spans;                 /* a function or symbol is there for spans only */
 };
 
 /* Returns the context that a path or function belongs to; OTTL_CONTEXT_COUNT: any. */
@@ -40,9 +42,20 @@ static enum ottl_context context_of(const struct ottl_ast *ast)
     return function && function->searches_stacks ? OTTL_PROFILE_SAMPLE : OTTL_CONTEXT_COUNT;
 }
 
+/* IsRootSpan, SPAN_KIND_SERVER */
+static bool is_of_spans(const struct ottl_ast *ast)
+{
+    int64_t ignored;
+    const struct ottl_function *function =
+        ast->kind == OTTL_AST_CALL ? ottl_function_find(ast->text) : NULL;
+    return ast->kind == OTTL_AST_ENUM ? ottl_enum_find(ast->text, &ignored)
+                                      : function && function->is_of_spans;
+}
+
 static void take(struct inference *inference, const struct ottl_ast *ast)
 {
     enum ottl_context context = context_of(ast);
+    inference->needs_spans |= is_of_spans(ast);
     if (context == OTTL_CONTEXT_COUNT) {
         if (ast->kind == OTTL_AST_PATH && !inference->other)
             inference->other = ast;
@@ -152,8 +165,11 @@ enum ottl_inference ottl_infer_context(struct slice text, bool is_statement, uns
             infer(&inference, statement.condition);
         result = judge(&inference, text, contexts, err);
     }
+    bool is_above = ottl_context_depth(inference.lowest) < ottl_context_depth(OTTL_SPAN);
     if (result == OTTL_INFERRED)
-        *out = inference.lowest;
+        *out = inference.needs_spans && is_above && (contexts & OTTL_BIT(OTTL_SPAN))
+                   ? OTTL_SPAN
+                   : inference.lowest;
     else
         ottl_error_quote(err, "unable to parse OTTL", is_statement ? "statement" : "condition",
                          text);

@@ -490,6 +490,8 @@ static bool evaluate(struct ottl_evaluation *evaluation, const struct ottl_node 
         return true;
     case OTTL_LOCAL:
         return evaluate_local(evaluation, node, out);
+    case OTTL_FAILURE:
+        return error_set(&evaluation->error, "%.*s", SLICE_ARG(node->constant.bytes));
     case OTTL_LAMBDA:
     case OTTL_NOT:
         break;

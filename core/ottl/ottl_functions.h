@@ -57,6 +57,9 @@ struct ottl_function {
                               ottl_evaluation_search */
     /* NULL, or checks literal arguments at start. Returns false with err set. */
     bool (*check)(const struct ottl_node *node, struct error *err);
+    /* NULL, or finds what makes each call fail that the Collector starts with: a warning. Returns
+     * false with err set. */
+    bool (*doubt)(const struct ottl_node *node, struct error *err);
     /* A literal argument that cannot be converted is an error at start. */
     bool checks_literals;
 };

@@ -82,7 +82,8 @@ static bool check_networks(const struct ottl_node *node, struct error *err)
     const struct ottl_node *list = node->operands[1];
     struct network network;
     for (uint32_t i = 0; i < list->operand_count; i++)
-        if (list->operands[i]->code != OTTL_CONSTANT)
+        if (list->operands[i]->code != OTTL_CONSTANT ||
+            list->operands[i]->constant.kind != OTTL_STRING)
             return true; /* they are read when they are evaluated */
     for (uint32_t i = 0; i < list->operand_count; i++)
         if (!read_network(list->operands[i]->constant.bytes, &network))

@@ -178,24 +178,26 @@ static bool check_mapping(const struct ottl_node *node, struct error *err)
     struct slice level;
     bool is_met;
     const struct ottl_node *mapping = node->operands[1];
-    if (mapping->code != OTTL_CONSTANT)
+    if (mapping->code != OTTL_CONSTANT || mapping->constant.kind != OTTL_MAP)
         return refuse_mapping(err, "it must be a literal map");
     return find_level(&mapping->constant, &nil, &level, &is_met, err);
 }
 
 FUNCTION(parse_severity)
 {
+    const struct ottl_node *mapping = node->operands[1];
     struct ottl_value value;
     struct slice level;
     bool is_met = false;
     if (!ottl_argument(evaluation, node, 0, &value))
         return false;
+    if (mapping->code != OTTL_CONSTANT)
+        return refuse_mapping(ottl_evaluation_error(evaluation), "it must be a literal map");
     if (value.kind != OTTL_STRING && value.kind != OTTL_INT)
         return error_set(ottl_evaluation_error(evaluation),
                          "could not map log level: unsupported value type: %s",
                          ottl_type_name(&value));
-    if (!find_level(&node->operands[1]->constant, &value, &level, &is_met,
-                    ottl_evaluation_error(evaluation)))
+    if (!find_level(&mapping->constant, &value, &level, &is_met, ottl_evaluation_error(evaluation)))
         return false;
     *out = ottl_string(level);
     return is_met || error_set(ottl_evaluation_error(evaluation),
@@ -213,6 +215,6 @@ const struct ottl_function ottl_number_functions[] = {
     {.name = "ParseSeverity",
      .parameters = {{"target", OTTL_PARAMETER_ANY, false}, {"mapping", OTTL_PARAMETER_MAP, false}},
      .call = parse_severity,
-     .check = check_mapping},
+     .doubt = check_mapping},
     {.name = NULL},
 };

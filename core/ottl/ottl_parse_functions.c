@@ -116,6 +116,7 @@ FUNCTION(extract_patterns)
     struct slice text;
     uint32_t count = 0;
     if (!ottl_argument_string(evaluation, node, 0, &text) ||
+        !has_name(node, ottl_evaluation_error(evaluation)) ||
         !ottl_regex_match(node->regex, ottl_evaluation_matcher(evaluation), text, 0, &match,
                           ottl_evaluation_error(evaluation)))
         return false;
@@ -212,7 +213,7 @@ const struct ottl_function ottl_parse_functions[] = {
      .parameters = {{"target", OTTL_PARAMETER_STRING, false},
                     {"pattern", OTTL_PARAMETER_CAPTURES, false}},
      .call = extract_patterns,
-     .check = has_name},
+     .doubt = has_name},
     {.name = "ParseInt",
      .parameters = {{"target", OTTL_PARAMETER_STRING, false}, {"base", OTTL_PARAMETER_INT, false}},
      .call = parse_int},

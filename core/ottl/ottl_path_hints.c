@@ -216,8 +216,7 @@ static bool hint_prefix(const struct wish *wish)
     return count > 0;
 }
 
-/* Returns the context that the first word of a longer path is like; OTTL_CONTEXT_COUNT: none. */
-static enum ottl_context near_context(const struct wish *wish)
+enum ottl_context ottl_hint_context(struct slice word, unsigned contexts)
 {
     static const struct {
         const char *word;
@@ -229,17 +228,17 @@ static enum ottl_context near_context(const struct wish *wish)
                   {"trace", OTTL_SPAN},
                   {"traces", OTTL_SPAN},
                   {"library", OTTL_SCOPE},
+                  {"instrumentation_scope", OTTL_SCOPE},
                   {"instrumentation_library", OTTL_SCOPE}};
     const char *names[OTTL_CONTEXT_COUNT];
-    char word[64];
-    struct slice first = wish->path->segments[0].name;
+    char copy[64];
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (slice_is(first, others[i].word) && (wish->contexts & OTTL_BIT(others[i].context)))
+        if (is_word(word, others[i].word) && (contexts & OTTL_BIT(others[i].context)))
             return others[i].context;
     for (int i = 0; i < OTTL_CONTEXT_COUNT; i++)
-        names[i] = wish->contexts & OTTL_BIT(i) ? ottl_context_names[i] : "";
-    snprintf(word, sizeof word, "%.*s", SLICE_ARG(first));
-    const char *near = config_suggest(word, names, OTTL_CONTEXT_COUNT);
+        names[i] = contexts & OTTL_BIT(i) ? ottl_context_names[i] : "";
+    snprintf(copy, sizeof copy, "%.*s", SLICE_ARG(word));
+    const char *near = config_suggest(copy, names, OTTL_CONTEXT_COUNT);
     int context = 0;
     while (context < OTTL_CONTEXT_COUNT && names[context] != near)
         context++;
@@ -250,7 +249,7 @@ static enum ottl_context near_context(const struct wish *wish)
 static bool hint_context(const struct wish *wish)
 {
     char rest[200];
-    enum ottl_context context = near_context(wish);
+    enum ottl_context context = ottl_hint_context(wish->path->segments[0].name, wish->contexts);
     if (wish->path->segment_count < 2 || context == OTTL_CONTEXT_COUNT)
         return false;
     join(wish->path, 1, rest, sizeof rest);
@@ -291,10 +290,28 @@ static bool hint_own(const struct wish *wish)
     return near ? suggest(wish, wish->own, near) : hint_duration(wish, OTTL_SPAN, wish->name);
 }
 
+/* `log.body`, `metric.name` beside spans or profiles; where only resources and scopes are seen, the
+ * caller says why. */
+static bool hint_relayed(struct slice first, unsigned contexts, struct text *out)
+{
+    const unsigned always = OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE);
+    static const char *const of_logs[] = {"log", "logs", "log_record", "body", NULL};
+    static const char *const of_metrics[] = {"metric", "metrics", "datapoint", "datapoints", NULL};
+    bool is_relayed = is_one_of(first, of_logs) || is_one_of(first, of_metrics);
+    if (is_relayed && (contexts & ~always) == 0)
+        return true;
+    if (is_one_of(first, of_logs))
+        text_append(out, "; profcol does not open log records, only their resource and scope");
+    else if (is_one_of(first, of_metrics))
+        text_append(out, "; profcol does not open metrics, only their resource and scope");
+    else
+        return slice_is(first, "otelcol");
+    return true;
+}
+
 void ottl_hint_path(const struct ottl_ast *path, enum ottl_context named, unsigned contexts,
                     enum ottl_context own, struct text *out)
 {
-    static const char *const others[] = {"log", "metric", "datapoint", "body", "otelcol", NULL};
     struct wish wish = {.path = path, .contexts = contexts, .own = own, .out = out};
     struct slice first = path->segments[0].name;
     assert(path->kind == OTTL_AST_PATH && path->segment_count > 0);
@@ -303,7 +320,7 @@ void ottl_hint_path(const struct ottl_ast *path, enum ottl_context named, unsign
         hint_named(&wish, named);
         return;
     }
-    if (path->segment_count > 1 && is_one_of(first, others))
+    if (path->segment_count > 1 && hint_relayed(first, contexts, out))
         return;
     if (path->segment_count == 1 && ottl_hint_literal(first)) {
         text_printf(out, "; write %s", ottl_hint_literal(first));

@@ -19,6 +19,10 @@ const char *ottl_hint_literal(struct slice word);
 /* Returns the symbol that was probably meant: by its last word (ERROR), or misspelt. NULL: none. */
 const char *ottl_hint_enum(struct slice symbol);
 
+/* Returns the context, of a set (OTTL_BIT), that a word was probably meant to name;
+ * OTTL_CONTEXT_COUNT: none. */
+enum ottl_context ottl_hint_context(struct slice word, unsigned contexts);
+
 /* Appends "; did you mean ...?" or another half sentence to a message about a path; nothing if
  * nothing is known. named: the context that the path begins with, OTTL_CONTEXT_COUNT if none;
  * contexts: bits (OTTL_BIT) of those that the path may belong to; own: the one

@@ -291,7 +291,7 @@ static const struct ottl_path_row rows[] = {
     {"dropped_attributes_count", OTTL_SPAN_EVENT, OTTL_NOT_INDEXED, read_count, IN(span_event),
      EVENT_DROPPED_ATTRIBUTES_COUNT, .write = ottl_set_count},
     {"event_index", OTTL_SPAN_EVENT, OTTL_NOT_INDEXED, read_event_index, IN(span_event), 0,
-     .write = NULL},
+     .write = ottl_set_never},
 
     CACHE(OTTL_RESOURCE),
     CACHE(OTTL_SCOPE),

@@ -25,10 +25,11 @@ enum ottl_code {
     OTTL_AND,
     OTTL_OR,
     OTTL_NOT,
-    OTTL_TRUTH,  /* operands[0] must be true or false */
-    OTTL_INPUT,  /* what an editor hands to a function that it was given */
-    OTTL_LAMBDA, /* operands[0] is the body; only functions evaluate it (ottl_lambda.h) */
-    OTTL_LOCAL,  /* a parameter of a lambda, or operands[0], computed once for a call */
+    OTTL_TRUTH,   /* operands[0] must be true or false */
+    OTTL_INPUT,   /* what an editor hands to a function that it was given */
+    OTTL_LAMBDA,  /* operands[0] is the body; only functions evaluate it (ottl_lambda.h) */
+    OTTL_LOCAL,   /* a parameter of a lambda, or operands[0], computed once for a call */
+    OTTL_FAILURE, /* what always fails; the constant says why */
 };
 
 /* What a node depends on: a context of depth 0, 1 and so on (ottl_context_depth). A node of a lower

@@ -76,17 +76,28 @@ static void expand(const struct ottl_replacement *replacement, const struct ottl
 
 /* ---- functions ---- */
 
-static void append_formatted(struct slice format, struct slice text, struct text *out)
+bool ottl_replace_check_format(struct slice format, struct error *err)
 {
-    const uint8_t *at = format.size > 0 ? memmem(format.data, format.size, "%s", 2) : NULL;
-    if (!at) {
-        text_append_slice(out, text);
-        return;
-    }
-    size_t before = (size_t)(at - format.data);
+    const uint8_t *percent = format.size > 0 ? memchr(format.data, '%', format.size) : NULL;
+    size_t rest = percent ? format.size - (size_t)(percent - format.data) : 0;
+    return (rest > 1 && percent[1] == 's' && !memchr(percent + 1, '%', rest - 1)) ||
+           error_set(err, "replacementFormat must be format string containing a single %%s and no "
+                          "other format specifiers");
+}
+
+static bool append_formatted(const struct ottl_value *value, struct slice text, struct text *out,
+                             struct error *err)
+{
+    struct slice format = value->bytes;
+    if (value->kind != OTTL_STRING)
+        return error_set(err, "expected string but got %s", ottl_type_name(value));
+    if (!ottl_replace_check_format(format, err))
+        return false;
+    size_t before = (size_t)((const uint8_t *)memchr(format.data, '%', format.size) - format.data);
     text_append_slice(out, slice_of(format.data, before));
     text_append_slice(out, text);
-    text_append_slice(out, slice_of(at + 2, format.size - before - 2));
+    text_append_slice(out, slice_of(format.data + before + 2, format.size - before - 2));
+    return true;
 }
 
 bool ottl_replace_call(struct ottl_evaluation *evaluation,
@@ -104,7 +115,10 @@ bool ottl_replace_call(struct ottl_evaluation *evaluation,
     if (result.kind != OTTL_STRING)
         return error_set(ottl_evaluation_error(evaluation),
                          "the replacement value must be a string");
-    append_formatted(replacement->format, result.bytes, out);
+    if (replacement->has_format)
+        return append_formatted(&replacement->format, result.bytes, out,
+                                ottl_evaluation_error(evaluation));
+    text_append_slice(out, result.bytes);
     return true;
 }
 

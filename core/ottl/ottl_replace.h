@@ -17,8 +17,10 @@ struct ottl_replacement {
     const struct ottl_regex *regex; /* capturing */
     struct slice template;
     const struct ottl_node
-        *function;       /* of OTTL_INPUT, called on the expanded template; NULL: none */
-    struct slice format; /* with one %s, for the function's result; empty: none */
+        *function; /* of OTTL_INPUT, called on the expanded template; NULL: none */
+    /* A text with one %s, for the function's result; it is checked when there is one. */
+    struct ottl_value format;
+    bool has_format;
 };
 
 /* Appends the text with each match replaced, and sets *found_out to whether there was one. Returns
@@ -30,6 +32,8 @@ bool ottl_replace(struct ottl_evaluation *evaluation, const struct ottl_replacem
 bool ottl_replace_call(struct ottl_evaluation *evaluation,
                        const struct ottl_replacement *replacement, struct slice text,
                        struct text *out);
+/* Whether a format has one %s and no other. Returns false with err set. */
+bool ottl_replace_check_format(struct slice format, struct error *err);
 /* Writes a pattern of * ? [a-z] [!a] {a,b} for whole texts as a regular expression.
  * Returns false with err set if a class is not closed. */
 bool ottl_glob_translate(struct slice glob, struct text *out, struct error *err);

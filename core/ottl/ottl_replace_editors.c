@@ -9,28 +9,24 @@
     static bool name(struct ottl_evaluation *evaluation, const struct ottl_node *node,             \
                      struct ottl_value *out)
 
-/* Evaluates the arguments from `at` on: the template, and if they are given a function and a
- * format. */
+/* Evaluates the argument at `at`, the template; a function and a format may come after it. */
 static bool read_replacement(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                              uint32_t at, struct ottl_replacement *out)
 {
     *out = (struct ottl_replacement){.regex = node->regex, .function = node->operands[at + 1]};
-    if (node->operands[at + 2])
-        out->format = node->operands[at + 2]->constant.bytes;
-    return ottl_argument_string(evaluation, node, at, &out->template);
+    out->has_format = out->function && node->operands[at + 2];
+    return ottl_argument_string(evaluation, node, at, &out->template) &&
+           (!out->has_format || ottl_argument(evaluation, node, at + 2, &out->format));
 }
 
-static bool check_format(const struct ottl_node *node, struct error *err)
+/* The format counts only with a function. */
+static bool has_format(const struct ottl_node *node, struct error *err)
 {
     const struct ottl_node *format = node->operands[node->operand_count - 1];
-    if (!format)
-        return true;
-    struct slice text = format->constant.bytes;
-    const uint8_t *percent = text.size > 0 ? memchr(text.data, '%', text.size) : NULL;
-    size_t rest = percent ? text.size - (size_t)(percent - text.data) : 0;
-    return (rest > 1 && percent[1] == 's' && !memchr(percent + 1, '%', rest - 1)) ||
-           error_set(err, "replacementFormat must be format string containing a single %%s and no "
-                          "other format specifiers");
+    const struct ottl_node *function = node->operands[node->operand_count - 2];
+    return !format || !function || format->code != OTTL_CONSTANT ||
+           format->constant.kind != OTTL_STRING ||
+           ottl_replace_check_format(format->constant.bytes, err);
 }
 
 static struct slice encode_text(struct ottl_evaluation *evaluation, const struct text *text)
@@ -125,10 +121,9 @@ static bool replaces_keys(const struct ottl_node *node)
 static bool check_mode(const struct ottl_node *node, struct error *err)
 {
     struct slice mode = node->operands[1]->constant.bytes;
-    return (replaces_keys(node) || slice_is(mode, "value") ||
-            error_set(err, "invalid mode %.*s, must be either 'key' or 'value'",
-                      (int)text_utf8_cut(mode, 100), (const char *)mode.data)) &&
-           check_format(node, err);
+    return replaces_keys(node) || slice_is(mode, "value") ||
+           error_set(err, "invalid mode %.*s, must be either 'key' or 'value'",
+                     (int)text_utf8_cut(mode, 100), (const char *)mode.data);
 }
 
 static struct slice keep_text(struct ottl_evaluation *evaluation, const struct text *text)
@@ -200,28 +195,29 @@ EDITOR(replace_all_patterns)
 #define REPLACEMENT                                                                                \
     {"replacement", OTTL_PARAMETER_STRING, false}, {"function", OTTL_PARAMETER_FUNCTION, true},    \
     {                                                                                              \
-        "replacement_format", OTTL_PARAMETER_LITERAL_STRING, true                                  \
+        "replacement_format", OTTL_PARAMETER_STRING, true                                          \
     }
 
 const struct ottl_function ottl_replace_editors[] = {
     {.name = "replace_all_matches",
      .parameters = {PATH, {"pattern", OTTL_PARAMETER_GLOB, false}, REPLACEMENT},
      .call = replace_all_matches,
-     .check = check_format},
+     .doubt = has_format},
     {.name = "replace_all_patterns",
      .parameters = {PATH,
                     {"mode", OTTL_PARAMETER_LITERAL_STRING, false},
                     {"regex", OTTL_PARAMETER_CAPTURES, false},
                     REPLACEMENT},
      .call = replace_all_patterns,
-     .check = check_mode},
+     .check = check_mode,
+     .doubt = has_format},
     {.name = "replace_match",
      .parameters = {PATH, {"pattern", OTTL_PARAMETER_GLOB, false}, REPLACEMENT},
      .call = replace_match,
-     .check = check_format},
+     .doubt = has_format},
     {.name = "replace_pattern",
      .parameters = {PATH, {"regex", OTTL_PARAMETER_CAPTURES, false}, REPLACEMENT},
      .call = replace_pattern,
-     .check = check_format},
+     .doubt = has_format},
     {.name = NULL},
 };

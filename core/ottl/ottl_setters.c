@@ -199,3 +199,12 @@ OTTL_SETTER(ottl_set_messages)
            (value->number == row->number ||
             error_set(ottl_evaluation_error(evaluation), "events are no links"));
 }
+
+/* ---- paths that cannot be set ---- */
+
+OTTL_SETTER(ottl_set_never)
+{
+    (void)value;
+    return error_set(ottl_evaluation_error(evaluation), "%s.%s cannot be set",
+                     ottl_context_names[row->context], row->name);
+}

@@ -33,5 +33,7 @@ OTTL_SETTER(ottl_set_status);
 OTTL_SETTER(ottl_set_status_code);
 OTTL_SETTER(ottl_set_status_message);
 OTTL_SETTER(ottl_set_messages);
+/* Of paths that the Collector takes and that cannot be set: fails. */
+OTTL_SETTER(ottl_set_never);
 
 #endif

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 enum { WARNINGS_MAX = 20 };
@@ -28,6 +29,18 @@ static void warn(struct ottl_compiler *c, uint32_t position, struct text *text)
             (struct ottl_warning){position, arena_strdup(&program->arena, place.text)};
     }
     text_deinit(text);
+}
+
+void ottl_warn_text(struct ottl_compiler *c, uint32_t position, const char *format, ...)
+{
+    struct error why;
+    struct text text = {0};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why.text, sizeof why.text, format, args);
+    va_end(args);
+    text_append(&text, why.text);
+    warn(c, position, &text);
 }
 
 /* Appends a path as it is written, without its keys; another node as "this". */
@@ -329,7 +342,8 @@ static void check_set(struct ottl_compiler *c, const struct ottl_ast *call,
     const struct ottl_ast *path = argument_of(call, "target", 0);
     const struct ottl_ast *written = argument_of(call, "value", 1);
     int got = ottl_node_kind(value);
-    if (target->code != OTTL_PATH || got == OTTL_KIND_UNKNOWN || !path || !written)
+    if (target->code != OTTL_PATH || got == OTTL_KIND_UNKNOWN || !path || !written ||
+        target->path->write == ottl_set_never)
         return;
     struct mismatch m = {path, target->path, ottl_node_kind(target), value, got};
     if (m.wanted != OTTL_KIND_UNKNOWN)
@@ -399,6 +413,30 @@ void ottl_warn_argument(struct ottl_compiler *c, const struct ottl_ast *call, ui
     text_printf(&text, " is %s", ottl_kind_name((enum ottl_kind)got));
     hint_value(&m, &text);
     warn(c, written->position, &text);
+}
+
+void ottl_warn_item(struct ottl_compiler *c, const struct ottl_ast *item,
+                    const struct ottl_node *node)
+{
+    int got = ottl_node_kind(node);
+    if (got == OTTL_KIND_UNKNOWN || got == OTTL_STRING)
+        return;
+    struct mismatch m = {NULL, NULL, OTTL_STRING, node, got};
+    struct text text = {0};
+    text_append(&text, "the list takes texts, and ");
+    append_name(&text, item);
+    text_printf(&text, " is %s", ottl_kind_name((enum ottl_kind)got));
+    hint_value(&m, &text);
+    warn(c, item->position, &text);
+}
+
+void ottl_warn_result(struct ottl_compiler *c, const struct ottl_ast *name,
+                      const struct ottl_node *call)
+{
+    int got = ottl_node_kind(call);
+    if (got != OTTL_KIND_UNKNOWN && got != OTTL_STRING)
+        ottl_warn_text(c, name->position, "the result must be a text, and that of %.*s is %s",
+                       SLICE_ARG(name->text), ottl_kind_name((enum ottl_kind)got));
 }
 
 void ottl_warn_keys(struct ottl_compiler *c, const struct ottl_ast *path,

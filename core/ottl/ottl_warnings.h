@@ -23,10 +23,19 @@ void ottl_warn_editor(struct ottl_compiler *c, const struct ottl_ast *call,
 /* argument: a compiled argument of a parameter that takes this kind only. */
 void ottl_warn_argument(struct ottl_compiler *c, const struct ottl_ast *call, uint32_t index,
                         const struct ottl_node *argument, enum ottl_kind wanted);
+/* node: a compiled item of a list that takes texts only. */
+void ottl_warn_item(struct ottl_compiler *c, const struct ottl_ast *item,
+                    const struct ottl_node *node);
+/* call: the call of a function whose result must be a text, with its name as it is written. */
+void ottl_warn_result(struct ottl_compiler *c, const struct ottl_ast *name,
+                      const struct ottl_node *call);
 /* node: a path with its compiled keys. */
 void ottl_warn_keys(struct ottl_compiler *c, const struct ottl_ast *path,
                     const struct ottl_node *node);
 /* node: what depends on no data, and could not be folded. */
 void ottl_warn_failure(struct ottl_compiler *c, uint32_t position, const struct ottl_node *node);
+/* Anything else. */
+void ottl_warn_text(struct ottl_compiler *c, uint32_t position, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

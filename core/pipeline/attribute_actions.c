@@ -21,10 +21,10 @@ const struct field attribute_action_fields[] = {
     FIELD_STRING(attribute_action, from_attribute,
                  "Set the value of this other attribute instead."),
     FIELD_STRING(attribute_action, from_context,
-                 "Set `metadata.NAME` (a header of the request, kept with include_metadata) or "
-                 "`client.address` instead."),
+                 "Set `metadata.NAME` (a header of the request, kept with include_metadata; also "
+                 "without `metadata.`) or `client.address` instead."),
     FIELD_NODE(attribute_action, default_value,
-               "The value to set when from_attribute or from_context finds none."),
+               "The value to set when from_attribute or from_context finds none, or is not given."),
     FIELD_STRING(attribute_action, pattern,
                  "A regular expression: the keys to delete or hash; for extract, its named groups "
                  "become attributes."),
@@ -68,24 +68,19 @@ static const char *name_of(const struct attribute_action *action)
 
 static void check_sources(struct action_check *c)
 {
-    const struct attribute_action *a = c->action;
+    struct attribute_action *a = c->action;
+    bool sets = a->action <= ACTION_UPSERT;
+    if (sets && !is_set(a->value) && !attribute_setting_is_given(a->from_attribute) &&
+        !attribute_setting_is_given(a->from_context))
+        a->value = a->default_value; /* as in the Collector */
     int sources = is_set(a->value) + attribute_setting_is_given(a->from_attribute) +
                   attribute_setting_is_given(a->from_context);
-    bool sets = a->action <= ACTION_UPSERT;
     if (sets && sources == 0)
         tell(c, "", "%s needs one of value, from_attribute or from_context", name_of(a));
     if (sets && sources > 1)
         tell(c, "", "%s takes only one of value, from_attribute or from_context", name_of(a));
     if (!sets && sources > 0)
         tell(c, "", "%s does not use value, from_attribute or from_context", name_of(a));
-    if (is_set(a->default_value) && !attribute_setting_is_given(a->from_attribute) &&
-        !attribute_setting_is_given(a->from_context))
-        tell(c, "default_value", "default_value needs from_attribute or from_context");
-    if (attribute_setting_is_given(a->from_context) &&
-        strncmp(a->from_context, "metadata.", 9) != 0 &&
-        strncmp(a->from_context, "auth.", 5) != 0 && strcmp(a->from_context, "client.address") != 0)
-        tell(c, "from_context", "\"%s\" is none of metadata.NAME, auth.NAME and client.address",
-             a->from_context);
 }
 
 static void check_other_fields(struct action_check *c)

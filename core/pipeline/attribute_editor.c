@@ -91,18 +91,19 @@ void attribute_editor_free(struct attribute_editor *editor)
 static const char *context_text(const struct context *context, const char *from)
 {
     char name[256];
+    size_t size = 0;
     if (strcmp(from, "client.address") == 0)
         return context && context->peer[0] ? context->peer : NULL;
-    if (strncmp(from, "metadata.", 9) == 0 && strlen(from + 9) < sizeof name) {
-        size_t size = 0;
-        for (const char *c = from + 9; *c; c++)
-            name[size++] = (char)(*c >= 'A' && *c <= 'Z' ? *c | 0x20 : *c);
-        name[size] = '\0';
-        return context_get(context, name);
-    }
-    if (strncmp(from, "auth.", 5) == 0 && context)
-        return identity_get(context->identity, from + 5);
-    return NULL;
+    if (strncmp(from, "auth.", 5) == 0)
+        return context ? identity_get(context->identity, from + 5) : NULL;
+    if (strncmp(from, "metadata.", 9) == 0)
+        from += 9;
+    if (strlen(from) >= sizeof name)
+        return NULL;
+    for (const char *c = from; *c; c++)
+        name[size++] = (char)(*c >= 'A' && *c <= 'Z' ? *c | 0x20 : *c);
+    name[size] = '\0';
+    return context_get(context, name);
 }
 
 /* Unlike a header, an OTLP string must be UTF-8. */

@@ -175,6 +175,7 @@ const struct component_type attributes_processor_type = {
             .fields = attributes_fields,
             .config_size = sizeof(struct attributes_settings),
             .check = check_settings,
+            .checks_despite_mistakes = true,
         },
     .component_size = sizeof(struct component),
     .node_size = sizeof(struct attributes_node),

@@ -208,6 +208,7 @@ const struct component_type filter_processor_type = {
             .fields = filter_fields,
             .config_size = sizeof(struct filter_settings),
             .check = filter_check,
+            .checks_despite_mistakes = true,
         },
     .component_size = sizeof(struct filter_component),
     .init = filter_init,

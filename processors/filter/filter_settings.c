@@ -78,29 +78,28 @@ static const struct signal_keys {
     const char *name;   /* in messages */
     const char *blocks; /* the older settings, as the Collector names them */
     unsigned contexts;  /* bits */
-    const char *context_names;
     bool is_relayed;
 } keys[SIGNAL_COUNT] = {
     [SIGNAL_TRACES] = {"trace_conditions", "trace",
                        "\"traces.resource\", \"traces.span\", \"traces.spanevent\"",
                        OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE) | OTTL_BIT(OTTL_SPAN) |
                            OTTL_BIT(OTTL_SPAN_EVENT),
-                       "resource, scope, span, spanevent", false},
+                       false},
     [SIGNAL_PROFILES] = {"profile_conditions", "profile",
                          "\"profiles.resource\", \"profiles.profile\", \"profiles.profilesample\"",
                          OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE) | OTTL_BIT(OTTL_PROFILE) |
                              OTTL_BIT(OTTL_PROFILE_SAMPLE),
-                         "resource, scope, profile, profilesample", false},
+                         false},
     [SIGNAL_METRICS] = {"metric_conditions", "metric", "\"metrics.resource\"",
-                        OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE), "resource, scope", true},
+                        OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE), true},
     [SIGNAL_LOGS] = {"log_conditions", "log", "\"logs.resource\"",
-                     OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE), "resource, scope", true},
+                     OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE), true},
 };
 
-static const char relayed[] =
-    "profcol relays metrics and logs unopened, so only conditions on resource. and scope. are "
-    "supported for them; drop single metrics and log records where they are made, or in a "
-    "Collector";
+#define RELAYED                                                                                    \
+    "profcol relays metrics and logs unopened, so only conditions on resource. and scope. are "    \
+    "supported for them; drop single metrics and log records where they are made, or in a "        \
+    "Collector"
 
 /* ---- making plans ---- */
 
@@ -110,6 +109,12 @@ struct filter_making {
     struct arena *arena;
     enum signal signal;
 };
+
+/* What follows an error about a context that is not there. */
+static const char *limits_of(const struct filter_making *m)
+{
+    return keys[m->signal].is_relayed ? "; " RELAYED : "";
+}
 
 static struct filter_plan *plan_of(const struct filter_making *m)
 {
@@ -165,15 +170,12 @@ static bool check_text(const struct filter_making *m, const char *key, const cha
 static bool infer(const struct filter_making *m, const char *key, const char *text,
                   enum ottl_context *out)
 {
-    const struct signal_keys *names = &keys[m->signal];
     struct error err;
     enum ottl_inference result =
-        ottl_infer_context(slice_of_string(text), false, names->contexts, out, &err);
+        ottl_infer_context(slice_of_string(text), false, keys[m->signal].contexts, out, &err);
     if (result == OTTL_INFERRED)
         return true;
-    bool is_limit = names->is_relayed && result != OTTL_BAD_SYNTAX;
-    config_check_error_in(m->check, key, err.offset, "%s%s%s", err.text, is_limit ? "; " : "",
-                          is_limit ? relayed : "");
+    ottl_check_error(m->check, key, &err, result == OTTL_BAD_SYNTAX ? "" : limits_of(m));
     return false;
 }
 
@@ -182,29 +184,18 @@ static void add_strings(const struct filter_making *m, const struct config_node 
     begin_pass(m);
     for (size_t i = 0; i < config_node_count(list); i++) {
         const char *key = arena_printf(m->arena, "%s::%zu", keys[m->signal].list, i);
+        const struct config_node *node = config_node_at(list, i);
         struct filter_condition condition = {
-            .text = config_node_text(config_node_at(list, i)),
+            .text = config_node_text(node),
             .place = arena_printf(m->arena, "%s[%zu]", keys[m->signal].list, i),
             .prefix = OTTL_PREFIX_REQUIRED,
             .error_mode = (enum ottl_error_mode)m->settings->error_mode};
-        if (check_text(m, key, condition.text) && infer(m, key, condition.text, &condition.context))
+        if (config_node_is_split_text(node))
+            config_check_node_error(m->check, node, "expected a condition, got " CONFIG_SPLIT_TEXT);
+        else if (check_text(m, key, condition.text) &&
+                 infer(m, key, condition.text, &condition.context))
             add(m, key, &condition);
     }
-}
-
-static bool find_named(const struct filter_making *m, const char *key, const char *name,
-                       enum ottl_context *out)
-{
-    const struct signal_keys *names = &keys[m->signal];
-    for (int i = 0; i < OTTL_CONTEXT_COUNT; i++)
-        if ((names->contexts & OTTL_BIT(i)) && strcmp(name, ottl_context_names[i]) == 0) {
-            *out = (enum ottl_context)i;
-            return true;
-        }
-    config_check_error(m->check, arena_printf(m->arena, "%s::context", key),
-                       "unknown context %s; one of %s%s%s", name, names->context_names,
-                       names->is_relayed ? ": " : "", names->is_relayed ? relayed : "");
-    return false;
 }
 
 /* Without `context`, the lowest one that a condition of the group asks for. Sets are_wrong for
@@ -213,12 +204,13 @@ static bool find_context(const struct filter_making *m, const char *key, const s
                          bool *are_wrong, enum ottl_context *out)
 {
     if (group->context && group->context[0])
-        return find_named(m, key, group->context, out);
+        return ottl_check_context(m->check, arena_printf(m->arena, "%s::context", key),
+                                  group->context, keys[m->signal].contexts, limits_of(m), out);
     *out = OTTL_RESOURCE;
     for (size_t i = 0; i < group->conditions.count; i++) {
         enum ottl_context context = OTTL_RESOURCE;
         const char *place = arena_printf(m->arena, "%s::conditions::%zu", key, i);
-        are_wrong[i] = !infer(m, place, group->conditions.items[i], &context);
+        are_wrong[i] = are_wrong[i] || !infer(m, place, group->conditions.items[i], &context);
         if (ottl_context_depth(context) > ottl_context_depth(*out))
             *out = context;
     }
@@ -232,17 +224,17 @@ static void add_group(const struct filter_making *m, const struct config_node *n
     struct filter_condition condition = {.prefix = is_named ? OTTL_PREFIX_OPTIONAL
                                                             : OTTL_PREFIX_REQUIRED};
     struct group group = {0};
-    if (!config_decode(m->check, node, group_fields, &group))
+    /* Without its context, the texts of a group with mistakes may seem wrong. */
+    if (!config_decode(m->check, node, group_fields, &group) && !group.context)
         return;
-    for (size_t i = 0; i < group.conditions.count; i++)
-        if (!check_text(m, arena_printf(m->arena, "%s::conditions::%zu", key, i),
-                        group.conditions.items[i]))
-            return;
     if (group.conditions.count == 0) {
-        config_check_error(m->check, key, "condition cannot be empty");
+        config_check_warn(m->check, key, "the group has no conditions, so it drops nothing");
         return;
     }
     bool *are_wrong = arena_zalloc(m->arena, group.conditions.count * sizeof *are_wrong);
+    for (size_t i = 0; i < group.conditions.count; i++)
+        are_wrong[i] = !check_text(m, arena_printf(m->arena, "%s::conditions::%zu", key, i),
+                                   group.conditions.items[i]);
     if (!find_context(m, key, &group, are_wrong, &condition.context))
         return;
     condition.error_mode = (enum ottl_error_mode)(
@@ -275,13 +267,14 @@ static void add_list(const struct filter_making *m, const struct config_node *li
     if (!list || config_node_kind(list) == CONFIG_NODE_NULL)
         return;
     if (config_node_kind(list) != CONFIG_NODE_LIST) {
-        config_check_error(m->check, key, "expected a list of conditions or of groups");
+        config_check_node_error(m->check, list, "expected a list of conditions or of groups");
         return;
     }
     for (size_t i = 0; i < config_node_count(list); i++) {
         enum config_node_kind kind = config_node_kind(config_node_at(list, i));
-        groups += kind == CONFIG_NODE_MAP;
-        strings += kind == CONFIG_NODE_SCALAR;
+        bool is_split = config_node_is_split_text(config_node_at(list, i));
+        groups += kind == CONFIG_NODE_MAP && !is_split;
+        strings += kind == CONFIG_NODE_SCALAR || is_split;
     }
     if (groups > 0 && strings > 0)
         config_check_error(m->check, key,
@@ -364,11 +357,11 @@ static void refuse_unsupported(const struct filter_settings *s, struct config_ch
                         "what is to be dropped: trace_conditions: ['span.name == \"x\" or "
                         "IsMatch(resource.attributes[\"service.name\"], \"^test-\")'], with not "
                         "(...) for an include");
-    config_check_refuse(check, s->metrics.metric, "metrics::metric", relayed);
-    config_check_refuse(check, s->metrics.datapoint, "metrics::datapoint", relayed);
+    config_check_refuse(check, s->metrics.metric, "metrics::metric", RELAYED);
+    config_check_refuse(check, s->metrics.datapoint, "metrics::datapoint", RELAYED);
     config_check_refuse(check, s->metrics.include, "metrics::include", not_ottl);
     config_check_refuse(check, s->metrics.exclude, "metrics::exclude", not_ottl);
-    config_check_refuse(check, s->logs.log_record, "logs::log_record", relayed);
+    config_check_refuse(check, s->logs.log_record, "logs::log_record", RELAYED);
     config_check_refuse(check, s->logs.include, "logs::include", not_ottl);
     config_check_refuse(check, s->logs.exclude, "logs::exclude", not_ottl);
 }

@@ -292,6 +292,7 @@ const struct component_type probabilistic_sampler_processor_type = {
             .fields = sampler_fields,
             .config_size = sizeof(struct sampler_settings),
             .check = check_settings,
+            .checks_despite_mistakes = true,
         },
     .component_size = sizeof(struct component),
     .node_size = sizeof(struct sampler_node),

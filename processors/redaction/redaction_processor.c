@@ -175,6 +175,7 @@ const struct component_type redaction_processor_type = {
             .fields = redaction_fields,
             .config_size = sizeof(struct redaction_settings),
             .check = redaction_check,
+            .checks_despite_mistakes = true,
         },
     .component_size = sizeof(struct redaction_component),
     .init = redaction_init,

@@ -196,8 +196,9 @@ static bool is_sub(const struct making *m, const char *key, const struct tail_po
     for (uint32_t i = 0; i < policy->sub_count; i++)
         names[i] = policy->subs[i].name;
     const char *near = config_suggest(name, names, policy->sub_count);
-    config_check_error(m->check, key, "\"%s\" is not a policy of composite_sub_policy%s%s%s", name,
-                       near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    config_check_warn(m->check, key,
+                      "\"%s\" is not a policy of composite_sub_policy, so this is ignored%s%s%s",
+                      name, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     return false;
 }
 
@@ -236,7 +237,7 @@ static void order(const struct making *m, const char *key, const struct config_s
     uint32_t done = 0;
     for (size_t i = 0; i < names->count; i++) {
         if (!is_sub(m, item(m, below(m, key, "policy_order"), i), policy, names->items[i]))
-            return;
+            continue;
         uint32_t at = (uint32_t)(find_sub(policy, names->items[i]) - policy->subs);
         if (at < done)
             continue; /* named twice */

@@ -296,6 +296,7 @@ const struct component_type tail_sampling_processor_type = {
             .fields = tail_fields,
             .config_size = sizeof(struct tail_settings),
             .check = tail_check,
+            .checks_despite_mistakes = true,
             .one_pipeline_per_signal = true,
         },
     .component_size = sizeof(struct tail),

@@ -182,6 +182,7 @@ const struct component_type transform_processor_type = {
             .fields = transform_fields,
             .config_size = sizeof(struct transform_settings),
             .check = transform_check,
+            .checks_despite_mistakes = true,
         },
     .component_size = sizeof(struct transform_component),
     .init = transform_init,

@@ -44,20 +44,14 @@ static const struct field group_fields[] = {
 static const struct signal_keys {
     const char *list;
     unsigned contexts; /* bits */
-    const char *context_names;
 } keys[SIGNAL_COUNT] = {
-    [SIGNAL_TRACES] = {"trace_statements",
-                       OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE) | OTTL_BIT(OTTL_SPAN) |
-                           OTTL_BIT(OTTL_SPAN_EVENT),
-                       "resource, scope, span, spanevent"},
-    [SIGNAL_PROFILES] = {"profile_statements",
-                         OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE) | OTTL_BIT(OTTL_PROFILE) |
-                             OTTL_BIT(OTTL_PROFILE_SAMPLE),
-                         "resource, scope, profile, profilesample"},
-    [SIGNAL_METRICS] = {"metric_statements", OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE),
-                        "resource, scope"},
-    [SIGNAL_LOGS] = {"log_statements", OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE),
-                     "resource, scope"},
+    [SIGNAL_TRACES] = {"trace_statements", OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE) |
+                                               OTTL_BIT(OTTL_SPAN) | OTTL_BIT(OTTL_SPAN_EVENT)},
+    [SIGNAL_PROFILES] = {"profile_statements", OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE) |
+                                                   OTTL_BIT(OTTL_PROFILE) |
+                                                   OTTL_BIT(OTTL_PROFILE_SAMPLE)},
+    [SIGNAL_METRICS] = {"metric_statements", OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE)},
+    [SIGNAL_LOGS] = {"log_statements", OTTL_BIT(OTTL_RESOURCE) | OTTL_BIT(OTTL_SCOPE)},
 };
 
 static const char relayed[] =
@@ -143,13 +137,15 @@ static void infer_of(const struct making *m, const char **text_keys,
 {
     struct error err;
     for (size_t i = 0; i < texts->count; i++) {
+        if (!text_keys[i])
+            continue;
         enum ottl_context context = OTTL_RESOURCE;
         enum ottl_inference result =
             ottl_infer_context(slice_of_string(texts->items[i]), are_statements,
                                keys[m->signal].contexts, &context, &err);
         if (result == OTTL_BAD_SYNTAX || result == OTTL_OTHER_CONTEXT) {
-            config_check_error_in(m->check, text_keys[i], err.offset, "%s%s", err.text,
-                                  result == OTTL_OTHER_CONTEXT ? relayed_hint(m) : "");
+            ottl_check_error(m->check, text_keys[i], &err,
+                             result == OTTL_OTHER_CONTEXT ? relayed_hint(m) : "");
             text_keys[i] = NULL;
         } else if (result == OTTL_INFERRED) {
             bool is_lower =
@@ -170,8 +166,7 @@ static void tell_none(const struct making *m, const struct keyed_group *keyed)
         if (keyed->statement_keys[i] &&
             ottl_infer_context(slice_of_string(texts->items[i]), true, keys[m->signal].contexts,
                                &ignored, &err) == OTTL_NO_CONTEXT)
-            config_check_error_in(m->check, keyed->statement_keys[i], err.offset, "%s%s", err.text,
-                                  relayed_hint(m));
+            ottl_check_error(m->check, keyed->statement_keys[i], &err, relayed_hint(m));
 }
 
 /* Adds the group on the context that its texts name. A text without one takes that of the others,
@@ -188,26 +183,11 @@ static void add_inferred(const struct making *m, struct keyed_group *keyed)
         tell_none(m, keyed);
 }
 
-static bool find_named(const struct making *m, const char *key, const char *name,
-                       struct transform_group *group)
-{
-    for (int i = 0; i < OTTL_CONTEXT_COUNT; i++)
-        if ((keys[m->signal].contexts & OTTL_BIT(i)) && strcmp(name, ottl_context_names[i]) == 0) {
-            group->context = (enum ottl_context)i;
-            return true;
-        }
-    config_check_error(m->check, arena_printf(m->arena, "%s::context", key),
-                       "unknown context %s; one of %s%s", name, keys[m->signal].context_names,
-                       relayed_hint(m));
-    return false;
-}
-
 static void add_written(const struct making *m, const char *key, const struct config_node *node)
 {
     struct written written = {.context = NULL};
-    unsigned errors = config_check_error_count(m->check);
-    if (!config_decode(m->check, node, group_fields, &written) ||
-        config_check_error_count(m->check) > errors)
+    /* Without its context, the texts of a group with mistakes may seem wrong. */
+    if (!config_decode(m->check, node, group_fields, &written) && !written.context)
         return;
     bool has_mode = config_node_get(node, "error_mode") != NULL;
     bool is_named = written.context && written.context[0];
@@ -221,7 +201,9 @@ static void add_written(const struct making *m, const char *key, const struct co
                                                                 : m->settings->error_mode),
                   .conditions = written.conditions,
                   .statements = written.statements}};
-    if (is_named && !find_named(m, key, written.context, &keyed.group))
+    if (is_named &&
+        !ottl_check_context(m->check, arena_printf(m->arena, "%s::context", key), written.context,
+                            keys[m->signal].contexts, relayed_hint(m), &keyed.group.context))
         return;
     if (written.statements.count == 0)
         config_check_warn(m->check, key, "the group has no statements, so it changes nothing");
@@ -242,14 +224,21 @@ static void add_strings(const struct making *m, const struct config_node *list, 
                   .error_mode = (enum ottl_error_mode)m->settings->error_mode}};
     struct config_strings *statements = &keyed.group.statements;
     statements->items = arena_array(m->arena, end - first + 1, sizeof(const char *));
-    for (size_t i = first; i < end; i++)
-        statements->items[statements->count++] = config_node_text(config_node_at(list, i));
+    for (size_t i = first; i < end; i++) {
+        const struct config_node *node = config_node_at(list, i);
+        statements->items[statements->count++] = config_node_text(node);
+        if (!config_node_is_split_text(node))
+            continue;
+        config_check_node_error(m->check, node, "expected a statement, got " CONFIG_SPLIT_TEXT);
+        keyed.statement_keys[i - first] = NULL;
+    }
     add_inferred(m, &keyed);
 }
 
 static bool is_string(const struct config_node *list, size_t at)
 {
-    return config_node_kind(config_node_at(list, at)) != CONFIG_NODE_MAP;
+    const struct config_node *node = config_node_at(list, at);
+    return config_node_kind(node) != CONFIG_NODE_MAP || config_node_is_split_text(node);
 }
 
 /* Strings alone are one group. After a group, each string is one, as in the Collector. */
@@ -259,11 +248,11 @@ static void add_list(const struct making *m, const struct config_node *list)
     size_t count = list ? config_node_count(list) : 0, strings = 0;
     enum config_node_kind kind = config_node_kind(list);
     if (kind == CONFIG_NODE_SCALAR || kind == CONFIG_NODE_MAP)
-        config_check_error(m->check, key, "must be a list of statements or of groups");
-    for (size_t i = 0; i < count; i++)
-        strings += is_string(list, i);
+        config_check_node_error(m->check, list, "must be a list of statements or of groups");
     if (count == 0 || kind != CONFIG_NODE_LIST)
         return;
+    for (size_t i = 0; i < count; i++)
+        strings += is_string(list, i);
     if (strings == count) {
         add_strings(m, list, 0, count);
         return;

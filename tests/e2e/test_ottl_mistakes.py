@@ -146,9 +146,44 @@ delete_key(span.attributes["a"]) where span.attributes["b"] == null
     E 1:64: missing context name for path "null"; write nil
 set(span.attributes["x"], 1 / 0)
     W 1:27: fails each time it is evaluated: attempted to divide by 0
+set(span.attributes["x"], ExtractPatterns(span.name, "(a)"))
+    W 1:27: at least 1 named capture group must be supplied in the given regex
+replace_pattern(span.name, "a", "b", ToUpperCase, "%d")
+    W 1:1: replacementFormat must be format string containing a single %s and no other format specifiers
+replace_pattern(span.name, "a", "b", replacement_format="%d")
+    nothing
+set(span.attributes["x"], ParseSeverity("w", {"warn": ["w"]}))
+    W 1:27: invalid severity mapping: a criterion is a map
+keep_keys(span.attributes, ["a", Len("b")])
+    W 1:34: the list takes texts, and this is an integer; a text goes in quotes
+keep_keys(span.attributes, ["a", span.kind])
+    W 1:34: the list takes texts, and span.kind is an integer; write String(...)
+set(spanevent.event_index, 1)
+    W 1:5: this path cannot be set
+set(span.attributes["x"], Now("now"))
+    W 1:27: an attribute cannot be a time; write FormatTime(...) or UnixNano(...)
+    W 1:31: Now takes no arguments, so this is ignored
+flatten(span.attributes, resolveConflicts=true)
+    nothing
+set(resource.attributes["root"], true) where IsRootSpan()
+    nothing
+set(resource.attributes["kind"], SPAN_KIND_SERVER)
+    nothing
+set(span.name, log.body)
+    E 1:16: missing context name for path "log.body"; profcol does not open log records, only their resource and scope
+set(span.name, "x") where span.name exists
+    E 1:37: unexpected "exists": write path != nil
+set(span.name, "x") where span.attributes["n"] between 1 and 2
+    E 1:48: unexpected "between": write path >= a and path <= b
+set(span.attributes["x"], metric.name)
+    E 1:27: missing context name for path "metric.name"; profcol does not open metrics, only their resource and scope
 """
 
 PROFILE_STATEMENTS = r"""
+set(profile.original_payload, 0x00)
+    W 1:5: this path cannot be set
+set(profile.sample, 1)
+    W 1:5: this path cannot be set
 set(profile.duration, Duration("1s"))
     W 1:23: profile.duration takes an integer, and not a duration; write Nanoseconds(...)
 set(profilesample.link_index, "a")
@@ -160,6 +195,16 @@ set(sample.attributes["a"], "x")
 """
 
 CONDITIONS = r"""
+span.name exists
+    E 1:11: unexpected "exists": write path != nil
+log.body == "x"
+    E 1:1: unable to infer context: the path "log.body" does not begin with one of resource, scope, span, spanevent; profcol does not open log records, only their resource and scope
+metric.name == "x"
+    E 1:1: unable to infer context: the path "metric.name" does not begin with one of resource, scope, span, spanevent; profcol does not open metrics, only their resource and scope
+span.attributes["a"] == FALSE
+    E 1:25: enum symbol "FALSE" not found; write false
+span.attributes["a"] == False
+    E 1:25: unexpected "False": write false
 span.kind == "SERVER"
     W 1:14: always false: span.kind is an integer, and is compared with a text; write SPAN_KIND_SERVER
 span.status.code == "ERROR"
@@ -355,7 +400,13 @@ filter: {log_conditions: ['log.body == "x"']}
 transform: {log_statements: ['set(log.attributes["a"], "x")']}
     E 1:35: ::log_statements::0: unable to parse OTTL statement "set(log.attributes["a"], "x")": 1:5: unable to infer context: the path "log.attributes" does not begin with one of resource, scope; profcol relays metrics and logs unopened, so only statements on resource. and scope. are supported for them
 transform: {trace_statements: [{context: spans, statements: ['set(name, "x")']}]}
-    E 1:42: ::trace_statements::0::context: unknown context spans; one of resource, scope, span, spanevent
+    E 1:42: ::trace_statements::0::context: unknown context "spans", did you mean "span"? The contexts here are resource, scope, span, spanevent
+transform: {profile_statements: [{context: sample, statements: ['set(values, [1])']}]}
+    E 1:44: ::profile_statements::0::context: unknown context "sample", did you mean "profilesample"? The contexts here are resource, scope, profile, profilesample
+transform: {trace_statements: [{context: log, statements: ['set(body, "x")']}]}
+    E 1:42: ::trace_statements::0::context: unknown context "log"; the contexts here are resource, scope, span, spanevent
+transform: {trace_statements: [{context: Span, statements: ['set(name, "x")']}]}
+    nothing
 transform: {trace_statements: ['set(span.nme, "x")', 'set(span.name "x")', 'set(spam.name, "x")', 'set(span.name, "x")', 'sett(span.name, "x")']}
     E 1:42: ::trace_statements::0: unable to parse OTTL statement "set(span.nme, "x")": 1:10: the context span has no path "nme"; did you mean "span.name"?
     E 1:69: ::trace_statements::1: unable to parse OTTL statement "set(span.name "x")": 1:15: unexpected ""x"": a comma is missing before it
@@ -387,7 +438,7 @@ transform: {trace_statements: [null]}
 transform: {trace_statements: 'set(span.name, "x")'}
     E 1:31: ::trace_statements: must be a list of statements or of groups
 transform: {trace_statements: {context: span, statements: ['set(name, "x")']}}
-    E 1:13: ::trace_statements: must be a list of statements or of groups
+    E 1:31: ::trace_statements: must be a list of statements or of groups
 transform: {statements: ['set(span.name, "x")']}
     E 1:13: unknown key "statements": write trace_statements, profile_statements or the like
 transform: {traces: ['set(span.name, "x")']}
@@ -406,6 +457,9 @@ transform: {trace_statements: ['set(span.name, "x")', {context: span, statements
     E 1:13: ::trace_statements: strings and groups cannot stand in one list; write the strings as a group, too: - statements: [...]
 filter: {trace_conditions: []}
     W 1:1: there are no conditions, so nothing is dropped
+filter: {trace_conditions: [{context: span}]}
+    W 1:1: there are no conditions, so nothing is dropped
+    W 1:29: ::trace_conditions::0: the group has no conditions, so it drops nothing
 filter: {trace_conditions: ['']}
     E 1:29: ::trace_conditions::0: condition cannot be empty
 filter: {trace_conditions: [null]}
@@ -489,9 +543,27 @@ probabilistic_sampler: {sampling_percentage: 10, mode: equalising}
 probabilistic_sampler: {sampling_rate: 10}
     E 1:25: unknown key "sampling_rate"; the keys are sampling_percentage, hash_seed, mode, fail_closed, sampling_precision, profiles
 tail_sampling: {}
-    E 1:1: ::policies: at least one policy is required
+    W 1:1: ::policies: there are no policies, so no trace is sampled
 tail_sampling: {policies: []}
-    E 1:17: ::policies: at least one policy is required
+    W 1:17: ::policies: there are no policies, so no trace is sampled
+tail_sampling: {policies: [{name: a, type: string_attribute, string_attribute: {key: k}}]}
+    W 1:62: ::policies::0::string_attribute: has no values, so no trace is sampled
+tail_sampling: {policies: [{name: a, type: string_attribute, string_attribute: {key: k, invert_match: true}}]}
+    W 1:62: ::policies::0::string_attribute: has no values, so every trace is sampled
+tail_sampling: {policies: [{name: a, type: boolean_attribute, boolean_attribute: {value: true}}]}
+    W 1:63: ::policies::0::boolean_attribute: has no key, so no trace is sampled
+tail_sampling: {policies: [{name: a, type: trace_state, trace_state: {key: k}}]}
+    W 1:57: ::policies::0::trace_state: has no values, so no trace is sampled
+tail_sampling: {policies: [{name: a, type: probabilistic, probabilistic: {sampling_percentage: 110}}]}
+    W 1:96: ::policies::0::probabilistic::sampling_percentage: is above 100, so every trace is sampled
+tail_sampling: {policies: [{name: a, type: rate_limiting, rate_limiting: {spans_per_second: 0}}]}
+    W 1:93: ::policies::0::rate_limiting::spans_per_second: is 0, so no trace is sampled
+tail_sampling: {policies: [{name: a, type: span_count, span_count: {min_spans: 1}}]}
+    W 1:80: ::policies::0::span_count::min_spans: is not above 1, so every trace is sampled
+tail_sampling: {policies: [{name: a, type: status_code, status_code: {status_codes: [OK, ERROR, UNSET]}}]}
+    W 1:57: ::policies::0::status_code: has every status code, so every trace is sampled
+tail_sampling: {policies: [{name: a, type: numeric_attribute, numeric_attribute: {key: k, min_value: 2, max_value: 1}}]}
+    W 1:63: ::policies::0::numeric_attribute: min_value is greater than max_value, so no trace is sampled
 tail_sampling: {policies: [{name: a}]}
     E 1:28: ::policies::0::type: type is required
 tail_sampling: {policies: [{name: a, type: latencies}]}

@@ -72,8 +72,16 @@ static const char *const errors[][2] = {
     {"a: b: c\n",
      "t.yaml:1:5: error: not valid YAML: \": \" is not allowed here; check the indentation, the "
      "colon on the line above, and the quotes around text that contains \": \"\n"},
-    {"a: [1, 2\n", "t.yaml:2:1: error: not valid YAML: did not find expected ',' or ']' (while "
-                   "parsing a flow sequence from line 1)\n"},
+    {"a: [1, 2\n",
+     "t.yaml:2:1: error: not valid YAML: a comma or ] is missing; text that has commas, "
+     "quotes or brackets in it goes in single quotes (while parsing a flow sequence "
+     "from line 1)\n"},
+    {"a: [set(b, \"c\")]\n",
+     "t.yaml:1:15: error: not valid YAML: the text ended at the quote before this; text that has "
+     "double quotes in it goes in single quotes\n"},
+    {"a:\n  - \"set(b, \"c\")\"\n",
+     "t.yaml:2:14: error: not valid YAML: the text ended at the quote before this; text that has "
+     "double quotes in it goes in single quotes\n"},
     {"a: \"x\n", "t.yaml:2:1: error: not valid YAML: found unexpected end of stream (while "
                  "scanning a quoted scalar from line 1)\n"},
     {"a: 1\nb\nc: 2\n", "t.yaml:3:1: error: not valid YAML: this line or the one above it lacks a "

@@ -603,6 +603,10 @@ static void the_context_is_the_lowest_prefix(void **state)
         {"IsMatch(instrumentation_scope.name, \"a\") or resource.attributes[\"a\"] == 1", "scope"},
         {"Concat([span.name], \"\") == resource.schema_url", "span"},
         {"span.name == \"a\" and spanevent.name == resource.schema_url", "spanevent"},
+        {"resource.attributes[\"a\"] == 1 and IsRootSpan()", "span"},
+        {"resource.attributes[\"a\"] == SPAN_KIND_SERVER", "span"},
+        {"spanevent.name == \"a\" and span.kind == SPAN_KIND_SERVER", "spanevent"},
+        {"IsRootSpan()", NULL},
         {"attributes[\"a\"] == 1", NULL},
         {"true", NULL},
     };

@@ -116,8 +116,6 @@ static const struct mistake {
     {"{attributes: [{key: a, action: delete, pattern: 'x('}]}",
      "attributes::0::pattern: not a regular expression, at character 3"},
     {"{attributes: [{key: a, action: convert}]}", "convert needs a converted_type"},
-    {"{attributes: [{key: a, action: insert, from_context: x}]}",
-     "none of metadata.NAME, auth.NAME and client.address"},
 };
 
 static void refuses_mistakes(void **state)
@@ -136,7 +134,8 @@ static void check_from_request(const char *tenant, const char *expected)
     struct fixture_place *place =
         fixture_place(&f, &resource_processor_type, "resource",
                       "processors: {resource: {attributes: [{key: t, action: upsert, from_context: "
-                      "metadata.X-Tenant}, "
+                      "metadata.X-Tenant}, {key: u, action: upsert, from_context: X-Tenant}, "
+                      "{key: d, action: insert, default_value: e}, "
                       "{key: c, action: upsert, from_context: client.address}]}}",
                       "traces", SIGNAL_TRACES);
     struct buffer *request =
@@ -159,11 +158,13 @@ static void check_from_request(const char *tenant, const char *expected)
 static void takes_values_from_the_request(void **state)
 {
     (void)state;
-    check_from_request("blue", "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" STRING(
-                                   "t", "blue") "," STRING("c", "192.0.2.7") "]}}]}");
+    check_from_request(
+        "blue",
+        "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" STRING("t", "blue") "," STRING(
+            "u", "blue") "," STRING("d", "e") "," STRING("c", "192.0.2.7") "]}}]}");
     /* A backend would refuse the whole request because of a string that is not UTF-8. */
     check_from_request("bl\xfc", "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" STRING(
-                                     "c", "192.0.2.7") "]}}]}");
+                                     "d", "e") "," STRING("c", "192.0.2.7") "]}}]}");
 }
 
 /* Whether a resource of this size is edited in a job, and so is forwarded later. */
