@@ -258,9 +258,11 @@ static const struct redaction_settings *find_settings(const struct config *confi
 /* The rules without a configuration: the default words. */
 static const struct redaction_settings *default_settings(void)
 {
-    static const char *words[] = {"password", "secret", "credential", "token"};
+    static const char *words[] = {"password", "secret",  "credential",
+                                  "token",    "api_key", "access_key"};
     static const struct redaction_settings settings = {
-        .allow_all_keys = true, .secret_words = {.enabled = true, .words = {words, 4}}};
+        .allow_all_keys = true,
+        .secret_words = {.enabled = true, .words = {words, sizeof words / sizeof *words}}};
     return &settings;
 }
 

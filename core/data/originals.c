@@ -58,6 +58,32 @@ bool originals_exist(struct message *root)
     return false;
 }
 
+static void read_original(const struct message_field *profile, struct original *out)
+{
+    struct message_iter it = message_iter_into(profile, NULL);
+    struct message_field field;
+    *out = (struct original){.bytes = 0};
+    while (message_next(&it, &field)) {
+        if (field.wire.number == PROFILE_ORIGINAL_PAYLOAD)
+            out->bytes = field.wire.bytes.size;
+        else if (field.wire.number == PROFILE_ORIGINAL_PAYLOAD_FORMAT)
+            out->format = field.wire.bytes;
+    }
+}
+
+void originals_each(struct message *root,
+                    void (*call)(void *context, const struct original *original), void *context)
+{
+    struct profiles_way way = profiles_of(root, NULL);
+    struct original original;
+    while (next_profile(&way)) {
+        if (!has_original(&way.profile))
+            continue;
+        read_original(&way.profile, &original);
+        call(context, &original);
+    }
+}
+
 static void remove_original(struct message *profile, struct arena *arena)
 {
     struct message_iter it = message_iter(profile, arena);

@@ -15,6 +15,13 @@
 
 /* Whether a profile of the request has an original or its format. */
 bool originals_exist(struct message *root);
+struct original {
+    struct slice format; /* "pprof" */
+    size_t bytes;
+};
+/* Calls a function for each of them. */
+void originals_each(struct message *root,
+                    void (*call)(void *context, const struct original *original), void *context);
 /* Removes those of all profiles. */
 void originals_remove(struct message *root, struct arena *arena);
 

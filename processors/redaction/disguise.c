@@ -29,8 +29,24 @@ static bool is_disguise(uint32_t c)
     return false;
 }
 
+bool disguise_is_control(uint8_t c)
+{
+    return (c < ' ' && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
+}
+
+/* Without a branch for each byte. */
+static bool has_control(struct slice text)
+{
+    bool has_one = false;
+    for (size_t i = 0; i < text.size; i++)
+        has_one |= disguise_is_control(text.data[i]);
+    return has_one;
+}
+
 bool disguise_is_in(struct slice text)
 {
+    if (has_control(text))
+        return true;
     if (utf8_is_ascii(text.data, text.size))
         return false;
     for (size_t at = 0; at < text.size;) {

@@ -168,11 +168,11 @@ void redact_names_test(struct redact_names *names, const struct dictionary_table
 
 bool redact_names_are_left(const struct redact_names *names, const struct text_uses *uses)
 {
-    for (uint32_t i = 0; i < names->tables->string_count; i++)
-        if (names->decisions[i].state == NAME_TO_TEST && (!uses || !uses->is_used[i]) &&
-            redactor_would_rename(names->redactor, names->tables->strings[i]))
-            return true;
-    return false;
+    bool reports = names->redactor->on_match != NULL, are_left = false;
+    for (uint32_t i = 0; i < names->tables->string_count && (!are_left || reports); i++)
+        if (names->decisions[i].state == NAME_TO_TEST && (!uses || !uses->is_used[i]))
+            are_left |= redactor_would_rename(names->redactor, names->tables->strings[i]);
+    return are_left;
 }
 
 void redact_names_test_others(struct redact_names *names, const struct dictionary_tables *tables,

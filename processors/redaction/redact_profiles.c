@@ -128,7 +128,7 @@ static void read_uses(struct profiles_redaction *r, struct message *root)
 /* Whether a text that nothing refers to would stay, though it would change as a name. */
 static bool leaves_texts(struct profiles_redaction *r, struct message *root)
 {
-    if (!redact_names_are_left(&r->names, NULL))
+    if (!r->redactor->on_match && !redact_names_are_left(&r->names, NULL))
         return false;
     read_uses(r, root);
     return redact_names_are_left(&r->names, &r->uses);
@@ -148,7 +148,9 @@ static bool redact_dictionary(struct profiles_redaction *r, struct message *root
         redact_other_texts(r, &it, &field);
     }
     redact_names_test(&r->names, &r->tables, r->redactor, &r->scratch);
-    prunes |= r->changes_attributes || r->removed.any || leaves_texts(r, root);
+    prunes |= r->changes_attributes || r->removed.any;
+    if (!prunes || r->redactor->on_match)
+        prunes |= leaves_texts(r, root);
     if (!prunes && r->names.count == 0)
         return false;
     read_uses(r, root);
@@ -161,6 +163,20 @@ static bool redact_dictionary(struct profiles_redaction *r, struct message *root
     return true;
 }
 
+static void report_original(void *context, const struct original *original)
+{
+    struct redactor *redactor = context;
+    struct text text = {0};
+    text_append_slice(&text, original->format);
+    text_printf(&text, "%s%zu bytes", original->format.size > 0 ? ", " : "", original->bytes);
+    const struct redaction_match match = {.kind = REDACTION_ORIGINAL,
+                                          .text = slice_of(text_string(&text), text.size),
+                                          .rule = "always removed",
+                                          .pattern = ""};
+    text_rules_report(redactor, &match);
+    text_deinit(&text);
+}
+
 bool redact_profiles_batch(struct redactor *redactor, struct batch *batch, bool prunes)
 {
     struct profiles_redaction r = {.redactor = redactor, .arena = &batch->arena};
@@ -171,6 +187,8 @@ bool redact_profiles_batch(struct redactor *redactor, struct batch *batch, bool 
     prunes = redact_dictionary(&r, root, prunes);
     if (r.removed.any)
         strip_attributes_from_profiles(root, &r.removed, r.arena, &r.scratch);
+    if (redactor->on_match)
+        originals_each(root, report_original, redactor);
     if (originals_exist(root)) /* nobody has searched them */
         originals_remove(root, r.arena);
     if (r.names.count > 0 || r.changes_texts)

@@ -466,12 +466,12 @@ bool redactor_rename_found(struct redactor *redactor, enum redaction_kind kind,
 
 bool redactor_would_rename(struct redactor *redactor, struct slice name)
 {
-    void (*on_match)(void *context, const struct redaction_match *match) = redactor->on_match;
-    struct redaction_match match = {.kind = REDACTION_FUNCTION, .text = name};
+    struct redaction_match match = {.kind = REDACTION_UNUSED, .text = name};
     uint64_t gave_up = redactor->gave_up;
-    redactor->on_match = NULL;
-    bool would = !utf8_is_valid(name) || (name.size > 0 && test_name(redactor, &match));
-    redactor->on_match = on_match;
+    bool is_valid = utf8_is_valid(name);
+    if (!is_valid)
+        text_rules_mask_all(redactor, &match);
+    bool would = !is_valid || (name.size > 0 && test_name(redactor, &match));
     redactor->gave_up = gave_up;
     return would;
 }

@@ -40,7 +40,8 @@ bool redactor_rename(struct redactor *redactor, enum redaction_kind kind, struct
 /* The same for a name that has this word; NULL: not known. */
 bool redactor_rename_found(struct redactor *redactor, enum redaction_kind kind,
                            const struct secret_word *word, struct slice *name);
-/* Whether the name of a function with this text would change. Nothing is counted or reported. */
+/* Whether the name of a function with this text would change. Nothing is counted; a report gets it
+ * as REDACTION_UNUSED. */
 bool redactor_would_rename(struct redactor *redactor, struct slice name);
 /* The same as redactor_rename for the name of a span, by db_sanitizer, and first by url_sanitizer
  * if is_url. */

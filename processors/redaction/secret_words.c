@@ -2,7 +2,9 @@
 
 #include "core/base/arena.h"
 #include "core/base/text.h"
+#include "core/data/otlp.h"
 #include "core/data/utf8.h"
+#include "core/data/wire.h"
 #include "processors/redaction/disguise.h"
 #include "processors/redaction/letters.h"
 
@@ -324,9 +326,19 @@ static bool may_begin(const struct secret_words *words, struct slice name, size_
 
 /* ---- many names ---- */
 
+/* Before each string of a dictionary is its tag, `*`, and then its size, which may look like a
+ * control. A name with a visible `*` before a control splits there. */
+enum { STRING_TAG = DICTIONARY_STRING_TABLE << 3 | WIRE_BYTES };
+
+static bool is_before_control(struct slice bytes, size_t at)
+{
+    return at + 1 < bytes.size && bytes.data[at] != STRING_TAG &&
+           (bytes.data[at + 1] < ' ' || bytes.data[at + 1] == 0x7f);
+}
+
 static bool is_place(const struct secret_words *words, struct slice bytes, size_t at)
 {
-    if (bytes.data[at] >= 0x80)
+    if (bytes.data[at] >= 0x80 || is_before_control(bytes, at))
         return true;
     for (size_t i = 0; at + 1 < bytes.size && i < words->rare_pair_count; i++)
         if ((bytes.data[at] | 0x20) == (words->rare_pairs[i][0] | 0x20) &&
@@ -336,6 +348,16 @@ static bool is_place(const struct secret_words *words, struct slice bytes, size_
 }
 
 #ifdef __SSE2__
+/* Returns 0xff for each of 16 places that is_before_control; 17 bytes are read. */
+static inline __attribute__((always_inline)) __m128i find_controls(const uint8_t *at)
+{
+    __m128i before = _mm_loadu_si128((const __m128i *)at);
+    __m128i c = _mm_loadu_si128((const __m128i *)(at + 1));
+    __m128i is_low = _mm_cmpeq_epi8(_mm_min_epu8(c, _mm_set1_epi8(' ' - 1)), c);
+    __m128i is_control = _mm_or_si128(is_low, _mm_cmpeq_epi8(c, _mm_set1_epi8(0x7f)));
+    return _mm_andnot_si128(_mm_cmpeq_epi8(before, _mm_set1_epi8(STRING_TAG)), is_control);
+}
+
 /* Searches whole blocks for `count` pairs, which is a constant where it is called; sets *at to the
  * next place, or to where no whole block is left. Returns whether there is a place. */
 static inline __attribute__((always_inline)) bool
@@ -347,6 +369,7 @@ search_blocks(const struct secret_words *words, size_t count, struct slice bytes
         const uint8_t *block = bytes.data + *at;
         __m128i found =
             _mm_or_si128(find_pairs(&masks, count, block), _mm_loadu_si128((const __m128i *)block));
+        found = _mm_or_si128(found, find_controls(block));
         uint32_t places = (uint32_t)_mm_movemask_epi8(found); /* bit 7 of each byte */
         if (places != 0) {
             *at += (unsigned)__builtin_ctz(places);
@@ -427,10 +450,9 @@ const struct secret_word *secret_words_find(const struct secret_words *words, st
     static const struct secret_word hidden = {.text = "hidden characters"};
     if (words->count == 0)
         return NULL;
-    if (utf8_is_ascii(name.data, name.size))
-        return find_visible(words, name);
     if (!disguise_is_in(name))
-        return find_between_letters(words, name);
+        return utf8_is_ascii(name.data, name.size) ? find_visible(words, name)
+                                                   : find_between_letters(words, name);
     const struct secret_word *found = find_visible(words, name);
     return found ? found : &hidden;
 }

@@ -4,8 +4,8 @@
 #include "processors/redaction/url_mask.h"
 #include "processors/redaction/value_mask.h"
 
-const char *const redaction_kind_names[REDACTION_KINDS] = {
-    "attribute", "function", "file", "mapping", "span_name", "key", "text"};
+const char *const redaction_kind_names[REDACTION_REPORTED_KINDS] = {
+    "attribute", "function", "file", "mapping", "span_name", "key", "text", "unused", "original"};
 
 /* ---- patterns ---- */
 

@@ -22,13 +22,16 @@ enum redaction_kind {
     REDACTION_FUNCTION,
     REDACTION_FILE,
     REDACTION_MAPPING,
-    REDACTION_SPAN_NAME, /* by the sanitizers */
-    REDACTION_KEY,       /* of an attribute, or inside a map */
-    REDACTION_TEXT,      /* any other */
-    REDACTION_KINDS
+    REDACTION_SPAN_NAME,                /* by the sanitizers */
+    REDACTION_KEY,                      /* of an attribute, or inside a map */
+    REDACTION_TEXT,                     /* any other */
+    REDACTION_KINDS,                    /* that are counted; in a report also: */
+    REDACTION_UNUSED = REDACTION_KINDS, /* a string of a dictionary that nothing refers to */
+    REDACTION_ORIGINAL,                 /* of a profile */
+    REDACTION_REPORTED_KINDS
 };
-/* "attribute", "function", "file", "mapping", "span_name", "key", "text" */
-extern const char *const redaction_kind_names[REDACTION_KINDS];
+/* "attribute", "function", "file", "mapping", "span_name", "key", "text", "unused", "original" */
+extern const char *const redaction_kind_names[REDACTION_REPORTED_KINDS];
 
 /* What a rule has matched, for a report. */
 struct redaction_match {

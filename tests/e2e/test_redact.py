@@ -107,6 +107,18 @@ class Redact(unittest.TestCase):
         self.assertIn("Connection refused", redact("--dry-run", server.url + "/length").stderr)
         self.assertIn("must start with http://", redact("--dry-run", "ftp://127.0.0.1/").stderr)
 
+    def test_what_leaves_the_dictionary_and_originals(self):
+        message = request()
+        message.dictionary.string_table.extend(["myApiKey", "unused"])
+        profile = message.resource_profiles[0].scope_profiles[0].profiles[0]
+        profile.original_payload_format, profile.original_payload = "pprof", b"\x1f\x8b\0"
+        result = redact("--dry-run", self.file(message.SerializeToString()))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        lines = result.stdout.splitlines()
+        self.assertEqual(lines[-1], "5 matches")
+        self.assertIn("unused\tsecret_words: api_key\tmyApiKey", lines)
+        self.assertIn("original\talways removed\tpprof, 3 bytes", lines)
+
     def test_formats(self):
         data = request().SerializeToString()
         self.check(data)

@@ -78,8 +78,15 @@ static const struct row rows[] = {
     {{"password"}, "word", NULL},
     {{"pass_word"}, "password", "pass_word"},
     /* Fails closed: nobody sees what these letters are. */
-    {{"password"}, "pass\xe2\x80\x8bword", HIDDEN},             /* U+200B */
-    {{"password"}, "pa\xc2\xadssword", HIDDEN},                 /* soft hyphen */
+    {{"password"}, "pass\xe2\x80\x8bword", HIDDEN}, /* U+200B */
+    {{"password"}, "pa\xc2\xadssword", HIDDEN},     /* soft hyphen */
+    {{"secret"}, "sec\x01ret", HIDDEN},
+    {{"secret"}, "sec\x7fret", HIDDEN},
+    {{"token"}, "pass\bword", HIDDEN},
+    {{"token"}, "caf\xc3\xa9\x1b[0m", HIDDEN},
+    {{"token"}, "my_token\x01", "token"},
+    {{"secret"}, "my\tsecret\r\n", "secret"}, /* they are seen, and split */
+    {{"token"}, "to\tken", NULL},
     {{"password"}, "\xef\xbc\xb0\xef\xbd\x81ss", HIDDEN},       /* full width */
     {{"password"}, "\xf0\x9d\x90\xa9\xf0\x9d\x90\x9a", HIDDEN}, /* bold */
     {{"password"}, "pass\xc2\xa0word", HIDDEN},                 /* no-break space */
@@ -237,6 +244,25 @@ static void places_are_found_everywhere(void **state)
     arena_deinit(&arena);
 }
 
+/* A control is found by the byte before it, unless that is the tag of a string, before its size. */
+static void controls_are_places(void **state)
+{
+    struct arena arena = {0};
+    struct secret_words words;
+    char bytes[70];
+    (void)state;
+    secret_words_init(&words, default_words, DEFAULT_WORDS, &arena);
+    struct slice all = slice_of(bytes, sizeof bytes);
+    for (size_t at = 0; at < 69; at++) {
+        memset(bytes, 'x', sizeof bytes);
+        bytes[at + 1] = at % 2 ? '\x7f' : '\x01';
+        assert_int_equal(secret_words_next_place(&words, all, 0), at);
+        bytes[at] = 0x2a; /* 5 << 3 | 2 */
+        assert_int_equal(secret_words_next_place(&words, all, 0), sizeof bytes);
+    }
+    arena_deinit(&arena);
+}
+
 static void words_are_checked(void **state)
 {
     (void)state;
@@ -284,6 +310,7 @@ int main(void)
         cmocka_unit_test(words_are_found_everywhere),
         cmocka_unit_test(places_are_where_words_are),
         cmocka_unit_test(places_are_found_everywhere),
+        cmocka_unit_test(controls_are_places),
         cmocka_unit_test(words_are_checked),
         cmocka_unit_test(function_names_are_as_wanted),
     };
