@@ -4,6 +4,7 @@
 #include "core/pipeline/outlet.h"
 #include "core/pipeline/reservation.h"
 #include "processors/tail_sampling/linked_samples.h"
+#include "processors/tail_sampling/reread_profiles.h"
 
 #include <assert.h>
 
@@ -15,23 +16,8 @@ enum {
     IDS_PER_TURN = 4096, /* so many traces of a request are asked about in a turn of the loop */
 };
 
-/* In a drain, while decisions wait for spans that are read again. */
+/* While decisions wait for spans or samples that are read again. */
 #define ASK_AGAIN_NS UINT64_C(10000000)
-
-struct held_profile {
-    struct offer offer;    /* first */
-    struct list_link link; /* of `waiting`, `due` or `working` */
-    struct timer timer;
-    struct tail_node *node;
-    struct batch *batch; /* NULL once it is sent on */
-    uint64_t arrived_ns;
-    size_t charged;
-    uint32_t items;
-    /* Traces that it waits for; while they are asked about: those done, and of these still open. */
-    uint32_t id_count, asked, open;
-    uint64_t until_ns; /* of the open ones */
-    uint8_t ids[];     /* 16 bytes each */
-};
 
 /* ---- how long ---- */
 
@@ -170,7 +156,8 @@ static void ask(struct held_profile *hold)
 {
     struct tail_node *node = hold->node;
     struct worker *worker = node->node.worker;
-    if (node->node.draining && trace_holders_are_behind(trace_table_holders(node->tail->table))) {
+    bool is_behind = trace_holders_are_behind(trace_table_holders(node->tail->table));
+    if (node->node.draining && is_behind) {
         worker_set_timer(worker, &hold->timer, ASK_AGAIN_NS);
         return;
     }
@@ -184,8 +171,17 @@ static void ask(struct held_profile *hold)
     hold->until_ns = 0;
     if (until_ns > worker->now_ns && !node->node.draining)
         worker_set_timer(worker, &hold->timer, until_ns - worker->now_ns);
+    else if (is_behind)
+        worker_set_timer(worker, &hold->timer, ASK_AGAIN_NS);
     else
         line_up(hold);
+}
+
+static void wait_again(struct held_profile *hold)
+{
+    list_append(&hold->node->profiles.waiting, &hold->link);
+    ask(hold);
+    offers_pump(&hold->node->profiles.offers);
 }
 
 static void on_hold_timer(struct timer *timer)
@@ -317,6 +313,8 @@ static struct held_profile *hold_new(struct tail_node *node, struct batch *kept,
     hold->arrived_ns = kept->arrived_ns;
     hold->charged = charged;
     hold->items = kept->items;
+    hold->reading = node->read_by->sample_reading;
+    hold->counted = reader->plan->reads_samples ? ALL_COUNTED : 0;
     hold->timer.on_timer = on_hold_timer;
     for (; hold->id_count < reader->trace_count; hold->id_count++)
         memcpy(hold->ids + (size_t)hold->id_count * TRACE_ID_SIZE,
@@ -360,8 +358,12 @@ static bool go_on_arriving(struct tail_node *node)
         return false;
     struct batch *kept = batch_clone(arriving->batch);
     kept->arrived_ns = arriving->batch->arrived_ns;
-    ask(hold_new(node, kept, arriving->size));
+    struct held_profile *hold = hold_new(node, kept, arriving->size);
+    bool is_stale = tail_reader_is_stale(node);
     struct batch *batch = end_arriving(node);
+    if (is_stale)
+        reread_profiles_first(node, hold);
+    ask(hold);
     offers_pump(&node->profiles.offers);
     /* The last call: the answer may deliver the next request. */
     batch_drop(batch, &verdict_ok);
@@ -412,6 +414,7 @@ static void on_message(void *context, enum holder_message message, const uint8_t
     (void)id;
     if (message != RULES_CHANGED)
         return;
+    reread_profiles_begin(node);
     for (struct list_link *link = node->profiles.waiting.first; link; link = link->next)
         worker_set_timer(node->node.worker, &container_of(link, struct held_profile, link)->timer,
                          count++ / ASKED_PER_MS * 1000000);
@@ -425,6 +428,7 @@ bool held_profiles_init(struct tail_node *node)
     held->turn.on_timer = on_turn;
     large_batches_init(&held->leaving, &node->node, &leaving_work);
     offers_init(&held->offers, &node->node, send_next);
+    reread_profiles_init(node, wait_again);
     held->listener = trace_holders_add_listener(trace_table_holders(node->tail->table), &listener);
     return held->listener >= 0;
 }
@@ -442,8 +446,8 @@ void held_profiles_drain(struct tail_node *node)
 bool held_profiles_are_idle(const struct tail_node *node)
 {
     const struct held_profiles *held = &node->profiles;
-    return !held->arriving.batch && held->waiting.count == 0 && held->due.count == 0 &&
-           held->working.count == 0 && held->offers.under_way == 0;
+    return !held->arriving.batch && !held->rereading.hold && held->waiting.count == 0 &&
+           held->due.count == 0 && held->working.count == 0 && held->offers.under_way == 0;
 }
 
 static uint64_t give_up(struct list *list)
@@ -475,6 +479,7 @@ void held_profiles_stop(struct tail_node *node)
 {
     struct held_profiles *held = &node->profiles;
     stop_arriving(node);
+    reread_profiles_stop(node);
     offers_stop(&held->offers);
     large_batches_stop(&held->leaving); /* drops the batches of `working`, and counts them */
     for (struct list_link *link = held->working.first; link; link = link->next)

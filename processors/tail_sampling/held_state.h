@@ -23,6 +23,7 @@ enum { TRACES_PER_TURN = 1024 };
 
 struct held_request;
 struct piece;
+struct tail_node;
 struct tail_rules;
 
 /* A request that was read, while its traces are added, some in each turn of the loop. The reader
@@ -74,6 +75,38 @@ struct held_traces {
     uint64_t pending_dropped; /* spans, in a drain; not logged yet */
 };
 
+/* A request of profiles that waits. */
+struct held_profile {
+    struct offer offer;    /* first */
+    struct list_link link; /* of a list of struct held_profiles */
+    struct timer timer;
+    struct tail_node *node;
+    struct batch *batch; /* NULL once it is sent on */
+    uint64_t arrived_ns;
+    size_t charged;
+    uint32_t items;
+    uint64_t reading; /* tail_rules.sample_reading of those that have read it */
+    uint32_t counted; /* traces whose sums are in the table; ALL_COUNTED: all */
+    /* Traces that it waits for; while they are asked about: those done, and of these still open. */
+    uint32_t id_count, asked, open;
+    uint64_t until_ns; /* of the open ones */
+    uint8_t ids[];     /* 16 bytes each */
+};
+enum { ALL_COUNTED = INT32_MAX };
+
+/* Requests of profiles that are read again (reread_profiles.h). */
+struct rereading_profiles {
+    struct tail_rules *rules; /* of the reader, with a reference; NULL: there is no reader */
+    struct profile_reader reader;
+    struct job_queue queue;
+    struct queued_job job;
+    struct held_profile *hold;                     /* which is in no list meanwhile; NULL: none */
+    void (*wait_again)(struct held_profile *hold); /* with it, once it was read */
+    bool is_reading, is_read;
+    uint32_t next; /* trace of it of which the table is told */
+    struct timer turn;
+};
+
 /* As above. */
 struct arriving_profile {
     struct batch *batch; /* NULL: none */
@@ -88,7 +121,8 @@ struct held_profiles {
     struct profile_reader reader;
     struct arriving_profile arriving;
     struct timer turn;   /* to go on with it */
-    struct list waiting; /* of struct held_profile, oldest first */
+    struct list waiting; /* oldest first, but those that have to be read again before the others */
+    struct rereading_profiles rereading;
     struct list due;     /* those that leave next */
     struct list working; /* those in `leaving` */
     struct large_batches leaving;

@@ -45,7 +45,9 @@ void plan_change_init(struct plan_change *change, const struct tail_plan *before
         next = same ? same->number + 1 : next;
         change->moves_bits |= policy->bit != TAIL_NO_BIT && (!same || same->bit != policy->bit);
         change->reads_more |= !same && policy->bit != TAIL_NO_BIT && policy->type != TAIL_FUNCTION;
+        change->reads_more_samples |= !same && policy->type == TAIL_FUNCTION;
     }
+    change->reads_more_samples |= after->reads_samples && !before->reads_samples;
     arena_deinit(&arena);
 }
 

@@ -15,6 +15,7 @@ struct plan_change {
     const struct tail_plan *before, *after;
     const struct tail_policy **same; /* by number of a leaf of `after`: of `before`, or NULL */
     bool reads_more;                 /* `after` looks for something else in spans, too */
+    bool reads_more_samples;         /* the same in samples */
     bool moves_bits;                 /* the bits are not the same */
 };
 

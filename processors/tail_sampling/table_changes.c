@@ -147,11 +147,13 @@ void trace_table_follow(struct trace_table *table, struct tail_rules *rules)
     for (uint32_t i = 0; change.plan.moves_bits && i < table->shard_count; i++)
         change_shard(&table->shards[i], &change);
     rules->reading = before->reading + change.plan.reads_more;
+    rules->sample_reading = before->sample_reading + change.plan.reads_more_samples;
     table->words = change.words_after;
     trace_table_set_caches(table, &rules->settings->decision_cache);
     rate_states_change(&table->rates, &change.plan);
     rules_book_set(&table->rules, rules);
-    trace_holders_tell_change(table->holders, change.plan.reads_more);
+    trace_holders_tell_change(table->holders, change.plan.reads_more,
+                              change.plan.reads_more_samples);
     change_deinit(&change);
 }
 

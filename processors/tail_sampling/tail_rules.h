@@ -32,6 +32,7 @@ struct tail_rules {
     struct leaf_programs programs;
     /* Spans that were read by rules with the same number need not be read again. From 1. */
     uint64_t reading;
+    uint64_t sample_reading; /* the same for samples */
 };
 
 struct rules_book {

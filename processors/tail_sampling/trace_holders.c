@@ -157,11 +157,11 @@ static bool set_behind(struct trace_holders *holders, int number, bool is_behind
     return atomic_load(&holders->behind) == 0;
 }
 
-void trace_holders_tell_change(struct trace_holders *holders, bool are_behind)
+void trace_holders_tell_change(struct trace_holders *holders, bool are_behind, bool listeners_are)
 {
     pthread_mutex_lock(&holders->lock);
-    for (int i = 0; are_behind && i < HOLDERS_MAX; i++)
-        if (holders->holders[i].worker)
+    for (int i = 0; i < ALL_MAX; i++)
+        if (holders->holders[i].worker && (i < HOLDERS_MAX ? are_behind : listeners_are))
             set_behind(holders, i, true);
     pthread_mutex_unlock(&holders->lock);
     tell_all(holders, ALL_HOLDERS, RULES_CHANGED);

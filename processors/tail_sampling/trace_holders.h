@@ -76,8 +76,8 @@ void trace_holders_wake(struct trace_holders *holders, const struct holder_set *
 void trace_holders_ask_for_memory(struct trace_holders *holders, int but);
 
 /* Tells all holders that the rules have changed, while all workers wait. are_behind: what they hold
- * has to be read again. */
-void trace_holders_tell_change(struct trace_holders *holders, bool are_behind);
+ * has to be read again; listeners_are: the same of those that only listen. */
+void trace_holders_tell_change(struct trace_holders *holders, bool are_behind, bool listeners_are);
 /* Something that the holder holds has to be read again. */
 void trace_holders_fall_behind(struct trace_holders *holders, int holder);
 /* The holder has read all. If it was the last one that was behind, all are told. */

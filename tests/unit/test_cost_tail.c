@@ -59,14 +59,28 @@ static uint32_t spans_sent(const struct fixture *f)
     return spans;
 }
 
+/* Places the processor for traces; what it holds has no limit but that of the settings. */
+static struct fixture_place *begin(struct fixture *f, const char *settings)
+{
+    fixture_init(f, 1);
+    f->budget.limit_bytes = SIZE_MAX / 4;
+    return tail_place(f, SIGNAL_TRACES, settings);
+}
+
+/* Ends the test, if so many spans have left by now. */
+static bool end_with(struct fixture *f, uint32_t spans)
+{
+    bool have_left = spans_sent(f) == spans;
+    fixture_deinit(f);
+    return have_left;
+}
+
 /* Sends the request and ends the wait. Returns whether what is sampled has left, and no other. */
 static bool consume(const char *settings, bool drains, bool samples, struct slice request)
 {
     struct fixture f;
     uint32_t spans = (uint32_t)(request.size / TAIL_SPAN_BYTES);
-    fixture_init(&f, 1);
-    f.budget.limit_bytes = SIZE_MAX / 4;
-    struct fixture_place *traces = tail_place(&f, SIGNAL_TRACES, settings);
+    struct fixture_place *traces = begin(&f, settings);
     fixture_consume(&f, traces->nodes[0], request, spans, NULL);
     fixture_advance(&f, 0); /* the job that reads it */
     if (drains)
@@ -119,20 +133,15 @@ static bool send_before_reload(struct slice request, struct verdict *why)
     struct fixture f;
     uint32_t spans = (uint32_t)(request.size / TAIL_SPAN_BYTES);
     *why = verdict_ok;
-    fixture_init(&f, 1);
-    f.budget.limit_bytes = SIZE_MAX / 4;
     struct fixture_place *traces =
-        tail_place(&f, SIGNAL_TRACES,
-                   "decision_wait: 60s, num_traces: 1000000, max_held_mib: 1000, " TAIL_ERRORS);
+        begin(&f, "decision_wait: 60s, num_traces: 1000000, max_held_mib: 1000, " TAIL_ERRORS);
     fixture_consume(&f, traces->nodes[0], request, spans, NULL);
     fixture_advance(&f, 0);
     tail_change(&f, traces,
                 "decision_wait: 1s, num_traces: 1000000, max_held_mib: 1000, policies: [{name: p, "
                 "type: status_code, status_code: {status_codes: [UNSET]}}]");
     fixture_advance(&f, 2 * SECOND);
-    bool have_left = spans_sent(&f) == spans;
-    fixture_deinit(&f);
-    return have_left;
+    return end_with(&f, spans);
 }
 
 /* Each request has one span; all are of one trace. */
@@ -143,17 +152,12 @@ static bool send_one_by_one(struct slice request, struct verdict *why)
     uint32_t count = (uint32_t)(request.size / TAIL_SPAN_BYTES);
     *why = verdict_ok;
     tail_write_traces(&one, 1);
-    fixture_init(&f, 1);
-    f.budget.limit_bytes = SIZE_MAX / 4;
-    struct fixture_place *traces =
-        tail_place(&f, SIGNAL_TRACES, "decision_wait: 1s, max_held_mib: 1000, " TAIL_ALL);
+    struct fixture_place *traces = begin(&f, "decision_wait: 1s, max_held_mib: 1000, " TAIL_ALL);
     for (uint32_t i = 0; i < count; i++)
         fixture_consume(&f, traces->nodes[0], wire_writer_slice(&one), 1, NULL);
     fixture_advance(&f, 2 * SECOND);
-    bool have_left = spans_sent(&f) == count;
     wire_writer_deinit(&one);
-    fixture_deinit(&f);
-    return have_left;
+    return end_with(&f, count);
 }
 
 static bool send_late(struct slice request, struct verdict *why)
@@ -161,37 +165,49 @@ static bool send_late(struct slice request, struct verdict *why)
     struct fixture f;
     uint32_t spans = (uint32_t)(request.size / TAIL_SPAN_BYTES);
     *why = verdict_ok;
-    fixture_init(&f, 1);
-    f.budget.limit_bytes = SIZE_MAX / 4;
     struct fixture_place *traces =
-        tail_place(&f, SIGNAL_TRACES,
-                   "decision_wait: 1s, num_traces: 1000000, max_held_mib: 1000, decision_cache: "
-                   "{sampled_cache_size: 1000000}, " TAIL_ALL);
+        begin(&f, "decision_wait: 1s, num_traces: 1000000, max_held_mib: 1000, decision_cache: "
+                  "{sampled_cache_size: 1000000}, " TAIL_ALL);
     for (int i = 0; i < 2; i++) {
         fixture_consume(&f, traces->nodes[0], request, spans, NULL);
         fixture_advance(&f, 2 * SECOND);
     }
-    bool have_left = spans_sent(&f) == 2 * spans;
-    fixture_deinit(&f);
-    return have_left;
+    return end_with(&f, 2 * spans);
 }
 
-/* They wait for spans, and count for a policy. */
-static bool send_samples(struct slice request, struct verdict *why)
+#define SAMPLES_ABOVE "policies: [{name: p, type: samples_above, samples_above: {threshold: 1}}]"
+
+/* Sends samples, which wait for spans, and changes the settings meanwhile if there are others. */
+static bool wait_for_spans(const char *settings, const char *changed, struct slice request)
 {
     struct fixture f;
-    *why = verdict_ok;
-    fixture_init(&f, 1);
-    f.budget.limit_bytes = SIZE_MAX / 4;
-    tail_place(&f, SIGNAL_TRACES,
-               "num_traces: 1000000, max_held_mib: 1000, profiles: {wait: 1s}, policies: [{name: "
-               "p, type: samples_above, samples_above: {threshold: 1}}]");
+    struct fixture_place *traces = begin(&f, settings);
     struct node *node = tail_place(&f, SIGNAL_PROFILES, "")->nodes[0];
     fixture_consume(&f, node, request, samples_written, NULL);
+    if (changed)
+        tail_change(&f, traces, changed);
     fixture_advance(&f, 2 * SECOND);
     bool have_left = f.recorder.count == 1 && f.recorder.items[0].items == samples_written;
     fixture_deinit(&f);
     return have_left;
+}
+
+/* They count for a policy. */
+static bool send_samples(struct slice request, struct verdict *why)
+{
+    *why = verdict_ok;
+    return wait_for_spans(
+        "num_traces: 1000000, max_held_mib: 1000, profiles: {wait: 1s}, " SAMPLES_ABOVE, NULL,
+        request);
+}
+
+/* They are read again for it. */
+static bool send_samples_before_reload(struct slice request, struct verdict *why)
+{
+    *why = verdict_ok;
+    return wait_for_spans(
+        "num_traces: 1000000, max_held_mib: 1000, profiles: {wait: 1s}, " TAIL_ALL,
+        "num_traces: 1000000, max_held_mib: 1000, profiles: {wait: 1s}, " SAMPLES_ABOVE, request);
 }
 
 int main(int argc, char **argv)
@@ -206,6 +222,7 @@ int main(int argc, char **argv)
         {"tail_one_by_one", many_traces, send_one_by_one, GRPC_OK},
         {"tail_late", many_traces, send_late, GRPC_OK},
         {"tail_samples", many_links, send_samples, GRPC_OK},
+        {"tail_samples_before_reload", many_links, send_samples_before_reload, GRPC_OK},
     };
     return cost_main(argc, argv, cases, sizeof cases / sizeof *cases);
 }

@@ -28,11 +28,13 @@
                       ",sampled=\"true\",decision=\"sampled\""))
 
 /* Expects the names of the spans that have left, sorted. */
-static void expect_sent(struct fixture *f, const char *expected)
+static void expect_spans(struct fixture *f, const char *expected)
 {
     unsigned counts[128] = {0};
     struct text got = {0};
     for (size_t i = 0; i < f->recorder.count; i++) {
+        if (f->recorder.items[i].signal != SIGNAL_TRACES)
+            continue;
         char *json = fixture_recorded_json(f, i);
         for (const char *at = json; (at = strstr(at, "\"name\":\"")); at++)
             counts[(unsigned char)at[8] % 128]++;
@@ -58,9 +60,9 @@ static void test_waiting_traces_are_decided_by_the_new_policies(void **state)
     tail_change(&f, traces, "decision_wait: 2s, " NAMED("b"));
     fixture_advance(&f, SECOND);
     tail_consume_spans(&f, traces->nodes[1], "bc", NULL);
-    expect_sent(&f, "");
+    expect_spans(&f, "");
     fixture_advance(&f, SECOND + GATHER);
-    expect_sent(&f, "bbb");
+    expect_spans(&f, "bbb");
     assert_int_equal(EARLY(&f, "drain"), 0);
     fixture_deinit(&f);
 }
@@ -80,7 +82,7 @@ static void test_a_policy_that_stays(void **state)
                 "type: and, and: {and_sub_policy: [{name: all, type: always_sample}, {name: "
                 "renamed, type: status_code, status_code: {status_codes: [ERROR]}}]}}]");
     fixture_advance(&f, 2 * SECOND + GATHER);
-    expect_sent(&f, "a");
+    expect_spans(&f, "a");
     fixture_deinit(&f);
 }
 
@@ -91,12 +93,12 @@ static void test_decisions_stay(void **state)
     struct fixture_place *traces = tail_begin(&f, 2, "decision_wait: 1s, " TAIL_ERRORS);
     tail_consume_spans(&f, traces->nodes[0], "a!b", NULL);
     fixture_advance(&f, SECOND + GATHER);
-    expect_sent(&f, "a");
+    expect_spans(&f, "a");
     tail_change(&f, traces, "decision_wait: 5s, num_traces: 70000, " NAMED("b"));
     fixture_advance(&f, SECOND);
     tail_consume_spans(&f, traces->nodes[1], "ab", NULL);
     fixture_advance(&f, GATHER);
-    expect_sent(&f, "a");
+    expect_spans(&f, "a");
     fixture_deinit(&f);
 }
 
@@ -117,7 +119,7 @@ static void test_deadlines_follow_decision_wait(void **state)
     fixture_advance(&f, 5 * SECOND - 2);
     assert_int_equal(SAMPLED(&f), 1);
     fixture_advance(&f, 1 + GATHER);
-    expect_sent(&f, "ab");
+    expect_spans(&f, "ab");
     fixture_deinit(&f);
 }
 
@@ -130,7 +132,7 @@ static void test_a_root_keeps_its_deadline(void **state)
     tail_consume_spans(&f, traces->nodes[0], "a", NULL);
     tail_change(&f, traces, "decision_wait: 20s, " TAIL_ALL);
     fixture_advance(&f, 2 * SECOND + GATHER);
-    expect_sent(&f, "a");
+    expect_spans(&f, "a");
     fixture_deinit(&f);
 }
 
@@ -150,7 +152,7 @@ static void test_a_rate_stays_used(void **state)
     tail_change(&f, traces, "decision_wait: 1s, " RATE);
     tail_consume_spans(&f, traces->nodes[0], "cc", NULL);
     fixture_advance(&f, SECOND + GATHER);
-    expect_sent(&f, "aaaa");
+    expect_spans(&f, "aaaa");
     fixture_deinit(&f);
 }
 
@@ -165,7 +167,7 @@ static void test_the_oldest_leave_when_num_traces_shrinks(void **state)
     tail_consume_spans(&f, traces->nodes[0], "a!b!c!d!", NULL);
     tail_change(&f, traces, "decision_wait: 60s, num_traces: 2, " TAIL_ERRORS);
     fixture_advance(&f, GATHER);
-    expect_sent(&f, "ab");
+    expect_spans(&f, "ab");
     assert_int_equal(EARLY(&f, "num_traces"), 2);
     assert_int_equal(KNOWN(&f), 2);
     fixture_deinit(&f);
@@ -182,7 +184,7 @@ static void test_the_oldest_are_read_before_they_leave(void **state)
     tail_consume_spans(&f, traces->nodes[1], "ab", NULL);
     tail_change(&f, traces, "decision_wait: 60s, num_traces: 2, " NAMED("b"));
     fixture_advance(&f, GATHER);
-    expect_sent(&f, "bb");
+    expect_spans(&f, "bb");
     assert_int_equal(KNOWN(&f), 2);
     fixture_deinit(&f);
 }
@@ -196,14 +198,14 @@ static void test_caches_shrink(void **state)
         "decision_wait: 1s, num_traces: 9, decision_cache: {sampled_cache_size: 9}, " TAIL_ERRORS);
     tail_consume_spans(&f, traces->nodes[0], "a!b!c!", NULL);
     fixture_advance(&f, SECOND + GATHER);
-    expect_sent(&f, "abc");
+    expect_spans(&f, "abc");
     tail_change(
         &f, traces,
         "decision_wait: 1s, num_traces: 9, decision_cache: {sampled_cache_size: 1}, " TAIL_ERRORS);
     fixture_advance(&f, GATHER);
     tail_consume_spans(&f, traces->nodes[0], "abc", NULL);
     fixture_advance(&f, 2 * SECOND);
-    expect_sent(&f, "c"); /* a and b were forgotten, and have no error now */
+    expect_spans(&f, "c"); /* a and b were forgotten, and have no error now */
     fixture_deinit(&f);
 }
 
@@ -221,13 +223,13 @@ static void test_decisions_stay_when_a_cache_goes(void **state)
                        "{sampled_cache_size: 9, non_sampled_cache_size: 9}, " TAIL_ERRORS);
         tail_consume_spans(&f, traces->nodes[0], "a!b", NULL);
         fixture_advance(&f, SECOND + GATHER);
-        expect_sent(&f, "a");
+        expect_spans(&f, "a");
         text_printf(&after, "decision_wait: 1s, %s" TAIL_ERRORS, caches[i]);
         tail_change(&f, traces, text_string(&after));
         fixture_advance(&f, GATHER);
         tail_consume_spans(&f, traces->nodes[1], "ab!", NULL);
         fixture_advance(&f, 2 * SECOND);
-        expect_sent(&f, "a");
+        expect_spans(&f, "a");
         text_deinit(&after);
         fixture_deinit(&f);
     }
@@ -243,7 +245,7 @@ static void test_a_large_cache_goes(void **state)
         "decision_wait: 1s, num_traces: 3, decision_cache: {sampled_cache_size: 9}, " TAIL_ERRORS);
     tail_consume_spans(&f, traces->nodes[0], "a!b!c!", NULL);
     fixture_advance(&f, SECOND + GATHER);
-    expect_sent(&f, "abc");
+    expect_spans(&f, "abc");
     tail_consume_spans(&f, traces->nodes[0], "d!", NULL);
     tail_change(&f, traces, "decision_wait: 1s, num_traces: 3, " TAIL_ERRORS);
     fixture_advance(&f, GATHER);
@@ -253,7 +255,7 @@ static void test_a_large_cache_goes(void **state)
     assert_int_equal(EARLY(&f, "num_traces"), 0);
     assert_int_equal(KNOWN(&f), 3);
     fixture_advance(&f, 2 * SECOND);
-    expect_sent(&f, "bcd");
+    expect_spans(&f, "bcd");
     fixture_deinit(&f);
 }
 
@@ -332,6 +334,67 @@ static void test_reloads_in_a_row(void **state)
     fixture_deinit(&f);
 }
 
+/* ---- samples ---- */
+
+#define POLICY(type) "decision_wait: 2s, policies: [{name: p, type: " type "}]"
+
+/* Samples that wait when a reload adds policies that read them count for these, and once. */
+static const struct {
+    const char *before, *between, *after, *samples, *sent;
+} sample_changes[] = {
+    {"decision_wait: 2s, " TAIL_ERRORS, NULL, POLICY("function, function: {pattern: 'ork$'}"), "b1",
+     "b"},
+    {"decision_wait: 2s, " TAIL_ERRORS, NULL, POLICY("function, function: {pattern: '^work'}"),
+     "b1", ""},
+    {"decision_wait: 2s, " TAIL_ERRORS, NULL, POLICY("cpu_above, cpu_above: {threshold: 100ns}"),
+     "a60a41b100", "a"},
+    {POLICY("samples_above, samples_above: {threshold: 9}"), NULL,
+     POLICY("samples_above, samples_above: {threshold: 2}"), "a1a1b1b1b1", "b"},
+    {POLICY("samples_above, samples_above: {threshold: 9}"), "decision_wait: 2s, " TAIL_ERRORS,
+     POLICY("samples_above, samples_above: {threshold: 2}"), "a1a1b1b1b1", "b"},
+    {POLICY("function, function: {pattern: x}"),
+     POLICY("samples_above, samples_above: {threshold: 1}"),
+     POLICY("function, function: {pattern: ork}"), "a1", "a"},
+    {POLICY("function, function: {pattern: x}"), NULL,
+     POLICY("samples_above, samples_above: {threshold: 1}"), "a1b1b1", "b"},
+};
+
+static void test_new_policies_read_samples_that_wait(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof sample_changes / sizeof *sample_changes; i++) {
+        struct fixture f;
+        struct fixture_place *traces = tail_begin(&f, 2, sample_changes[i].before);
+        struct fixture_place *profiles = tail_place(&f, SIGNAL_PROFILES, "");
+        tail_consume_spans(&f, traces->nodes[0], "ab", NULL);
+        tail_consume_samples(&f, profiles->nodes[1], sample_changes[i].samples, NULL);
+        if (sample_changes[i].between) {
+            tail_change(&f, traces, sample_changes[i].between);
+            fixture_advance(&f, SECOND);
+        }
+        tail_change(&f, traces, sample_changes[i].after);
+        fixture_advance(&f, 2 * SECOND + GATHER);
+        expect_spans(&f, sample_changes[i].sent);
+        fixture_deinit(&f);
+    }
+}
+
+/* The spans are due at the reload, and their samples are read first. */
+static void test_decisions_wait_for_the_samples(void **state)
+{
+    struct fixture f;
+    (void)state;
+    struct fixture_place *traces = tail_begin(&f, 1, "decision_wait: 60s, " TAIL_ERRORS);
+    struct fixture_place *profiles = tail_place(&f, SIGNAL_PROFILES, "");
+    tail_consume_spans(&f, traces->nodes[0], "ab", NULL);
+    tail_consume_samples(&f, profiles->nodes[0], "a1b2", NULL);
+    fixture_advance(&f, 5 * SECOND);
+    tail_change(&f, traces, POLICY("samples_above, samples_above: {threshold: 0}"));
+    fixture_advance(&f, SECOND);
+    expect_spans(&f, "ab");
+    fixture_deinit(&f);
+}
+
 /* ---- ends ---- */
 
 static void test_a_drain_reads_first(void **state)
@@ -371,7 +434,7 @@ static void test_a_stop_during_the_reading(void **state)
     outlet_stop(&traces->nodes[0]->outlets[SIGNAL_TRACES]);
     traces->component->type->node_stop(traces->nodes[0]);
     fixture_advance(&f, SECOND); /* the other node does not wait for it */
-    expect_sent(&f, "a");
+    expect_spans(&f, "a");
     fixture_deinit(&f);
 }
 
@@ -392,6 +455,8 @@ int main(void)
         cmocka_unit_test(test_a_request_that_arrives),
         cmocka_unit_test(test_a_request_in_a_job),
         cmocka_unit_test(test_reloads_in_a_row),
+        cmocka_unit_test(test_new_policies_read_samples_that_wait),
+        cmocka_unit_test(test_decisions_wait_for_the_samples),
         cmocka_unit_test(test_a_drain_reads_first),
         cmocka_unit_test(test_a_stop_during_the_reading),
     };
