@@ -113,6 +113,18 @@ static const char *find_deeper(struct arena *arena, const struct field *fields, 
     return NULL;
 }
 
+/* Returns "; the keys are a, b"; "" if there are many. */
+static const char *list_keys(struct arena *arena, const struct known_keys *known)
+{
+    struct text list = {0};
+    const char *begin = known->count == 1 ? "; the only key is " : "; the keys are ";
+    for (size_t i = 0; i < known->count && known->count <= 12; i++)
+        text_printf(&list, "%s%s", i ? ", " : begin, known->names[i]);
+    const char *copy = arena_strdup(arena, text_string(&list));
+    text_deinit(&list);
+    return copy;
+}
+
 static void tell_unknown_key(struct config_check *check, const struct config_path *path,
                              const struct config_node *key, const struct field *fields,
                              bool optional)
@@ -136,11 +148,7 @@ static void tell_unknown_key(struct config_check *check, const struct config_pat
                         near);
         return;
     }
-    struct text list = {0};
-    for (size_t i = 0; i < known.count && known.count <= 12; i++)
-        text_printf(&list, "%s%s", i ? ", " : "; the keys are ", known.names[i]);
-    config_error_at(check, key->place, path, "unknown key %s%s", written, text_string(&list));
-    text_deinit(&list);
+    config_error_at(check, key->place, path, "unknown key %s%s", written, list_keys(arena, &known));
 }
 
 /* ---- the map of a table ---- */
@@ -267,8 +275,10 @@ static void decode_map(struct config_check *check, const struct config_path *pat
     if (node && node->broken)
         return;
     if (node && node->kind != CONFIG_NODE_NULL && node->kind != CONFIG_NODE_MAP) {
-        config_error_at(check, node->place, path, "expected a map, got %s",
-                        config_node_describe(node));
+        struct known_keys known = {0};
+        collect_keys(&known, fields);
+        config_error_at(check, node->place, path, "expected a map, got %s%s",
+                        config_node_describe(node), list_keys(check->arena, &known));
         return;
     }
     if (node)

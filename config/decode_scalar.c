@@ -143,7 +143,9 @@ bool decode_read_double(const struct decoding *at, void *member)
     double bound;
     const struct field *field = at->field;
     if (!is_plain(at->node) || !config_parse_double(slice_of_string(number_text(at->node)), &value))
-        return fail_kind(at, "a number");
+        return fail_kind(at, at->node->kind == CONFIG_NODE_SCALAR && strpbrk(at->node->text, ",%")
+                                 ? "a number such as 0.5"
+                                 : "a number");
     if (field->min && config_parse_double(slice_of_string(field->min), &bound) && value < bound)
         return fail_bounds(at);
     if (field->max && config_parse_double(slice_of_string(field->max), &bound) && value > bound)

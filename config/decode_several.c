@@ -154,7 +154,8 @@ bool decode_read_list(const struct decoding *at, void *member)
     if (node->kind == CONFIG_NODE_NULL)
         return require_some(at, list->count);
     if (node->kind != CONFIG_NODE_LIST)
-        return decode_fail(at, "expected a list, got %s", config_node_describe(node));
+        return decode_fail(at, "expected a list, got %s; each item begins with \"- \"",
+                           config_node_describe(node));
     assert(field->block && field->block_size > 0);
     list->count = node->count;
     list->items = arena_array(at->check->arena, node->count, field->block_size);

@@ -66,6 +66,7 @@ static bool provide_environment(const struct expansion *at, const char *argument
             "and does not start with a digit%s",
             config_quote(arena, name),
             strchr(name, ':') || strchr(name, '-') ? "; a default is written ${env:NAME:-default}"
+            : isdigit((unsigned char)name[0])      ? "; for a $ in a text, write $$"
                                                    : "");
     out->text = at->check->inputs->environment(name);
     if (out->text)

@@ -73,13 +73,12 @@ static char char_at(const struct reader *reader, size_t line, size_t column)
     return (char)(at && column < (size_t)(end - at) ? at[column] : '\0');
 }
 
-/* Whether something follows a closing quote. */
-static bool is_after_quote(const struct reader *reader, yaml_mark_t mark)
+/* Returns the character before the place. */
+static char character_before(const struct reader *reader, yaml_mark_t mark)
 {
     if (mark.column == 0)
-        return false;
-    char before = char_at(reader, mark.line, mark.column - 1);
-    return before == '"' || before == '\'';
+        return '\0';
+    return char_at(reader, mark.line, mark.column - 1);
 }
 
 /* Replaces libyaml's texts for the most common mistakes by clearer ones. */
@@ -105,9 +104,13 @@ static const char *problem_text(const struct reader *reader, const yaml_parser_t
     yaml_mark_t mark = parser->problem_mark;
     if (char_at(reader, mark.line, mark.column) == '\t')
         return "tabs are not allowed; YAML is indented with spaces";
-    if (is_after_quote(reader, mark))
+    char quote = character_before(reader, mark);
+    if (quote == '"')
         return "the text ended at the quote before this; text that has double quotes in it goes in "
                "single quotes";
+    if (quote == '\'')
+        return "the text ended at the quote before this; in single quotes, a single quote is "
+               "written ''";
     for (size_t i = 0; i < sizeof problems / sizeof problems[0]; i++)
         if (strcmp(parser->problem, problems[i].problem) == 0)
             return problems[i].text;

@@ -75,6 +75,8 @@ static bool refuse_context(struct ottl_compiler *c, const struct ottl_ast *path,
         &why,
         "\" is not there: this is evaluated on the context %s, and sees only what contains it",
         own);
+    if (ottl_context_sees(context, c->program->context))
+        text_printf(&why, "; the context %s sees both", ottl_context_names[context]);
     return refuse_text(c, path->position, &why);
 }
 

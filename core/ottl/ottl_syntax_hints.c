@@ -198,6 +198,14 @@ static bool hint_end(const struct ottl_unexpected *unexpected, struct text *out)
     return out->size > 0;
 }
 
+/* Returns the word after another one and a blank. */
+static struct slice next_word(struct slice rest, struct slice word)
+{
+    size_t at = word.size + 1;
+    return at < rest.size ? ottl_hint_word(slice_of(rest.data + at, rest.size - at))
+                          : (struct slice){0};
+}
+
 bool ottl_hint_token(const struct ottl_unexpected *unexpected, struct text *out)
 {
     struct slice rest = rest_of(unexpected);
@@ -205,6 +213,8 @@ bool ottl_hint_token(const struct ottl_unexpected *unexpected, struct text *out)
         return hint_end(unexpected, out);
     struct slice word = ottl_hint_word(rest);
     const char *hint = hint_number(unexpected, word);
+    if (!hint && is_same(word, "is") && is_same(next_word(rest, word), "not"))
+        hint = "different is written !=";
     if (!hint && unexpected->kind == OTTL_TOKEN_ARROW)
         hint = "a lambda can only be an argument of a function";
     if (!hint)
@@ -293,7 +303,9 @@ void ottl_hint_call(struct slice name, struct text *out)
     char copy[64];
     snprintf(copy, sizeof copy, "%.*s", SLICE_ARG(name));
     const char *near = other_name(name, false);
-    if (ottl_editor_find(name))
+    if (is_same(name, "exists") || is_same(name, "has") || is_same(name, "isset"))
+        text_append(out, "; write path != nil");
+    else if (ottl_editor_find(name))
         text_printf(out, "; %s is an editor, which begins a statement and has no value", copy);
     else
         append_near(near ? near : ottl_function_suggest(copy), out);

@@ -267,7 +267,8 @@ static void add_list(const struct filter_making *m, const struct config_node *li
     if (!list || config_node_kind(list) == CONFIG_NODE_NULL)
         return;
     if (config_node_kind(list) != CONFIG_NODE_LIST) {
-        config_check_node_error(m->check, list, "expected a list of conditions or of groups");
+        config_check_node_error(
+            m->check, list, "expected a list of conditions or of groups; each begins with \"- \"");
         return;
     }
     for (size_t i = 0; i < config_node_count(list); i++) {

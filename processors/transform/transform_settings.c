@@ -248,7 +248,8 @@ static void add_list(const struct making *m, const struct config_node *list)
     size_t count = list ? config_node_count(list) : 0, strings = 0;
     enum config_node_kind kind = config_node_kind(list);
     if (kind == CONFIG_NODE_SCALAR || kind == CONFIG_NODE_MAP)
-        config_check_node_error(m->check, list, "must be a list of statements or of groups");
+        config_check_node_error(
+            m->check, list, "must be a list of statements or of groups; each begins with \"- \"");
     if (count == 0 || kind != CONFIG_NODE_LIST)
         return;
     for (size_t i = 0; i < count; i++)

@@ -195,6 +195,10 @@ set(sample.attributes["a"], "x")
 """
 
 CONDITIONS = r"""
+exists(span.attributes["a"])
+    E 1:1: converter names must start with an uppercase letter but got 'exists'; write path != nil
+span.attributes["a"] is not nil
+    E 1:22: unexpected "is": different is written !=
 span.name exists
     E 1:11: unexpected "exists": write path != nil
 log.body == "x"
@@ -436,9 +440,9 @@ transform: {trace_statements: [{context: span}]}
 transform: {trace_statements: [null]}
     E 1:32: ::trace_statements::0: unable to parse OTTL statement "": the statement is empty
 transform: {trace_statements: 'set(span.name, "x")'}
-    E 1:31: ::trace_statements: must be a list of statements or of groups
+    E 1:31: ::trace_statements: must be a list of statements or of groups; each begins with "- "
 transform: {trace_statements: {context: span, statements: ['set(name, "x")']}}
-    E 1:31: ::trace_statements: must be a list of statements or of groups
+    E 1:31: ::trace_statements: must be a list of statements or of groups; each begins with "- "
 transform: {statements: ['set(span.name, "x")']}
     E 1:13: unknown key "statements": write trace_statements, profile_statements or the like
 transform: {traces: ['set(span.name, "x")']}
@@ -471,7 +475,7 @@ filter: {traces: {spans: ['name == "x"']}}
 filter: {traces: {span: 'name == "x"'}}
     nothing
 filter: {traces: ['span.name == "x"']}
-    E 1:18: ::traces: expected a map, got a list
+    E 1:18: ::traces: expected a map, got a list; the keys are resource, span, spanevent
 filter: {span: ['name == "x"']}
     E 1:10: unknown key "span": write traces: {span: [...]}, or trace_conditions: [...]
 filter: {conditions: ['span.name == "x"']}
@@ -508,6 +512,8 @@ redaction: {allow_all_keys: true, blocked_keys: [a]}
     E 1:35: unknown key "blocked_keys": write blocked_key_patterns, which are regular expressions
 redaction: {allow_all_keys: true, db_sanitizer: {sql: {enabled: true}}}
     W 1:50: ::db_sanitizer::sql: without attributes, only names of spans are sanitized; list the keys: attributes: [db.query.text, db.statement]
+attributes: {actions: {key: a, action: delete}}
+    E 1:23: ::actions: expected a list, got a map; each item begins with "- "
 attributes: {}
     E 1:1: missing required field "actions"
 attributes: {actions: []}
@@ -535,7 +541,7 @@ attributes: {include: {match_type: strict}, actions: [{key: a, action: delete}]}
 probabilistic_sampler: {}
     W 1:1: without sampling_percentage, nothing is kept
 probabilistic_sampler: {sampling_percentage: 0.5%}
-    E 1:46: ::sampling_percentage: expected a number, got "0.5%"
+    E 1:46: ::sampling_percentage: expected a number such as 0.5, got "0.5%"
 probabilistic_sampler: {sampling_percentage: 150}
     W 1:46: ::sampling_percentage: above 100, everything is kept
 probabilistic_sampler: {sampling_percentage: 10, mode: equalising}

@@ -60,8 +60,10 @@ static const char *const cases[][2] = {
     /* blocks */
     {"inner: {number: 4}", ""},
     {"inner: ", ""},
-    {"inner: 4", "18: error: K::inner: expected a map, got text\n"},
-    {"inner: [a]", "18: error: K::inner: expected a map, got a list\n"},
+    {"inner: 4",
+     "18: error: K::inner: expected a map, got text; the keys are number, text, token\n"},
+    {"inner: [a]",
+     "18: error: K::inner: expected a map, got a list; the keys are number, text, token\n"},
     {"inner: {number: 11}",
      "27: error: K::inner::number: 11 is out of range; it must be from 1 to 10\n"},
     {"inner: {enabled: true}",
@@ -74,8 +76,10 @@ static const char *const cases[][2] = {
     {"rules: [{key: a}, {key: ''}]",
      "35: error: K::rules::1::key: is required and cannot be empty\n"},
     {"rules: [{key: a}, ~]", "29: error: K::rules::1::key: is required but not set\n"},
-    {"rules: {key: a}", "18: error: K::rules: expected a list, got a map\n"},
-    {"rules: [a]", "19: error: K::rules::0: expected a map, got text\n"},
+    {"rules: {key: a}",
+     "18: error: K::rules: expected a list, got a map; each item begins with \"- \"\n"},
+    {"rules: [a]",
+     "19: error: K::rules::0: expected a map, got text; the keys are key, action, extra\n"},
     {"rules: ", ""},
     {"counters: {a: {step: 2}, b: }", ""},
     {"counters: {a: {step: 0}}",
@@ -85,7 +89,8 @@ static const char *const cases[][2] = {
     {"counters: {a: {stap: 2}}",
      "26: error: K::counters::a: unknown key \"stap\", did you mean \"step\"?\n"},
     {"counters: {'': {step: 2}}", "22: error: K::counters: a name cannot be empty\n"},
-    {"counters: {a: 2}", "25: error: K::counters::a: expected a map, got text\n"},
+    {"counters: {a: 2}",
+     "25: error: K::counters::a: expected a map, got text; the keys are step, rules\n"},
     {"counters: [a]", "21: error: K::counters: expected a map, got a list\n"},
     {"counters: ", ""},
     /* keys */
@@ -117,7 +122,8 @@ static const char *const cases[][2] = {
      "41: error: K::off::number: expected a whole number, got \"x\"\n"},
     {"off: {enabled: false, numbr: 1}",
      "33: error: K::off: unknown key \"numbr\", did you mean \"number\"?\n"},
-    {"off: true", "16: error: K::off: expected a map, got text\n"},
+    {"off: true",
+     "16: error: K::off: expected a map, got text; the keys are number, text, token\n"},
 };
 
 static void expand_short_form(struct text *out, const char *report)

@@ -159,7 +159,7 @@ static const char *const others[][2] = {
      "_, and does not start with a digit\n"},
     {"text:  '${env:1A}'",
      "text: the environment variable \"1A\" has an invalid name: it may have letters, digits "
-     "and _, and does not start with a digit\n"},
+     "and _, and does not start with a digit; for a $ in a text, write $$\n"},
     {"text:  '${env:A-b}'",
      "text: the environment variable \"A-b\" has an invalid name: it may have letters, digits "
      "and _, and does not start with a digit; a default is written ${env:NAME:-default}\n"},

@@ -651,8 +651,8 @@ static const char *const telemetry_errors[][2] = {
                                               "a value that is not a list\n"},
     {"{resource: x}", "t.yaml:8:15: error: service::telemetry::resource: resource must be a map of "
                       "attributes\n"},
-    {"{metrics: {readers: {}}}",
-     "t.yaml:8:24: error: service::telemetry::metrics::readers: expected a list, got a map\n"},
+    {"{metrics: {readers: {}}}", "t.yaml:8:24: error: service::telemetry::metrics::readers: "
+                                 "expected a list, got a map; each item begins with \"- \"\n"},
 };
 
 static void mistakes_in_telemetry(void **state)

@@ -79,6 +79,9 @@ static const char *const errors[][2] = {
     {"a: [set(b, \"c\")]\n",
      "t.yaml:1:15: error: not valid YAML: the text ended at the quote before this; text that has "
      "double quotes in it goes in single quotes\n"},
+    {"a: 'b'c'\n", "t.yaml:1:7: error: not valid YAML: the text ended at the quote before this; in "
+                   "single quotes, "
+                   "a single quote is written ''\n"},
     {"a:\n  - \"set(b, \"c\")\"\n",
      "t.yaml:2:14: error: not valid YAML: the text ended at the quote before this; text that has "
      "double quotes in it goes in single quotes\n"},

@@ -295,7 +295,7 @@ static const struct row resource_rows[] = {
     {"span.name == \"x\"",
      "! unable to parse OTTL condition \"span.name == \"x\"\": 1:1: context \"span\" from path "
      "\"span.name\" is not there: this is evaluated on the context resource, and sees only what "
-     "contains it"},
+     "contains it; the context span sees both"},
     {"dropped_attributes_count == STATUS_CODE_OK",
      "! unable to parse OTTL condition \"dropped_attributes_count == STATUS_CODE_OK\": 1:29: the "
      "context resource has no enum symbols, but got \"STATUS_CODE_OK\""},
