@@ -63,15 +63,32 @@ static void print(const json_t *answer, struct text *out)
     print_samples(answer, out);
 }
 
+/* Appends the message of an error's body, if there is one. */
+static void append_message(struct text *out, const struct http_answer *answer)
+{
+    struct slice body = answer->body ? buffer_slice(answer->body) : SLICE("");
+    json_t *json = json_loadb((const char *)body.data, body.size, 0, NULL);
+    const char *message = text_of(json_object_get(json, "error"), "message");
+    text_append(out, message[0] ? ": " : "");
+    append_plain(out, message);
+    json_decref(json);
+}
+
 /* What to do about an error. */
 static bool refuse(const char *url, const struct http_answer *answer, struct error *err)
 {
+    struct text why = {0};
+    text_printf(&why, "%s: status %s", url, answer->status);
     if (strncmp(answer->status, "401", 3) == 0)
-        return error_set(err, "%s: status %s; set PROFCOL_EXPLORE_TOKEN", url, answer->status);
-    if (strncmp(answer->status, "404", 3) == 0)
-        return error_set(err, "%s: status %s; that is not the extension explore", url,
-                         answer->status);
-    return error_set(err, "%s: status %s", url, answer->status);
+        text_append(&why, getenv("PROFCOL_EXPLORE_TOKEN") ? "; PROFCOL_EXPLORE_TOKEN is wrong"
+                                                          : "; set PROFCOL_EXPLORE_TOKEN");
+    else if (strncmp(answer->status, "404", 3) == 0)
+        text_append(&why, "; that is not the extension explore");
+    else
+        append_message(&why, answer);
+    error_set(err, "%s", text_string(&why));
+    text_deinit(&why);
+    return false;
 }
 
 static bool read_answer(const char *url, const struct http_answer *answer, struct text *report,

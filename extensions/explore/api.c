@@ -96,6 +96,15 @@ void api_next(struct api_request *request, uint64_t next, bool has_more)
         json_text_null(&request->json, "next");
 }
 
+const char *api_hex(struct api_request *request, const uint8_t *bytes, size_t size)
+{
+    struct text hex = {0};
+    text_append_hex(&hex, slice_of(bytes, size));
+    const char *copy = arena_strdup(&request->arena, text_string(&hex));
+    text_deinit(&hex);
+    return copy;
+}
+
 void api_costs(struct api_request *request, const char *key, const int64_t *values)
 {
     const struct store_cells *cells = &request->store->cells;

@@ -110,6 +110,8 @@ void api_costs(struct api_request *request, const char *key, const int64_t *valu
 /* Reads the selection, and its type. prefix: "", "a." or "b.". Returns false after refusing. */
 bool api_selection(struct api_request *request, const char *prefix,
                    struct store_selection *selection, uint8_t *type_out);
+/* Returns bytes as hex digits, in the arena. */
+const char *api_hex(struct api_request *request, const uint8_t *bytes, size_t size);
 /* Returns the texts of the store. */
 static inline struct slice api_text(const struct api_request *request, uint32_t text)
 {

@@ -61,18 +61,17 @@ static void set_reason(struct explanation *e, const char *code, const char *form
     va_end(args);
 }
 
-/* Returns a text of the store for printf, which would stop at a NUL: that becomes U+FFFD. */
+/* Returns a text of the store for printf; it has no NUL (store_names.c). */
 static const char *text_of(const struct explanation *e, uint32_t number)
 {
     struct slice text = api_text(e->request, number);
-    char *out = arena_alloc(&e->request->arena, 3 * text.size + 1), *end = out;
-    for (size_t i = 0; i < text.size; i++)
-        if (text.data[i])
-            *end++ = (char)text.data[i];
-        else
-            end = stpcpy(end, "\xef\xbf\xbd");
-    *end = '\0';
-    return out;
+    return arena_printf(&e->request->arena, "%.*s", (int)text.size, (const char *)text.data);
+}
+
+static const char *samples_text(const struct explanation *e, uint64_t samples)
+{
+    return arena_printf(&e->request->arena, "%" PRIu64 " sample%s", samples,
+                        samples == 1 ? "" : "s");
 }
 
 /* ---- what is known ---- */
@@ -158,7 +157,9 @@ static void find_span(struct explanation *e)
         look_at_trace(e, store_spans_find_trace(spans, e->trace_id));
         return;
     }
-    uint32_t number = store_spans_find(spans, e->trace_id, e->span_id);
+    uint32_t number = store_spans_find_arrived(spans, e->span_id);
+    if (number == STORE_NONE)
+        number = store_spans_find(spans, NULL, e->span_id);
     if (number == STORE_NONE)
         return;
     const struct store_span *span = store_span_at(spans, number);
@@ -199,12 +200,13 @@ static void explain_joined(struct explanation *e)
                    "meets none of the conditions of span_detail_when.");
     else if (!has_cpu)
         set_reason(e, "other_types",
-                   "%" PRIu64 " samples were joined, but of %s only. spans.profile_types says for "
-                   "which types a span gains pyroscope.profile.id (default: cpu).",
-                   e->joined, types_of(e, e->types));
-    else
-        set_reason(e, "joined", "%" PRIu64 " samples (%s) were joined.", e->joined,
+                   "%s %s joined, but of %s only. spans.profile_types says for which types a span "
+                   "gains pyroscope.profile.id (default: cpu).",
+                   samples_text(e, e->joined), e->joined == 1 ? "was" : "were",
                    types_of(e, e->types));
+    else
+        set_reason(e, "joined", "%s (%s) %s joined.", samples_text(e, e->joined),
+                   types_of(e, e->types), e->joined == 1 ? "was" : "were");
 }
 
 static const char *wait_for(struct explanation *e, uint64_t late_ns)
@@ -216,6 +218,12 @@ static const char *wait_for(struct explanation *e, uint64_t late_ns)
     return "no reasonable samples.wait would join it";
 }
 
+static bool is_of_other_trace(const struct store_trail *trail, const struct store_span *span)
+{
+    return !is_zero(trail->trace_id, TRACE_ID_SIZE) &&
+           memcmp(trail->trace_id, span->trace_id, TRACE_ID_SIZE) != 0;
+}
+
 /* The span is here, but its samples did not find it. */
 static void explain_missed_span(struct explanation *e)
 {
@@ -223,6 +231,11 @@ static void explain_missed_span(struct explanation *e)
     if (missed->tenant != e->span->tenant)
         set_reason(e, "other_tenant",
                    "The samples came from another tenant than the span. Tenants are never mixed.");
+    else if (is_of_other_trace(missed, e->span))
+        set_reason(e, "other_trace",
+                   "The samples name a span of this id in another trace, %s; this one is of %s.",
+                   api_hex(e->request, missed->trace_id, TRACE_ID_SIZE),
+                   api_hex(e->request, e->span->trace_id, TRACE_ID_SIZE));
     else if (e->span->arrived_ns >= missed->left_ns)
         set_reason(e, "late_span",
                    "The span arrived %.1f s after its samples, which had waited %.1f s and left. "
@@ -255,9 +268,9 @@ static void explain_missed(struct explanation *e)
                    SECONDS(e->missed->window_ns));
     else
         set_reason(e, "no_span",
-                   "%" PRIu64 " samples name it, but the span has not arrived: it is still "
-                   "running, was not sampled, or was sent elsewhere.",
-                   e->unjoined);
+                   "%s %s it, but the span has not arrived: it is still running, was not sampled, "
+                   "or was sent elsewhere.",
+                   samples_text(e, e->unjoined), e->unjoined == 1 ? "names" : "name");
 }
 
 /* ---- reasons: no sample named it ---- */
@@ -299,9 +312,10 @@ static void explain_silence(struct explanation *e)
                    name);
     else if (e->root)
         set_reason(e, "local_root",
-                   "No sample names this span, but %u samples name \"%s\" of the same trace: "
-                   "SDKs label samples with the local root span.",
-                   e->root->samples, text_of(e, e->root->name));
+                   "No sample names this span, but %s %s \"%s\" of the same trace: SDKs label "
+                   "samples with the local root span.",
+                   samples_text(e, e->root->samples), e->root->samples == 1 ? "names" : "name",
+                   text_of(e, e->root->name));
     else if (e->span->duration_ns < SHORT_NS)
         set_reason(e, "too_short",
                    "It took %.1f ms. A profiler takes a sample every 10 ms or so, so most spans "
@@ -320,8 +334,8 @@ static void explain_span(struct explanation *e)
     else if (e->missed)
         explain_missed(e);
     else if (e->span && e->span->samples > 0)
-        set_reason(e, "joined", "%u samples belong to it; the details are forgotten.",
-                   e->span->samples);
+        set_reason(e, "joined", "%s %s to it; the details are forgotten.",
+                   samples_text(e, e->span->samples), e->span->samples == 1 ? "belongs" : "belong");
     else if (e->unread)
         set_reason(e, "unread_id",
                    "The attribute \"%s\" of samples has this id, but spanjoin does not read it: "
@@ -343,8 +357,8 @@ static void explain_trace(struct explanation *e)
         set_reason(e, "joined", "%u of its %u spans that have arrived have samples.",
                    e->spans_with_samples, e->spans);
     else if (e->missed)
-        set_reason(e, "not_joined", "%" PRIu64 " samples name its spans and were not joined.",
-                   e->unjoined);
+        set_reason(e, "not_joined", "%s of its spans %s not joined.", samples_text(e, e->unjoined),
+                   e->unjoined == 1 ? "was" : "were");
     else if (e->spans > 0)
         set_reason(e, "no_samples", "No sample names one of its %u spans.", e->spans);
     else

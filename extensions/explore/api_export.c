@@ -15,6 +15,7 @@ struct exporting {
     struct api_request *request;
     const struct store_names *names;
     struct store_values values;
+    uint64_t begin_ns, duration_ns; /* of what is selected */
     uint8_t type;
     /* The frames of a stack, leaf first. */
     uint32_t stack[STORE_DEPTH_MAX + 1];
@@ -22,11 +23,36 @@ struct exporting {
     uint32_t *places; /* of the frames in a list, + 1 */
 };
 
-/* Returns for how long the store has existed. The clock may have been set back. */
-static uint64_t age_ns(const struct exporting *file)
+/* A span has its own time; otherwise it is as much of the selected time as the store knows. */
+static void set_time(struct exporting *file, const struct store_selection *selection)
 {
-    uint64_t now_ns = file->request->now_ns, started_ns = file->request->store->started_ns;
-    return now_ns > started_ns ? now_ns - started_ns : 0;
+    struct store *store = file->request->store;
+    uint32_t number = selection->has_span
+                          ? store_spans_find(&store->spans, selection->trace_id, selection->span_id)
+                          : STORE_NONE;
+    const struct store_span *span =
+        number == STORE_NONE ? NULL : store_span_at(&store->spans, number);
+    uint64_t now_ns = file->request->now_ns, to_ns = selection->to_ns;
+    uint64_t end_ns = to_ns > 0 && to_ns < now_ns ? to_ns : now_ns;
+    file->begin_ns =
+        selection->from_ns > store->started_ns ? selection->from_ns : store->started_ns;
+    /* The clock may have been set back. */
+    file->duration_ns = end_ns > file->begin_ns ? end_ns - file->begin_ns : 0;
+    if (!span || !store_span_has_arrived(span))
+        return;
+    file->begin_ns = span->start_ns;
+    file->duration_ns = span->duration_ns;
+}
+
+/* Names that others choose are in no name of a file. */
+static const char *file_name(const struct exporting *file, const struct store_selection *selection,
+                             const char *ending)
+{
+    struct api_request *request = file->request;
+    if (!selection->has_span)
+        return arena_printf(&request->arena, "profile.%s", ending);
+    return arena_printf(&request->arena, "span-%s.%s",
+                        api_hex(request, selection->span_id, SPAN_ID_SIZE), ending);
 }
 
 static struct slice type_name(const struct exporting *file)
@@ -165,8 +191,8 @@ static struct buffer *build_request(struct exporting *file)
     const struct built_profile profile = {
         .sample_type = profiles_builder_string(builder, type_name(file)),
         .sample_unit = profiles_builder_string(builder, type_unit(file)),
-        .time_unix_nano = file->request->store->started_ns,
-        .duration_nano = age_ns(file)};
+        .time_unix_nano = file->begin_ns,
+        .duration_nano = file->duration_ns};
     const struct built_resource resource = {.attributes = NULL};
     profiles_builder_admit(builder, EXPORT_BYTES_MAX / PROFILES_BUILDER_BYTES_PER_BYTE);
     profiles_builder_resource(builder, &resource);
@@ -204,8 +230,8 @@ static void write_pprof(struct exporting *file, struct slice request)
     message_init(&root, request);
     struct dictionary *dictionary = dictionary_new(&root, arena);
     struct pprof_writer *writer = pprof_writer_new(dictionary, arena, NULL);
-    struct pprof_header header = {.time_unix_nano = file->request->store->started_ns,
-                                  .duration_nano = age_ns(file)};
+    struct pprof_header header = {.time_unix_nano = file->begin_ns,
+                                  .duration_nano = file->duration_ns};
     pprof_writer_begin(writer, &header);
     if (find_profile(request, arena, &profile))
         pprof_writer_add_profiles(writer, &profile, 1);
@@ -224,7 +250,6 @@ static void export_pprof(struct exporting *file)
 {
     struct buffer *request = build_request(file);
     file->request->type = "application/octet-stream";
-    file->request->file_name = "profile.pb.gz";
     if (request)
         write_pprof(file, buffer_slice(request));
     else if (!file->request->is_late)
@@ -250,7 +275,6 @@ static void export_collapsed(struct exporting *file)
 {
     struct text *out = &file->request->body;
     file->request->type = "text/plain; charset=utf-8";
-    file->request->file_name = "profile.collapsed.txt";
     for (uint32_t node = UINT32_MAX; next_stack(file, &node);) {
         for (uint32_t i = file->depth; i > 0; i--) {
             append_frame(out, frame_name(file, file->stack[i - 1]));
@@ -313,7 +337,6 @@ static void export_speedscope(struct exporting *file)
 {
     struct json_text *json = &file->request->json;
     struct slice unit = type_unit(file);
-    file->request->file_name = "profile.speedscope.json";
     json_text_open(json, NULL, '{');
     json_text_string(json, "$schema", "https://www.speedscope.app/file-format-schema.json");
     print_frames(file);
@@ -342,6 +365,7 @@ static void export_speedscope(struct exporting *file)
 void api_export(struct api_request *request)
 {
     static const char *const formats[] = {"pprof", "collapsed", "speedscope"};
+    static const char *const endings[] = {"pb.gz", "collapsed.txt", "speedscope.json"};
     static void (*const writers[])(struct exporting * file) = {export_pprof, export_collapsed,
                                                                export_speedscope};
     struct store_selection selection;
@@ -356,6 +380,8 @@ void api_export(struct api_request *request)
     }
     file.values = store_query_values(request->store, &selection, file.type);
     limit_stacks(&file);
+    set_time(&file, &selection);
+    request->file_name = file_name(&file, &selection, endings[format]);
     writers[format](&file);
     store_values_deinit(&file.values);
 }

@@ -77,6 +77,8 @@ static bool read_id(const struct reading *reading, const char *name, uint8_t *ou
 static bool add_attribute(const struct reading *reading, struct slice value)
 {
     struct store_selection *selection = reading->selection;
+    if (!memchr(value.data, '=', value.size))
+        return refuse(reading, "attribute", "must be key=value");
     struct slice key = api_take_until(&value, '=');
     struct text json = {0};
     if (selection->attribute_count == SELECTION_ATTRIBUTES_MAX)

@@ -297,23 +297,66 @@ static void print_times(struct api_request *request, const struct store_span *sp
     print_part(json, "allocated_bytes", times.has_allocated, times.allocated);
 }
 
+/* A span and its callers, which are listed whatever there is no room for. */
+enum { CALLERS_MAX = 64 };
+struct callers {
+    const struct store_span *spans[CALLERS_MAX];
+    unsigned count;
+};
+
+static bool is_among_callers(const struct callers *callers, const struct store_span *span)
+{
+    for (unsigned i = 0; i < callers->count; i++)
+        if (callers->spans[i] == span)
+            return true;
+    return false;
+}
+
+/* Parents may form a circle. */
+static struct callers find_callers(struct store_spans *spans, const struct store_span *span)
+{
+    struct callers callers = {.count = 0};
+    uint32_t number = 0;
+    while (number != STORE_NONE && store_span_has_arrived(span) && callers.count < CALLERS_MAX &&
+           !is_among_callers(&callers, span)) {
+        callers.spans[callers.count++] = span;
+        number = store_span_has_parent(span)
+                     ? store_spans_find(spans, span->trace_id, span->parent_id)
+                     : STORE_NONE;
+        span = number == STORE_NONE ? span : store_span_at(spans, number);
+    }
+    return callers;
+}
+
+static void print_span_of_trace(struct api_request *request, const struct store_span *span)
+{
+    json_text_open(&request->json, NULL, '{');
+    print_span_head(request, span);
+    json_text_close(&request->json, '}');
+}
+
 static void print_trace(struct api_request *request, const struct store_span *span)
 {
-    const struct store_spans *spans = &request->store->spans;
-    json_text_open(&request->json, "trace", '[');
+    struct store_spans *spans = &request->store->spans;
+    const struct callers callers = find_callers(spans, span);
     uint32_t at = span->trace == STORE_NONE ? 0 : store_trace_at(spans, span->trace)->first;
-    for (int listed = 0; at && listed < API_LIST_MAX && !api_must_stop(request);) {
+    unsigned listed = callers.count, total = callers.count;
+    json_text_open(&request->json, "trace", '[');
+    for (unsigned i = 0; i < callers.count; i++)
+        print_span_of_trace(request, callers.spans[i]);
+    for (; at && !api_must_stop(request);) {
         const struct store_span *other = store_span_at(spans, at - 1);
         at = other->next;
-        if (!store_span_has_arrived(other))
+        if (!store_span_has_arrived(other) || is_among_callers(&callers, other))
             continue;
-        json_text_open(&request->json, NULL, '{');
-        print_span_head(request, other);
-        json_text_close(&request->json, '}');
-        listed++;
+        total++;
+        if (listed++ < API_LIST_MAX)
+            print_span_of_trace(request, other);
     }
-    if (!request->is_late)
-        json_text_close(&request->json, ']');
+    if (request->is_late)
+        return;
+    json_text_close(&request->json, ']');
+    json_text_u64(&request->json, "trace_total", total);
 }
 
 static void print_span_links(struct api_request *request, const struct store_span *span)

@@ -125,6 +125,8 @@ static void check_settings(void *config, struct config_check *check)
     };
     probe_server_host(&options, host, sizeof host);
     bool is_local = strcmp(options.transport, "unix") == 0 || is_loopback(host);
+    if (has_token(settings) && settings->token[strcspn(settings->token, " \t\r\n")])
+        config_check_error(check, "token", "must have no blanks");
     if (!is_local && !has_token(settings) && !settings->server.auth.enabled)
         config_check_error(check, "endpoint",
                            "%s is not a loopback address, so it needs auth or token: whoever "

@@ -50,7 +50,8 @@ static uint64_t interpolate(unsigned bucket, uint64_t rank, uint64_t spans, uint
 {
     uint64_t lower = fine_bucket_lower(bucket), upper = fine_bucket_lower(bucket + 1);
     assert(rank <= spans && spans > 0);
-    if (max_ns > lower && max_ns < upper)
+    bool is_last = bucket == FINE_BUCKETS - 1; /* it has no upper bound */
+    if (max_ns >= lower && (max_ns < upper || is_last))
         upper = max_ns;
     return lower + (uint64_t)((double)(upper - lower) * (double)rank / (double)spans);
 }

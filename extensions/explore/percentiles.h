@@ -40,7 +40,7 @@ struct fine_counts {
 struct fine_counts *fine_counts_group(struct arena *arena, const struct fine_count *counts,
                                       uint32_t size, uint32_t operations);
 /* Writes for each part (0 to 1, ascending) the duration that it of the spans takes at most; 0
- * without spans. max_ns: the longest; 0: not known. */
+ * without spans. max_ns: the longest; 0: that, or not known. */
 void fine_counts_percentiles(const struct fine_counts *counts, const double *parts, unsigned count,
                              uint64_t max_ns, uint64_t *out);
 

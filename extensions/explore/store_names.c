@@ -51,6 +51,41 @@ static uint32_t find_text(struct store_names *names, struct slice text)
     return add_text(names, hash, text);
 }
 
+/* Returns the size of the character at a place; 0: it is a NUL, or not UTF-8. */
+static size_t length_at(struct slice text, size_t at)
+{
+    if (text.data[at] < 0x80)
+        return text.data[at] != 0;
+    return text_utf8_length(text.data + at, text.size - at);
+}
+
+static struct slice replace_invalid(struct slice text, struct text *room)
+{
+    for (size_t at = 0; at < text.size;) {
+        size_t length = length_at(text, at);
+        text_append_slice(room,
+                          length > 0 ? slice_of(text.data + at, length) : SLICE("\xef\xbf\xbd"));
+        at += length > 0 ? length : 1;
+    }
+    return slice_of(room->data, room->size);
+}
+
+/* Answers show U+FFFD for what is not UTF-8, and for NUL. It is kept so, too: a selection names
+ * what was shown. */
+static uint32_t find_shown(struct store_names *names, struct slice text, size_t text_max)
+{
+    struct text room = {0};
+    size_t at = 0;
+    while (at < text.size && length_at(text, at) > 0)
+        at += length_at(text, at);
+    if (at == text.size)
+        return find_text(names, text);
+    struct slice shown = replace_invalid(text, &room);
+    uint32_t number = find_text(names, slice_of(shown.data, text_utf8_cut(shown, text_max)));
+    text_deinit(&room);
+    return number;
+}
+
 /* Returns the beginning of a text that may be invalid UTF-8, without a part of a character. */
 static size_t cut_at(struct slice text, size_t max)
 {
@@ -64,12 +99,12 @@ uint32_t store_names_text(struct store_names *names, struct slice text, size_t t
 {
     uint8_t cut[STORE_TEXT_MAX + 3];
     if (text.size <= text_max)
-        return find_text(names, text);
+        return find_shown(names, text, text_max);
     assert(text_max <= STORE_TEXT_MAX && text_max > 4);
     size_t size = cut_at(text, text_max);
     memcpy(cut, text.data, size);
     memset(cut + size, '.', 3);
-    return find_text(names, slice_of(cut, size + 3));
+    return find_shown(names, slice_of(cut, size + 3), text_max + 3);
 }
 
 struct slice store_names_read(const struct store_names *names, uint32_t text)

@@ -211,21 +211,22 @@ static struct link_memo *memo_of_link(struct reading *reading, uint32_t index)
 
 /* ---- samples ---- */
 
-static uint32_t cell_of(struct reading *reading, uint32_t name, uint8_t kind, uint8_t status)
+static uint32_t cell_of(struct reading *reading, const struct said *said, uint32_t version)
 {
     struct store_cells *cells = &reading->store->cells;
-    const struct store_cell key = {.operation =
-                                       store_cells_operation(cells, reading->service, name, kind),
-                                   .version = reading->version,
-                                   .minute = (uint32_t)(reading->store->now_ns / STORE_MINUTE_NS),
-                                   .status = status};
+    const struct store_cell key = {
+        .operation = store_cells_operation(cells, reading->service, said->name, said->kind),
+        .version = version,
+        .minute = (uint32_t)(reading->store->now_ns / STORE_MINUTE_NS),
+        .status = said->status};
     return store_cells_cell(cells, &key);
 }
 
 static uint32_t plain_cell(struct reading *reading)
 {
+    static const struct said nothing = {.name = STORE_TEXT_EMPTY};
     if (reading->plain_cell == STORE_NONE)
-        reading->plain_cell = cell_of(reading, STORE_TEXT_EMPTY, 0, 0);
+        reading->plain_cell = cell_of(reading, &nothing, reading->version);
     return reading->plain_cell;
 }
 
@@ -234,12 +235,12 @@ static uint32_t cell_of_sample(struct reading *reading, struct link_memo *memo,
                                const struct store_span *span, const struct said *said)
 {
     if (!span || !store_span_has_arrived(span))
-        return said->has_name ? cell_of(reading, said->name, said->kind, said->status)
-                              : plain_cell(reading);
+        return said->has_name ? cell_of(reading, said, reading->version) : plain_cell(reading);
     if (memo->resource != reading->resource) {
         const struct store_operation *operation =
             store_operation_at(&reading->store->cells, span->operation);
-        memo->cell = cell_of(reading, operation->name, operation->kind, span->status);
+        const struct said known = {operation->name, operation->kind, span->status, true};
+        memo->cell = cell_of(reading, &known, store_span_version_of(span, reading->version));
         memo->resource = reading->resource;
     }
     return memo->cell;

@@ -35,6 +35,13 @@ static bool is_in_time(const struct store_cell *cell, const struct store_selecti
            (selection->to_ns == 0 || begin < selection->to_ns);
 }
 
+/* Samples outside of requests are in cells without spans, and have no status. */
+static bool has_status(const struct store *store, const struct store_cell *cell)
+{
+    const struct store_operation *operation = store_operation_at(&store->cells, cell->operation);
+    return operation->name != STORE_TEXT_EMPTY || operation->kind != 0 || cell->spans > 0;
+}
+
 bool *store_query_cells(const struct store *store, const struct store_selection *selection)
 {
     const struct store_cells *cells = &store->cells;
@@ -43,7 +50,8 @@ bool *store_query_cells(const struct store *store, const struct store_selection 
     for (uint32_t i = 0; i < cells->cells.count; i++) {
         const struct store_cell *cell = store_cell_at(cells, i);
         marks[i] = operations[cell->operation] &&
-                   (selection->status < 0 || cell->status == selection->status) &&
+                   (selection->status < 0 ||
+                    (cell->status == selection->status && has_status(store, cell))) &&
                    is_text(store, selection->has_version, cell->version, selection->version) &&
                    is_in_time(cell, selection);
     }

@@ -216,6 +216,17 @@ uint32_t store_spans_find(struct store_spans *spans, const uint8_t *trace_id,
     return STORE_NONE;
 }
 
+uint32_t store_spans_find_arrived(struct store_spans *spans, const uint8_t *span_id)
+{
+    struct store_probe probe = store_table_probe(&spans->spans, hash_span(span_id));
+    for (uint32_t number; store_table_next(&spans->spans, &probe, &number);) {
+        const struct store_span *span = store_span_at(spans, number);
+        if (memcmp(span->span_id, span_id, SPAN_ID_SIZE) == 0 && store_span_has_arrived(span))
+            return number;
+    }
+    return STORE_NONE;
+}
+
 static void free_costs(struct store_spans *spans, struct store_span *span)
 {
     while (span->first_cost) {
@@ -400,6 +411,7 @@ static uint32_t cell_for(struct store_spans *spans, const struct store_span *spa
     uint32_t service = store_operation_at(cells, key.operation)->service;
     key.operation = store_cells_operation(cells, service, operation->name, operation->kind);
     key.status = span->status;
+    key.version = store_span_version_of(span, key.version);
     return store_cells_cell(cells, &key);
 }
 

@@ -100,11 +100,20 @@ static inline bool store_span_has_parent(const struct store_span *span)
     return memcmp(span->parent_id, none, sizeof none) != 0;
 }
 
+/* Returns the version of its samples; version: that of their profile. Few profilers send one, so
+ * then it is that of the span. */
+static inline uint32_t store_span_version_of(const struct store_span *span, uint32_t version)
+{
+    return version != STORE_TEXT_EMPTY ? version : span->version;
+}
+
 /* Whether it is the slowest one of its operation. */
 bool store_spans_is_slowest(const struct store_spans *spans, uint32_t number);
 /* Returns the number of a span; STORE_NONE: it is not here. trace_id NULL or all zero: any. */
 uint32_t store_spans_find(struct store_spans *spans, const uint8_t *trace_id,
                           const uint8_t *span_id);
+/* Returns the number of a span with this id that has arrived, in whichever trace; STORE_NONE. */
+uint32_t store_spans_find_arrived(struct store_spans *spans, const uint8_t *span_id);
 /* Returns the number of a trace; STORE_NONE. */
 uint32_t store_spans_find_trace(struct store_spans *spans, const uint8_t *trace_id);
 /* Adds a span that is not here. May evict others. */

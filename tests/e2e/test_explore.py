@@ -108,7 +108,7 @@ class Explore(unittest.TestCase):
                 ask(profcol, path)
             said = explain(profcol)
             self.assertEqual(said.returncode, 0, said.stderr)
-            self.assertIn("1 samples (cpu) were joined. [joined]", said.stdout)
+            self.assertIn("1 sample (cpu) was joined. [joined]", said.stdout)
 
     def test_requests_that_are_refused(self):
         with server.Profcol(CONFIG, listen=LISTEN) as profcol:
@@ -205,6 +205,7 @@ class Access(unittest.TestCase):
             self.assertEqual(said.returncode, 1, address)
             self.assertIn("so it needs auth or token", said.stderr)
             self.assertEqual(self.check(config.replace(f'"{address}"', f'"{address}", token: x')).returncode, 0)
+            self.assertIn("no blanks", self.check(config.replace(f'"{address}"', f'"{address}", token: " "')).stderr)
         for address in ("localhost:2", "[::1]:2", "127.1.2.3:2"):
             said = self.check(ports.replace("127.0.0.1:2", address))
             self.assertEqual(said.returncode, 0, said.stderr)

@@ -151,6 +151,16 @@ static void only_waits(struct scene *scene)
     scene_send(scene, &request);
 }
 
+/* The profiler has the id of the span and that of another trace. */
+static void is_of_other_trace(struct scene *scene)
+{
+    struct request request;
+    send_span(scene, SPAN, SECOND);
+    begin_profile(&request, "cpu");
+    sample_link(&request, add_sample(&request, 0), 9, SPAN);
+    scene_send(scene, &request);
+}
+
 static void has_nothing(struct scene *scene)
 {
     (void)scene;
@@ -164,7 +174,7 @@ static const struct {
     const char *code;
     const char *text; /* part of the answer */
 } cases[] = {
-    {is_joined, WAITS, "joined", "1 samples (cpu) were joined"},
+    {is_joined, WAITS, "joined", "1 sample (cpu) was joined"},
     {is_joined, KEEPS, "kept_out", "`keep`"},
     {is_late, WAITS, "late_span",
      "14.0 s after its samples, which had waited 5.0 s and left. "
@@ -176,8 +186,11 @@ static const struct {
     {is_not_profiled, WAITS, "no_profiles", "No profiles of the service \"shop\""},
     {has_no_thread, WAITS, "no_thread", "does not name its thread"},
     {has_unknown_thread, WAITS, "thread_unknown", "none was taken on the span's thread"},
-    {is_below_root, WAITS, "local_root", "1 samples name \"GET /a\" of the same trace"},
+    {is_below_root, WAITS, "local_root", "1 sample names \"GET /a\" of the same trace"},
     {only_waits, WAITS, "no_samples", "hardly used the processor"},
+    {is_of_other_trace, WAITS, "other_trace",
+     "in another trace, aaaaaaaaaaaaaaaa0000000000000009; this one is of "
+     "aaaaaaaaaaaaaaaa0000000000000007"},
     {has_nothing, WAITS, "unknown", "Neither the span nor a sample"},
 };
 

@@ -82,12 +82,16 @@ static void test_random_durations(void **state)
 static void test_a_single_duration_is_exact(void **state)
 {
     (void)state;
-    struct fine_count count = {0, fine_bucket_of(671000000), 1};
-    const struct fine_counts one = {&count, 1, 1}, none = {NULL, 0, 0};
+    static const uint64_t durations[] = {671000000, 0, 1, UINT64_C(2) * 86400 * 1000000000};
+    const struct fine_counts none = {NULL, 0, 0};
     uint64_t got[PARTS];
-    fine_counts_percentiles(&one, parts, PARTS, 671000000, got);
-    for (size_t i = 0; i < PARTS; i++)
-        assert_int_equal(got[i], 671000000);
+    for (size_t d = 0; d < sizeof durations / sizeof *durations; d++) {
+        struct fine_count count = {0, fine_bucket_of(durations[d]), 1};
+        const struct fine_counts one = {&count, 1, 1};
+        fine_counts_percentiles(&one, parts, PARTS, durations[d], got);
+        for (size_t i = 0; i < PARTS; i++)
+            assert_int_equal(got[i], durations[d]);
+    }
     fine_counts_percentiles(&none, parts, PARTS, 0, got);
     for (size_t i = 0; i < PARTS; i++)
         assert_int_equal(got[i], 0);

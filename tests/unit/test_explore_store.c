@@ -163,6 +163,42 @@ static void test_answered_calls(void **state)
     scene_end(&scene);
 }
 
+/* A span and its callers are in the list of its trace, however many others there are. */
+static void test_large_trace(void **state)
+{
+    (void)state;
+    enum { INTERNAL = 1, CHILDREN = 1200, ROOT = 5000 };
+    struct scene scene;
+    struct request request;
+    scene_begin(&scene, 16 << 20, "samples: {wait: 0s}");
+    send_child(&scene, ROOT, 0, INTERNAL, 0);
+    send_child(&scene, SPAN, ROOT, INTERNAL, 0);
+    traces_begin(&request, "shop");
+    for (uint64_t i = 0; i < CHILDREN; i++)
+        span_set_parent(&request,
+                        traces_span(&request, TRACE, ROOT + 1 + i, WALL, WALL + SECOND, "c"), SPAN);
+    scene_send(&scene, &request);
+    json_t *answer = scene_ask(&scene, "span", "span=000000000000002a");
+    assert_int_equal(json_array_size(json_object_get(answer, "trace")), API_LIST_MAX);
+    assert_int_equal(json_number_at(answer, "trace_total"), CHILDREN + 2);
+    assert_string_equal(json_text_at(answer, "trace.0.span_id"), "000000000000002a");
+    assert_string_equal(json_text_at(answer, "trace.1.span_id"), "0000000000001388");
+    json_decref(answer);
+    scene_end(&scene);
+}
+
+/* Each is the parent of the other. */
+static void test_circle_of_parents(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene, 8 << 20, "samples: {wait: 0s}");
+    send_child(&scene, SPAN, SPAN + 1, 1, 0);
+    send_child(&scene, SPAN + 1, SPAN, 1, 0);
+    expect_number(&scene, "span", "span=000000000000002a", "trace_total", 2);
+    scene_end(&scene);
+}
+
 static void test_span_twice(void **state)
 {
     (void)state;
@@ -171,6 +207,62 @@ static void test_span_twice(void **state)
     send_span(&scene, SPAN, "GET /a", SECOND);
     send_span(&scene, SPAN, "GET /a", SECOND);
     expect_number(&scene, "services", "", "services.0.spans", 1);
+    scene_end(&scene);
+}
+
+static void send_version(struct scene *scene, const char *version)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    traces_resource_string(&request, "service.version", version);
+    traces_span(&request, TRACE, SPAN, WALL, WALL + SECOND, "GET /a");
+    scene_send(scene, &request);
+}
+
+/* Few profilers send service.version. */
+static void test_version_of_the_span(void **state)
+{
+    (void)state;
+    for (int sample_first = 0; sample_first < 2; sample_first++) {
+        struct scene scene;
+        scene_begin(&scene, 8 << 20, "samples: {wait: 0s}");
+        if (sample_first)
+            send_sample(&scene, SPAN, 30);
+        send_version(&scene, "1.2");
+        if (!sample_first)
+            send_sample(&scene, SPAN, 30);
+        send_sample(&scene, 0, 5);
+        expect_number(&scene, "flamegraph", "version=1.2", "total", 30);
+        expect_number(&scene, "flamegraph", "version=1.2", "spans", 1);
+        expect_number(&scene, "flamegraph", "version=", "total", 5);
+        scene_end(&scene);
+    }
+}
+
+/* A status is one of spans. */
+static void test_samples_outside_of_requests_have_no_status(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene, 8 << 20, "samples: {wait: 0s}");
+    send_span(&scene, SPAN, "GET /a", SECOND);
+    send_sample(&scene, SPAN, 30);
+    send_sample(&scene, 0, 5);
+    expect_number(&scene, "flamegraph", "", "total", 35);
+    expect_number(&scene, "flamegraph", "status=ok", "total", 30);
+    expect_number(&scene, "flamegraph", "status=unset", "total", 0);
+    scene_end(&scene);
+}
+
+/* A selection finds a name as answers show it. */
+static void test_names_that_are_no_text(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene, 8 << 20, "samples: {wait: 0s}");
+    send_span(&scene, SPAN, "a\xff\xc3(", SECOND);
+    expect_number(&scene, "spans", "operation=a%EF%BF%BD%EF%BF%BD(", "total", 1);
+    expect_number(&scene, "flamegraph", "operation=a%EF%BF%BD%EF%BF%BD(", "spans", 1);
     scene_end(&scene);
 }
 
@@ -275,6 +367,7 @@ static const struct {
     {"diff", "c.service=shop", "c.service: there is no such parameter"},
     {"spans", "service=shop&service=cart", "service: is there twice"},
     {"spans", "attribute=size%3D12&attribute=user%3Dann", NULL},
+    {"spans", "attribute=size", "attribute: must be key=value"},
     {"spans", "sort=bogus", "sort: must be duration, start or a profile type: cpu"},
     {"spans", "sort=cpu&order=asc&entry=true&limit=1&cursor=0", NULL},
     {"spans", "order=up", "order: must be desc or asc"},
@@ -828,7 +921,8 @@ static void add_deep_stack(struct store *store, uint32_t number, uint32_t last)
                                   store_names_text(names, SLICE("nanoseconds"), 100));
     memset(name, 'x', sizeof name);
     for (uint32_t i = 0; i < STORE_DEPTH_MAX; i++) {
-        snprintf(name, 16, "%u.%u", number, i);
+        int digits = snprintf(name, 16, "%u.%u", number, i);
+        name[digits] = ' '; /* in place of the NUL */
         uint32_t text = store_names_text(names, slice_of(name, sizeof name), STORE_TEXT_MAX);
         uint32_t frame = store_names_frame(names, text, STORE_TEXT_EMPTY);
         entry.node = store_names_node(names, entry.node, frame);
@@ -985,6 +1079,11 @@ int main(void)
         cmocka_unit_test(test_entries),
         cmocka_unit_test(test_answered_calls),
         cmocka_unit_test(test_span_twice),
+        cmocka_unit_test(test_large_trace),
+        cmocka_unit_test(test_circle_of_parents),
+        cmocka_unit_test(test_version_of_the_span),
+        cmocka_unit_test(test_samples_outside_of_requests_have_no_status),
+        cmocka_unit_test(test_names_that_are_no_text),
         cmocka_unit_test(test_counts_of_a_period),
         cmocka_unit_test(test_ambiguous_threads),
         cmocka_unit_test(test_diff_and_functions),
