@@ -9,13 +9,19 @@
 #include <pcre2.h>
 #include <stdio.h>
 
-/* Steps of the first attempt: for each text, and for each of its bytes. */
+/* Steps of a match: for each text, and for each of its bytes. */
 enum { STEPS = 2000, STEPS_PER_BYTE = 20 };
+/* All matches of one text may take as many as so many of them, counted where much may be. */
+enum { SEARCH_MATCHES = 8 };
 enum { STACK_MIN = 32 << 10, STACK_MAX = 512 << 10, HEAP_LIMIT_KIB = 1024 };
+
+/* Bytes in all of long texts that are no UTF-8 and that PCRE2 looks through, for each batch. */
+enum { ODD_BYTES = 64 << 20 };
 
 struct ottl_regex {
     pcre2_code *code;
     pcre2_code *counted;    /* finds the same, and each step counts; for long texts */
+    pcre2_code *trusting;   /* the same as counted, only for valid UTF-8 */
     pcre2_code *from_start; /* finds the same, from one place, which its steps count from; NULL: so
                                does the first one. Only for valid UTF-8 */
     struct ottl_plain_pattern plain; /* the same, if it is just a text */
@@ -29,6 +35,10 @@ struct ottl_matcher {
     pcre2_match_context *limits;
     pcre2_jit_stack *stack;
     unsigned retries;
+    size_t search_steps; /* that further matches of the text may take */
+    size_t odd_room;
+    struct slice known; /* the text of which is known whether it is UTF-8; no data: none */
+    bool is_known_utf8;
 };
 
 /* ---- patterns ---- */
@@ -41,18 +51,25 @@ static pcre2_code *compile(struct slice pattern, uint32_t options, struct error 
     assert(context);
     pcre2_set_newline(context, PCRE2_NEWLINE_LF);
     pcre2_code *code = pcre2_compile(pattern.data, pattern.size,
-                                     PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_DOLLAR_ENDONLY |
-                                         PCRE2_ALT_CIRCUMFLEX | PCRE2_NEVER_BACKSLASH_C | options,
+                                     PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_ALT_CIRCUMFLEX |
+                                         PCRE2_NEVER_BACKSLASH_C | options,
                                      &problem, &offset, context);
     pcre2_compile_context_free(context);
-    if (code) {
-        pcre2_jit_compile(code, PCRE2_JIT_COMPLETE); /* without it, the interpreter matches */
+    if (code)
         return code;
-    }
     char why[200];
     pcre2_get_error_message(problem, (PCRE2_UCHAR *)why, sizeof why);
     error_set(err, "error parsing regexp: %s", why);
     return NULL;
+}
+
+/* The same, to be matched by machine code; where there is none, the interpreter matches. */
+static pcre2_code *compile_jit(struct slice pattern, uint32_t options, struct error *err)
+{
+    pcre2_code *code = compile(pattern, options, err);
+    if (code)
+        pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
+    return code;
 }
 
 /* Also counts those characters where they are no repeats. */
@@ -80,8 +97,8 @@ static pcre2_code *compile_from_start(const struct text *translated, const pcre2
     text_append(&pattern, "(?s:.*?)\\K(?:");
     text_append_slice(&pattern, slice_of(translated->data, translated->size));
     text_append_char(&pattern, ')');
-    pcre2_code *from_start =
-        compile(slice_of(text_string(&pattern), pattern.size), options | PCRE2_ANCHORED, &ignored);
+    pcre2_code *from_start = compile_jit(slice_of(text_string(&pattern), pattern.size),
+                                         options | PCRE2_ANCHORED, &ignored);
     text_deinit(&pattern);
     return from_start;
 }
@@ -135,20 +152,23 @@ static struct ottl_regex *new_regex(struct slice pattern, struct ottl_groups *gr
     struct text translated = {0};
     pcre2_code *code = NULL;
     uint32_t options = groups ? 0 : PCRE2_NO_AUTO_CAPTURE;
+    uint32_t counting = options | PCRE2_NO_AUTO_POSSESS;
     if (ottl_regex_translate(pattern, &translated, groups, err))
-        code = compile(slice_of(text_string(&translated), translated.size), options, err);
+        code = compile_jit(slice_of(text_string(&translated), translated.size),
+                           options | PCRE2_MATCH_INVALID_UTF, err);
     else
         explain(pattern, err);
     struct ottl_regex *regex = NULL;
     if (code) {
+        struct slice source = slice_of(text_string(&translated), translated.size);
         regex = memory_zalloc(sizeof *regex);
         regex->code = code;
-        regex->counted = compile(slice_of(text_string(&translated), translated.size),
-                                 options | PCRE2_NO_AUTO_POSSESS, err);
-        assert(regex->counted);
+        regex->counted = compile(source, counting | PCRE2_MATCH_INVALID_UTF, err);
+        regex->trusting = compile(source, counting, err);
+        assert(regex->counted && regex->trusting);
         ottl_plain_pattern_read(&regex->plain, pattern);
         regex->repeats = count_repeats(&translated);
-        regex->from_start = compile_from_start(&translated, code, options | PCRE2_NO_AUTO_POSSESS);
+        regex->from_start = compile_from_start(&translated, code, counting);
     }
     text_deinit(&translated);
     return regex;
@@ -187,6 +207,7 @@ void ottl_regex_free(struct ottl_regex *regex)
         return;
     pcre2_code_free(regex->code);
     pcre2_code_free(regex->counted);
+    pcre2_code_free(regex->trusting);
     pcre2_code_free(regex->from_start);
     ottl_plain_pattern_deinit(&regex->plain);
     free(regex->pattern);
@@ -221,6 +242,31 @@ void ottl_matcher_free(struct ottl_matcher *matcher)
 void ottl_matcher_begin(struct ottl_matcher *matcher)
 {
     matcher->retries = REGEX_RETRIES;
+    matcher->odd_room = ODD_BYTES;
+    matcher->known = (struct slice){0};
+}
+
+static bool is_utf8(struct slice text)
+{
+    for (size_t i = 0, size; i < text.size; i += size)
+        if ((size = text_utf8_length(text.data + i, text.size - i)) == 0)
+            return false;
+    return true;
+}
+
+/* Whether the text is UTF-8 and a character begins here. A text with many matches is looked through
+ * once, not again for each of them. */
+static bool is_known_utf8(struct ottl_matcher *matcher, struct slice text, size_t from)
+{
+    if (text.size == 0)
+        return true;
+    if (from < text.size && (text.data[from] & 0xc0) == 0x80)
+        return false;
+    if (matcher->known.data != text.data || matcher->known.size != text.size) {
+        matcher->is_known_utf8 = is_utf8(text);
+        matcher->known = text;
+    }
+    return matcher->is_known_utf8;
 }
 
 /* The JIT counts no steps while it goes back in `.*`, and neither counts those of a run that it
@@ -235,21 +281,36 @@ static bool needs_counting(const struct ottl_regex *regex, size_t size)
     return cost > UNCOUNTED_MAX;
 }
 
+/* PCRE2 looks for invalid UTF-8 in the rest of the text, at each match, unless it is told that
+ * there is none. */
+static int match_counting(const struct ottl_regex *regex, const pcre2_code *code,
+                          struct ottl_matcher *matcher, struct slice text, size_t from)
+{
+    uint32_t options = PCRE2_NO_JIT;
+    if (is_known_utf8(matcher, text, from)) {
+        options |= PCRE2_NO_UTF_CHECK;
+        code = code == regex->code ? regex->trusting : code;
+    } else {
+        if (matcher->odd_room < text.size - from)
+            return PCRE2_ERROR_MATCHLIMIT;
+        matcher->odd_room -= text.size - from;
+        code = regex->counted;
+    }
+    return pcre2_match(code, text.data, text.size, from, options, matcher->match, matcher->limits);
+}
+
 static int match(const struct ottl_regex *regex, const pcre2_code *code,
                  struct ottl_matcher *matcher, struct slice text, size_t from, uint32_t steps)
 {
     static const uint8_t nothing[1];
     const uint8_t *data = text.data ? text.data : nothing;
-    bool counts = needs_counting(regex, text.size - from);
     pcre2_set_match_limit(matcher->limits, steps);
+    if (needs_counting(regex, text.size - from))
+        return match_counting(regex, code, matcher, text, from);
     /* All that pcre2_match checks before it calls this holds here; invalid UTF-8 is allowed. */
-    int result =
-        counts ? PCRE2_ERROR_JIT_BADOPTION
-               : pcre2_jit_match(code, data, text.size, from, 0, matcher->match, matcher->limits);
+    int result = pcre2_jit_match(code, data, text.size, from, 0, matcher->match, matcher->limits);
     if (result != PCRE2_ERROR_JIT_BADOPTION)
         return result;
-    if (counts && code == regex->code)
-        code = regex->counted;
     return pcre2_match(code, data, text.size, from, PCRE2_NO_JIT, matcher->match, matcher->limits);
 }
 
@@ -260,39 +321,67 @@ static uint32_t first_steps(size_t size)
 }
 
 /* PCRE2 counts the steps from each place of the text anew, so the first attempt has few of them. */
+enum { ALL_STEPS = 1 << 20, STEPS_LEAST = 32, STEPS_CHARGED = 1024 };
+
 static uint32_t steps_from_each_place(size_t size)
 {
-    enum { ALL_STEPS = 1 << 20, LEAST = 32 };
-    return size < ALL_STEPS / LEAST ? (uint32_t)(ALL_STEPS / (size + 1)) : (uint32_t)LEAST;
+    return size < ALL_STEPS / STEPS_LEAST ? (uint32_t)(ALL_STEPS / (size + 1))
+                                          : (uint32_t)STEPS_LEAST;
 }
 
-static bool is_utf8(struct slice text)
+/* A match that goes on in a long text has the least: what it takes is charged then. */
+static uint32_t first_attempt(const struct ottl_regex *regex, struct ottl_matcher *matcher,
+                              struct slice text, size_t from)
 {
-    for (size_t i = 0, size; i < text.size; i += size)
-        if ((size = text_utf8_length(text.data + i, text.size - i)) == 0)
-            return false;
-    return true;
+    size_t rest = text.size - from;
+    bool is_charged = from > 0 && needs_counting(regex, rest) && is_known_utf8(matcher, text, from);
+    uint32_t few = is_charged ? STEPS_LEAST : steps_from_each_place(rest);
+    uint32_t most = first_steps(rest);
+    return few < most ? few : most;
+}
+
+/* Takes its steps from those of the search; one that goes on, not many more than it needs. */
+static int match_charged(const struct ottl_regex *regex, const pcre2_code *code,
+                         struct ottl_matcher *matcher, struct slice text, size_t from)
+{
+    uint32_t most = first_steps(text.size - from);
+    if (most > matcher->search_steps)
+        most = (uint32_t)matcher->search_steps;
+    uint32_t steps = from > 0 && STEPS_CHARGED < most ? STEPS_CHARGED : most;
+    int result = match(regex, code, matcher, text, from, steps);
+    while (result == PCRE2_ERROR_MATCHLIMIT && steps < most) {
+        steps = steps < most / 4 ? steps * 4 : most;
+        result = match(regex, code, matcher, text, from, steps);
+    }
+    matcher->search_steps -= steps;
+    return result;
 }
 
 /* Returns what PCRE2 returned, with more steps if the first ones did not suffice. */
 static int match_with_limits(const struct ottl_regex *regex, struct ottl_matcher *matcher,
                              struct slice text, size_t from)
 {
-    uint32_t steps = first_steps(text.size - from);
     const pcre2_code *code = regex->from_start ? regex->from_start : regex->code;
     int result;
     if (regex->from_start) {
-        uint32_t few = steps_from_each_place(text.size - from);
-        result = match(regex, regex->code, matcher, text, from, few < steps ? few : steps);
-        if (result != PCRE2_ERROR_MATCHLIMIT || !is_utf8(text))
+        uint32_t steps = first_attempt(regex, matcher, text, from);
+        result = match(regex, regex->code, matcher, text, from, steps);
+        if (result != PCRE2_ERROR_MATCHLIMIT || !is_known_utf8(matcher, text, from))
             return result;
     }
-    result = match(regex, code, matcher, text, from, steps);
-    if (result == PCRE2_ERROR_MATCHLIMIT && steps < REGEX_STEPS_MAX && matcher->retries > 0) {
+    result = match_charged(regex, code, matcher, text, from);
+    if (result == PCRE2_ERROR_MATCHLIMIT && first_steps(text.size - from) < REGEX_STEPS_MAX &&
+        matcher->retries > 0) {
         matcher->retries--;
         result = match(regex, code, matcher, text, from, REGEX_STEPS_MAX);
     }
     return result;
+}
+
+static void begin_search(struct ottl_matcher *matcher, struct slice text)
+{
+    matcher->known = (struct slice){0};
+    matcher->search_steps = (size_t)SEARCH_MATCHES * first_steps(text.size);
 }
 
 static bool is_answer(int result, struct slice text, struct error *err)
@@ -309,6 +398,7 @@ bool ottl_regex_find(const struct ottl_regex *regex, struct ottl_matcher *matche
         *found_out = ottl_plain_pattern_find(&regex->plain, text);
         return true;
     }
+    begin_search(matcher, text);
     int result = match_with_limits(regex, matcher, text, 0);
     *found_out = result >= 0;
     return is_answer(result, text, err);
@@ -319,6 +409,8 @@ bool ottl_regex_match(const struct ottl_regex *regex, struct ottl_matcher *match
                       struct error *err)
 {
     assert(from <= text.size);
+    if (from == 0)
+        begin_search(matcher, text);
     int result = match_with_limits(regex, matcher, text, from);
     match_out->spans = pcre2_get_ovector_pointer(matcher->match);
     match_out->count = result > 0 ? (uint32_t)result : 0;

@@ -65,7 +65,9 @@ struct ottl_match {
     uint32_t count;
 };
 /* Finds the first match at an offset of the text or after it; match_out->count is 0 if there is
- * none. Returns false with err set as ottl_regex_find does. */
+ * none. An offset above 0 goes on with a search: the text has not changed since it began. Returns
+ * false with err set as ottl_regex_find does, and if a long text that is no UTF-8 has very many
+ * matches. */
 bool ottl_regex_match(const struct ottl_regex *regex, struct ottl_matcher *matcher,
                       struct slice text, size_t from, struct ottl_match *match_out,
                       struct error *err);

@@ -243,6 +243,62 @@ static void a_second_attempt_finds_the_same(void **state)
     text_deinit(&text);
 }
 
+/* Returns the number of matches, -1 if one takes too many steps. */
+static int count_matches(const char *pattern, const struct text *text)
+{
+    struct error err;
+    struct ottl_match match = {.count = 1};
+    struct ottl_regex *regex = ottl_regex_new_capturing(slice_of_string(pattern), &err);
+    struct ottl_matcher *matcher = ottl_matcher_new();
+    struct slice all = slice_of(text_string(text), text->size);
+    int count = 0;
+    for (size_t from = 0; match.count > 0 && count >= 0; from = match.spans[1]) {
+        if (!ottl_regex_match(regex, matcher, all, from, &match, &err))
+            count = -1;
+        else
+            count += match.count > 0;
+    }
+    ottl_matcher_free(matcher);
+    ottl_regex_free(regex);
+    return count;
+}
+
+/* PCRE2 looks for invalid UTF-8 in the rest of a text at each match: n^2 bytes, which take minutes,
+ * unless it is done once. A text that has some runs into a limit instead. */
+static void many_matches_of_one_text(void **state)
+{
+    (void)state;
+    struct text text = {0};
+    while (text.size < 1 << 19)
+        text_append(&text, "/1\xc3\xa4");
+    int count = (int)(text.size / 4);
+    assert_int_equal(count_matches("/[0-9]+", &text), count);
+    assert_int_equal(count_matches("(\\w)\\b*", &text), count);
+    text_append(&text, "\xff");
+    assert_int_equal(count_matches("/[0-9]+", &text), -1);
+    assert_int_equal(count_matches("/[0-9]", &text), count);
+    text_clear(&text);
+    text_append(&text, "/1\xff/2");
+    assert_int_equal(count_matches("(?:/[0-9]+){1,}(?:a*b*c*d*e*f*g*h*i*)*", &text), 2);
+    text_deinit(&text);
+}
+
+/* Each of n matches looks at the rest of the text for an end that is not there: n^2 steps. All
+ * matches of a text together have a limit. */
+static void steps_of_all_matches_count(void **state)
+{
+    (void)state;
+    struct text text = {0};
+    while (text.size < 2000)
+        text_append(&text, "a b ");
+    assert_int_equal(count_matches("(\\w)(?: .*end)?", &text), 1000);
+    while (text.size < 1 << 16)
+        text_append(&text, "a b ");
+    assert_int_equal(count_matches("(\\w)(?: .*end)?", &text), -1);
+    assert_int_equal(count_matches("\\w \\w+(?: [c-d]*end)?", &text), text.size / 4);
+    text_deinit(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +308,8 @@ int main(void)
         cmocka_unit_test(steps_are_those_of_the_whole_text),
         cmocka_unit_test(runs_from_each_place_count),
         cmocka_unit_test(a_second_attempt_finds_the_same),
+        cmocka_unit_test(many_matches_of_one_text),
+        cmocka_unit_test(steps_of_all_matches_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
