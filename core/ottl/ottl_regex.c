@@ -260,6 +260,7 @@ static bool is_known_utf8(struct ottl_matcher *matcher, struct slice text, size_
 {
     if (text.size == 0)
         return true;
+    assert(text.data);
     if (from < text.size && (text.data[from] & 0xc0) == 0x80)
         return false;
     if (matcher->known.data != text.data || matcher->known.size != text.size) {
