@@ -13,9 +13,14 @@
 #include "core/pipeline/component_as.h"
 #include "core/pipeline/large_batches.h"
 
-/* A batch of this size or more is edited by a job. To match a pattern with an attribute takes up to
- * 1.6 ms (MATCH_LIMIT), which is 100 times as long as to set one. */
-enum { LARGE_BYTES = 1024 * 1024, LARGE_TO_MATCH_BYTES = 16 * 1024 };
+/* A batch of this size or more is edited by a job. That of profiles may be pruned. To match a
+ * pattern with an attribute takes up to 1.6 ms (MATCH_LIMIT), which is 100 times as long as to set
+ * one. */
+enum {
+    LARGE_BYTES = 1024 * 1024,
+    LARGE_PROFILES_BYTES = 256 * 1024,
+    LARGE_TO_MATCH_BYTES = 16 * 1024
+};
 
 struct resource_settings {
     struct config_list attributes;
@@ -24,6 +29,7 @@ struct resource_settings {
 struct resource_node {
     struct node node;
     struct attribute_editor *editor;
+    bool took_away; /* something of a resource of this batch */
     struct large_batches batches;
 };
 
@@ -51,8 +57,10 @@ static void check_settings(void *config, struct config_check *check)
 static void edit(struct resource_node *node, struct message *resource, struct batch *batch)
 {
     struct message_iter it = message_iter(resource, &batch->arena);
-    if (attribute_editor_apply(node->editor, it, RESOURCE_ATTRIBUTES))
-        attribute_editor_write(node->editor, resource, RESOURCE_ATTRIBUTES);
+    if (!attribute_editor_apply(node->editor, it, RESOURCE_ATTRIBUTES))
+        return;
+    node->took_away |= attribute_editor_took_away(node->editor);
+    attribute_editor_write(node->editor, resource, RESOURCE_ATTRIBUTES);
 }
 
 /* Gives a group without a resource one, if the actions add an attribute to it. */
@@ -94,12 +102,17 @@ static uint64_t edit_batch(struct node *node, struct batch *batch)
 {
     struct resource_node *editing = node_of(node);
     attribute_editor_begin(editing->editor, &batch->arena, batch->context);
+    editing->took_away = false;
     for (size_t i = 0; i < batch->part_count; i++)
         edit_part(editing, &batch->parts[i].root, batch);
-    return 0; /* nothing is counted */
+    if (editing->took_away)
+        batch_prune(batch); /* the dictionary may have it, too: attributes by reference */
+    return 0;               /* nothing is counted */
 }
 
 static const struct batch_work edit_work = {.work = edit_batch, .large_bytes = LARGE_BYTES};
+static const struct batch_work profiles_work = {.work = edit_batch,
+                                                .large_bytes = LARGE_PROFILES_BYTES};
 static const struct batch_work match_work = {.work = edit_batch,
                                              .large_bytes = LARGE_TO_MATCH_BYTES};
 
@@ -121,9 +134,9 @@ static bool resource_node_start(struct node *node, struct error *err)
 {
     (void)err;
     const struct resource_settings *settings = node->component->settings;
+    const struct batch_work *work = node->signal == SIGNAL_PROFILES ? &profiles_work : &edit_work;
     node_of(node)->editor = attribute_editor_new(&settings->attributes);
-    large_batches_init(&node_of(node)->batches, node,
-                       has_pattern(settings) ? &match_work : &edit_work);
+    large_batches_init(&node_of(node)->batches, node, has_pattern(settings) ? &match_work : work);
     return true;
 }
 

@@ -141,6 +141,14 @@ void attribute_list_remove_all(struct attribute_list *list)
         attribute_list_remove(list, i);
 }
 
+bool attribute_list_takes_away(const struct attribute_list *list)
+{
+    for (uint32_t i = 0; i < list->change_count; i++)
+        if (!list->changes[i].is_new && list->changes[i].before.state == ATTRIBUTE_IS_OLD)
+            return true;
+    return false;
+}
+
 void attribute_list_commit(struct attribute_list *list)
 {
     list->change_count = 0;

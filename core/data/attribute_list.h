@@ -89,6 +89,8 @@ void attribute_list_set_value(struct attribute_list *list, uint32_t at, struct s
 void attribute_list_set_key(struct attribute_list *list, uint32_t at, struct slice key);
 void attribute_list_add(struct attribute_list *list, struct slice key, struct slice value);
 void attribute_list_remove_all(struct attribute_list *list);
+/* Whether a change since the last commit removed or replaced what was read. */
+bool attribute_list_takes_away(const struct attribute_list *list);
 
 /* Keeps the changes; takes back those that were not kept. */
 void attribute_list_commit(struct attribute_list *list);

@@ -59,6 +59,8 @@ void attribute_editor_begin(struct attribute_editor *editor, struct arena *arena
  * iterator is at its start, and need not be over an open message. Returns whether they change. */
 bool attribute_editor_apply(struct attribute_editor *editor, struct message_iter message,
                             uint32_t number);
+/* Whether the actions removed or replaced an attribute of that message. */
+bool attribute_editor_took_away(const struct attribute_editor *editor);
 /* Writes what changed to the same message, which is open now. No iterator may be inside it. */
 void attribute_editor_write(struct attribute_editor *editor, struct message *message,
                             uint32_t number);

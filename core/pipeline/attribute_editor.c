@@ -336,6 +336,11 @@ bool attribute_editor_apply(struct attribute_editor *editor, struct message_iter
     return editor->list.change_count > 0;
 }
 
+bool attribute_editor_took_away(const struct attribute_editor *editor)
+{
+    return attribute_list_takes_away(&editor->list);
+}
+
 void attribute_editor_write(struct attribute_editor *editor, struct message *message,
                             uint32_t number)
 {

@@ -91,6 +91,28 @@ static void makes_a_resource(void **state)
     free(got);
 }
 
+/* The texts of attributes that came by reference are in the dictionary, too. */
+static void what_is_taken_away_leaves_the_dictionary(void **state)
+{
+    (void)state;
+    static const char request[] = "{\"resourceProfiles\":[{\"resource\":{\"attributes\":[" STRING(
+        "secret_key",
+        "hidden") "]},"
+                  "\"scopeProfiles\":[{\"profiles\":[{\"sampleType\":{\"typeStrindex\":1}}]}]}],"
+                  "\"dictionary\":{\"stringTable\":[\"\",\"cpu\",\"secret_key\",\"hidden\"]}}";
+    static const char *const actions[] = {
+        "{key: secret_key, action: delete}", "{key: secret_key, action: hash}",
+        "{key: secret_key, action: upsert, value: x}", "{key: other, action: insert, value: x}"};
+    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
+        char *got = process(SIGNAL_PROFILES, actions[i], request, NULL);
+        bool takes_away = !strstr(actions[i], "insert");
+        assert_non_null(strstr(got, "\"cpu\""));
+        assert_int_equal(strstr(got, "\"hidden\"") == NULL, takes_away);
+        assert_int_equal(strstr(got, "\"secret_key\",\"hidden\"") == NULL, takes_away);
+        free(got);
+    }
+}
+
 /* ---- configuration ---- */
 
 static const struct mistake {
@@ -211,6 +233,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(edits_resources),
         cmocka_unit_test(makes_a_resource),
+        cmocka_unit_test(what_is_taken_away_leaves_the_dictionary),
         cmocka_unit_test(refuses_mistakes),
         cmocka_unit_test(takes_values_from_the_request),
         cmocka_unit_test(large_requests_are_edited_in_jobs),
