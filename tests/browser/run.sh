@@ -5,6 +5,7 @@
 #   tests/browser/run.sh stacks           what the page computes from stacks, beside the plain definition
 #   tests/browser/run.sh axe              axe-core on every page, light, dark and narrow
 #   tests/browser/run.sh hostile          names that are no mere text: scripts, overrides of direction, 1 MB
+#   tests/browser/run.sh edges         only spans, circles of parents, clocks that differ
 #   tests/browser/run.sh speed            100,000 nodes beside speedscope, 10,000 spans
 #   tests/browser/run.sh screenshots      writes docs/explore/*.png (not part of "all")
 # It starts profcol with examples/default.yaml and replays the recording of examples/run.sh. Needs node, npm, Go and
@@ -50,7 +51,7 @@ else
 fi
 
 status=0
-for test in ${tests:-stacks person axe hostile speed}; do
+for test in ${tests:-stacks person axe hostile edges speed}; do
     echo "== $test"
     case $test in
     screenshots)

@@ -65,10 +65,10 @@ export async function get(path, params) {
 }
 
 // Saves the answer as a file. A link would do without a token, but cannot carry one.
-export async function download(path, params, name) {
-	const blob = await (await request(address(`api/${path}`, params))).blob();
-	const url = URL.createObjectURL(blob);
-	const a = h("a", { href: url, download: name });
+export async function download(path, params) {
+	const response = await request(address(`api/${path}`, params));
+	const url = URL.createObjectURL(await response.blob());
+	const a = h("a", { href: url, download: /filename="(.*)"/.exec(response.headers.get("content-disposition"))?.[1] });
 	document.body.append(a);
 	a.click();
 	a.remove();
@@ -96,7 +96,15 @@ export const operations = cached(10000, async () => (await get("operations")).op
 // What most pages begin with: [status, operations].
 export const basics = () => Promise.all([status(), operations()]);
 
-export const operationOf = (list, span) => list.find((o) => o.service === span.service && o.operation === span.operation && o.kind === span.kind);
+export const OPERATIONS_MAX = 1000; // of `basics`: the costliest
+
+export const operationOf = (list, { service, operation, kind }) => list.find((o) => o.service === service && o.operation === operation && (!kind || o.kind === kind));
+
+// The same of one that may not be among the costliest.
+export async function findOperation(list, { service, operation, kind }) {
+	const found = operationOf(list, { service, operation, kind });
+	return found || list.length < OPERATIONS_MAX ? found : (await get("operations", { service, operation, kind, limit: 1 })).operations[0];
+}
 
 // The type that stands for time on the processor; else the first.
 export function mainType(types) {

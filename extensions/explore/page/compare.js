@@ -31,7 +31,7 @@ function comparisons(operation, state, span) {
 		if (p50 && span.duration_ns > half) list.push(["Compare with the normal ones", `This request against those up to ${duration(half)}, about the faster half`, one, normal]);
 		else if (operation.spans !== 1) list.push(["Compare with all", "This request against all of its operation", one, all]);
 	}
-	if (p50 && slow >= half) list.push(["Slow against normal", `Requests from ${duration(slow)} (the slowest 5 % or more) against those up to ${duration(half)} (about the faster half)`, { ...all, min_duration: durationParameter(slow) }, normal]);
+	if (p50 && slow >= half) list.push([span ? "All slow against normal" : "Slow against normal", `Requests from ${duration(slow)} (the slowest 5 % or more) against those up to ${duration(half)} (about the faster half)`, { ...all, min_duration: durationParameter(slow) }, normal]);
 	if (versions.length > 1) list.push(["This version against the last", `${clean(versions[0], 30)} against ${clean(versions[1], 30)}`, { ...all, version: versions[0] }, { ...all, version: versions[1] }]);
 	if (toMs(state.now) - toMs(state.started) > 3600000) list.push(["Now against an hour ago", "The last 15 minutes against the same time an hour before", { ...all, from: "-15m" }, { ...all, from: "-75m", to: "-60m" }]);
 	return list;
@@ -52,8 +52,16 @@ function weightsOf(answer, per) {
 
 const requests = (n) => (n ? `${plural(n, "request")}, ` : "");
 
+// What one sample weighs on a side, as far as values tell.
+const grain = (answer, self, weight) => weight * answer.nodes.reduce((least, node) => (node[self] > 0 && node[self] < least ? node[self] : least), Infinity);
+
+// Counts of samples vary by their square root: twice that is chance in one of 20 comparisons.
+function isChance({ selfA, selfB, delta }, [grainA, grainB]) {
+	return delta * delta < 4 * (selfA * grainA + selfB * grainB);
+}
+
 function summary(answer, stacks, format, per) {
-	const changes = stacks.functions().map((f) => ({ node: f.node, delta: f.selfA - f.selfB })).sort((a, b) => Math.abs(b.delta) - Math.abs(a.delta));
+	const changes = stacks.functions().map((f) => ({ ...f, delta: f.selfA - f.selfB })).sort((a, b) => Math.abs(b.delta) - Math.abs(a.delta));
 	const [a, b] = [stacks.totalA[0], stacks.totalB[0]];
 	const text = [];
 	if (per === "request") {
@@ -65,6 +73,8 @@ function summary(answer, stacks, format, per) {
 	const name = (c) => h("strong.mono", clean(stacks.nameOf(c.node), 120));
 	if (grew) text.push("The function that grew most: ", name(grew), ` (+${format(grew.delta)} itself). `);
 	if (shrank && -shrank.delta > Math.max(a, b) * 0.02) text.push("The one that shrank most: ", name(shrank), ` (${format(shrank.delta)}).`);
+	const weights = weightsOf(answer, per), grains = [grain(answer, 3, weights.a), grain(answer, 5, weights.b)];
+	if (changes[0]?.delta && isChance(changes[0], grains)) text.push(" With so few samples, this may be chance.");
 	return lead(text);
 }
 

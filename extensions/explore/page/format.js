@@ -52,13 +52,12 @@ export const isUsual = (ratio) => ratio > 0.8 && ratio < 1.25;
 // Times are nanoseconds since 1970 in decimal texts.
 export const toMs = (ns) => Number(BigInt(ns) / 1000000n);
 
+// Clocks differ, so a time may be in the future.
 export function ago(ns, nowNs) {
-	if (!ns || ns === "0") return "never";
-	const seconds = Math.max(0, Math.round((toMs(nowNs) - toMs(ns)) / 1000));
-	if (seconds < 60) return `${seconds} s ago`;
-	if (seconds < 5400) return `${Math.round(seconds / 60)} min ago`;
-	if (seconds < 172800) return `${Math.round(seconds / 3600)} h ago`;
-	return `${Math.round(seconds / 86400)} d ago`;
+	if (!ns || ns === "0") return "no time";
+	const seconds = Math.round((toMs(nowNs) - toMs(ns)) / 1000), size = Math.abs(seconds);
+	const text = size < 60 ? `${size} s` : size < 5400 ? `${Math.round(size / 60)} min` : size < 172800 ? `${Math.round(size / 3600)} h` : `${Math.round(size / 86400)} d`;
+	return seconds < -1 ? `in ${text}` : `${text} ago`;
 }
 
 const clockFormat = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", hour12: false });

@@ -40,7 +40,7 @@ function byService(all) {
 function lags(join) {
 	const { bounds_ns: bounds, counts } = join.lag || { bounds_ns: [], counts: [] };
 	const used = counts.map((n, i) => (n ? i : -1)).filter((i) => i >= 0);
-	if (!used.length) return note("No sample has been joined yet.");
+	if (!used.length) return note(join.samples.joined && !bounds.length ? "Not measured: service.telemetry.metrics.level is none." : "No sample has been joined yet.");
 	const text = (ns) => (ns === 0 ? "0" : `${ns > 0 ? "+" : "−"}${duration(Math.abs(ns))}`);
 	const range = (i) => (i === 0 ? `before ${text(bounds[0])}` : i >= bounds.length ? `after ${text(bounds[bounds.length - 1])}` : `${text(bounds[i - 1])} to ${text(bounds[i])}`);
 	const most = Math.max(...counts), total = sum(counts);
@@ -68,7 +68,7 @@ export async function joinPage() {
 		title: "Join",
 		content: [heading, joins.map((join) => {
 			const all = join.samples.joined + sum(join.samples.unjoined);
-			if (!all) return [h("h2", clean(join.id, 60)), advice(join), nothingYet(state)];
+			if (!all) return [h("h2", clean(join.id, 60)), advice(join), nothingYet(state, services.some((s) => s.spans))];
 			return h("section", { "aria-label": clean(join.id, 60) }, joins.length > 1 && h("h2", clean(join.id, 60)),
 				lead(strong(percent(join.samples.joined, all)), ` of ${count(all)} Sample records found their span`, join.samples.by_thread ? `, ${count(join.samples.by_thread)} of them by thread and time` : "", ". One request in particular: ", to(link("explain"), "Explain"), "."),
 				advice(join), h("h2", "Why not"), reasons(join), h("h2", "When they arrive"), lags(join));

@@ -90,8 +90,10 @@ async function show() {
 	const mine = ++turn;
 	const { page: name, params } = current();
 	for (const [key, a] of links) {
-		if (key === (parents[name] || name)) a.setAttribute("aria-current", "page");
+		const isCurrent = key === (parents[name] || name);
+		if (isCurrent) a.setAttribute("aria-current", "page");
 		else a.removeAttribute("aria-current");
+		if (isCurrent) nav.scrollLeft = a.offsetLeft - 60; // on a narrow screen
 	}
 	main.setAttribute("aria-busy", "true");
 	let next;

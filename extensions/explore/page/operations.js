@@ -2,7 +2,7 @@
 
 import { h, to, mark, loader, emptyBox, replace, soft, small, note, strong, lead } from "./dom.js";
 import { duration, value, count, plural, percent, clean } from "./format.js";
-import { get, basics, mainType, typeOf, typeName } from "./api.js";
+import { get, basics, findOperation, mainType, typeOf, typeName, OPERATIONS_MAX } from "./api.js";
 import { link, setParams, selectionOf } from "./route.js";
 import { KEYS, none, describe, form, ofOperation, typeChooser } from "./selection.js";
 import { List, bar } from "./list.js";
@@ -23,7 +23,7 @@ export function profileSection(selection, params, state, label, whenEmpty) {
 		view?.stop();
 		view = undefined;
 		const answer = await get("flamegraph", { ...selection, type });
-		if (!answer.total || answer.nodes.length < 2) return whenEmpty ? whenEmpty() : emptyBox(`No samples of ${typeName(type || "cpu")} here.`, mergedNote(state), h("p", "Choose a longer time, fewer filters or another profile type."));
+		if (!answer.total || answer.nodes.length < 2) return whenEmpty ? whenEmpty() : !state.types.length ? nothingYet(state, true) : emptyBox(`No samples of ${typeName(type || "cpu")} here.`, mergedNote(state), h("p", "Choose a longer time, fewer filters or another profile type."));
 		performance.mark("flame-begin");
 		view = new ProfileView({ stacks: new Stacks(answer), label, exportParams: { ...selection, type } });
 		const facts = [`${typeName(answer.type)} ${value(answer.total, answer.unit)}`];
@@ -52,7 +52,7 @@ export async function operationsPage() {
 	const linkOf = (o) => link("operation", ofOperation(o));
 	const time = (ns) => (ns ? duration(ns) : "–");
 	const largest = Math.max(1, ...known.map(cost)), slowest = Math.max(1, ...known.map((o) => o.p95_ns));
-	const all = known.reduce((sum, o) => sum + cost(o), 0);
+	const all = type.total ?? 0;
 	const list = new List({
 		label: "Operations", rows: [...known], sort: "cost", order: "desc", className: "operations",
 		template: "minmax(14rem,1fr) 10rem 7rem 6rem 9rem 6rem 5rem 4.5rem",
@@ -68,7 +68,7 @@ export async function operationsPage() {
 		],
 		onOpen: (o) => { location.hash = linkOf(o); },
 	});
-	return { title: "Operations", content: [heading, list.element], stop: () => list.observer.disconnect() };
+	return { title: "Operations", content: [heading, list.element, known.length === OPERATIONS_MAX && note(`The ${count(OPERATIONS_MAX)} costliest.`)], stop: () => list.observer.disconnect() };
 }
 
 // ---- one operation ----
@@ -89,7 +89,7 @@ export async function operationPage(params) {
 	const [state, known] = await basics();
 	const selection = selectionOf(params);
 	const base = { service: selection.service, operation: selection.operation, kind: selection.kind };
-	const operation = known.find((o) => o.service === base.service && o.operation === base.operation && (!base.kind || o.kind === base.kind));
+	const operation = await findOperation(known, base).catch(() => null); // the parts of the page say what is wrong
 	const type = typeOf(state);
 	const title = clean(base.operation, 200) || "Outside of requests";
 	const profile = profileSection(selection, params, state, `Flame graph of ${title}`);

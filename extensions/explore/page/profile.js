@@ -64,13 +64,13 @@ export class ProfileView {
 
 	exportMenu() {
 		if (!this.exportParams) return null;
-		const formats = [["pprof", "pprof", "pb.gz"], ["collapsed", "Collapsed stacks", "txt"], ["speedscope", "speedscope", "speedscope.json"]];
-		const save = (format, extension) => download("export", { ...this.exportParams, format }, `profile.${extension}`)
+		const formats = [["pprof", "pprof"], ["collapsed", "Collapsed stacks"], ["speedscope", "speedscope"]];
+		const save = (format) => download("export", { ...this.exportParams, format })
 			.then(() => notify("Saved"), (error) => notify(`Not saved: ${error.message}`));
 		return h("details.menu", h("summary.button", "Export"),
-			h("div.menu-items", formats.map(([format, text, extension]) => button(text, (e) => {
+			h("div.menu-items", formats.map(([format, text]) => button(text, (e) => {
 				e.target.closest("details").open = false;
-				save(format, extension);
+				save(format);
 			}))));
 	}
 

@@ -23,16 +23,17 @@ export function mergedNote({ merged, budget }) {
 	return h("p", `Older or rare requests were merged into “(other)”, because there is little memory for them: ${bytes(budget?.limit_bytes)}. More: `, h("code", "max_memory_mib"), " of explore.");
 }
 
-// What to do if there is nothing yet.
-export function nothingYet(state) {
+// What to do if there is nothing yet, or if only spans are there.
+export function nothingYet(state, hasSpans) {
 	const merged = mergedNote(state);
 	if (merged) return emptyBox("No request is kept.", merged, h("p", to(link("operations"), "Operations"), " has them all."));
 	const hears = state.feed?.offers > 0;
 	const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318";
-	const box = emptyBox(hears ? "No requests yet." : "Nothing has arrived yet.",
-		h("p", hears ? "Data arrives, but no span of a request so far. Send traces to the same address as the profiles."
-			: "Send traces and profiles to profcol: OTLP over gRPC to localhost:4317, or over HTTP to localhost:4318. For an application with OpenTelemetry that is:"),
-		h("p", h("code", endpoint), " ", button("Copy", () => copy(endpoint, "Setting"))),
+	const box = emptyBox(!hears ? "Nothing has arrived yet." : hasSpans ? "No profiles yet." : "No requests yet.",
+		h("p", !hears ? "Send traces and profiles to profcol: OTLP over gRPC to localhost:4317, or over HTTP to localhost:4318, unless its configuration has other addresses. For an application with OpenTelemetry that is:"
+			: hasSpans ? "Spans arrive, but no profile so far. Send profiles to the same address as the traces; docs/clients says how for each language."
+				: "Data arrives, but no span of a request so far. Send traces to the same address as the profiles."),
+		!(hears && hasSpans) && h("p", h("code", endpoint), " ", button("Copy", () => copy(endpoint, "Setting"))),
 		note("If it sends already: ", to(link("pipelines"), "Pipelines"), " shows whether anything arrives, ", to(link("join"), "Join"), " whether samples find their spans. This page refreshes itself."));
 	setTimeout(() => box.isConnected && dispatchEvent(new Event("hashchange")), LIVE_MS);
 	return box;
@@ -53,6 +54,7 @@ class Requests {
 		this.filters = h("div");
 		this.drawFilters();
 		this.list = new List(this.listOptions());
+		this.list.element.addEventListener("scrollend", () => history.replaceState({ top: this.list.element.scrollTop }, ""));
 		this.tools = this.bar();
 		this.element = [this.intro(), this.filters, this.tools, this.box];
 		this.spans = [];
@@ -142,7 +144,7 @@ class Requests {
 			this.spans = answer.spans;
 			this.total = answer.total ?? answer.spans.length;
 			await this.show();
-			if (!quiet) this.list.element.scrollTop = 0;
+			if (!quiet) this.list.element.scrollTop = (turn === 1 && history.state?.top) || 0; // after "back"
 		} catch (error) {
 			if (turn === this.turn && !this.stopped) replace(this.box, errorBox(error, () => this.load()));
 		}

@@ -1,8 +1,8 @@
 // One request: where its time went, and what is different about it.
 
 import { h, to, button, copy, emptyBox, soft, small, note, strong, lead } from "./dom.js";
-import { duration, value, percent, times, isUsual, plural, clean, fullTime, ago, bytes } from "./format.js";
-import { get, basics, operationOf, typeOf, typeName } from "./api.js";
+import { duration, value, percent, times, isUsual, count, plural, clean, fullTime, ago, bytes } from "./format.js";
+import { get, basics, findOperation, typeOf, typeName } from "./api.js";
 import { wide } from "./list.js";
 import { link } from "./route.js";
 import { ofOperation } from "./selection.js";
@@ -37,8 +37,8 @@ function timeSplit(span) {
 	return h("section", { "aria-label": "Time" }, h("h2", "Where its time went"),
 		h("div.split", { role: "img", "aria-label": parts.map(([key, name]) => `${name} ${percent(time[key], span.duration_ns)}`).join(", ") },
 			parts.map(([key, name]) => h("div", { className: `part ${key}`, title: `${name}: ${duration(time[key])}`, vars: { "--share": String(time[key] / sum) } }))),
-		h("ul.split-legend", parts.map(([key, name, help]) => h("li", { title: help }, h("i", { className: `swatch ${key}` }), `${name} `, strong(duration(time[key])), ` ${percent(time[key], span.duration_ns)}`))),
-		time.on_cpu_ns > span.duration_ns * 1.02 && note("Several threads worked for it at the same time, so the parts add up to more than its duration."),
+		h("ul.split-legend", parts.map(([key, name, help]) => h("li", { title: help }, h("i", { className: `swatch ${key}` }), `${name} `, strong(duration(time[key])), span.duration_ns > 0 && ` ${percent(time[key], span.duration_ns)}`))),
+		time.on_cpu_ns > span.duration_ns * 1.02 && note("That is more than its duration: several threads worked for it at the same time, or a sample stands for more time than it took."),
 		unknown.length > 0 && note(`No profile tells how much of the rest was ${unknown.join(", ")}.`));
 }
 
@@ -74,7 +74,7 @@ function sentence({ span, trace = [] }, operation, type) {
 	if (!cost) parts.push(...withoutSamples(span, trace, type));
 	else {
 		parts.push(`${typeName(type.name)}: `, strong(value(cost, type.unit)));
-		if (type.unit === "nanoseconds") parts.push(`, ${percent(cost, span.duration_ns)} of its duration`);
+		if (type.unit === "nanoseconds" && span.duration_ns) parts.push(`, ${percent(cost, span.duration_ns)} of its duration`);
 		const usual = operation?.cost_per_span?.[type.name];
 		if (usual > 0) parts.push(`; the average request of this operation uses ${value(usual, type.unit)}`);
 		parts.push(".");
@@ -84,7 +84,7 @@ function sentence({ span, trace = [] }, operation, type) {
 
 // ---- the trace ----
 
-// Depth-first, children by start; spans whose parent is not there come as roots.
+// Depth-first, children by start; spans whose parent is not there, or is below them, come as roots.
 function inOrder(spans) {
 	const byId = new Map(spans.map((s) => [s.span_id, s]));
 	const children = new Map();
@@ -96,7 +96,7 @@ function inOrder(spans) {
 	for (const list of children.values()) list.sort((a, b) => (start(a) < start(b) ? -1 : 1));
 	const rows = [];
 	const seen = new Set();
-	const walk = [...(children.get("") || [])].reverse().map((s) => [s, 0]);
+	const walk = [...spans, ...(children.get("") || []).reverse()].map((s) => [s, 0]); // what is left at its front is in circles
 	while (walk.length) {
 		const [s, depth] = walk.pop();
 		if (seen.has(s.span_id)) continue;
@@ -112,8 +112,10 @@ const WATERFALL_MAX = 500;
 function waterfall(answer, type) {
 	const { span } = answer;
 	const spans = answer.trace?.length ? answer.trace : [span];
-	const rows = inOrder(spans).slice(0, WATERFALL_MAX);
-	if (!rows.length) return null;
+	const all = inOrder(spans), at = all.findIndex(([s]) => s.span_id === span.span_id);
+	const skipped = at < WATERFALL_MAX ? 0 : at - WATERFALL_MAX / 2;
+	const rows = all.slice(skipped, skipped + WATERFALL_MAX);
+	const total = answer.trace_total || spans.length;
 	const first = rows.map(([s]) => BigInt(s.start)).reduce((a, b) => (a < b ? a : b));
 	const end = Math.max(1, ...rows.map(([s]) => Number(BigInt(s.start) - first) + s.duration_ns));
 	const row = ([s, depth]) => {
@@ -125,11 +127,11 @@ function waterfall(answer, type) {
 			h("td.lane", h("div.lane-bar", { title: `${duration(s.duration_ns)}${cost ? `, CPU ${duration(cost)}` : ""}`, vars: { "--from": `${(100 * offset) / end}%`, "--width": `${(100 * s.duration_ns) / end}%`, "--cpu": `${Math.min(100, (100 * (cost || 0)) / (s.duration_ns || 1))}%` } }, h("div.lane-cpu"))),
 			h("td.number", duration(s.duration_ns)), h("td.number", cost === undefined ? "–" : value(cost, type.unit)));
 	};
-	return h("section", { "aria-label": "Trace" }, h("h2", `Its trace, ${plural(spans.length, "span")}`),
+	return h("section", { "aria-label": "Trace" }, h("h2", `Its trace, ${plural(total, "span")}`),
 		wide("Spans of the trace", h("table.waterfall",
 			h("thead", h("tr", [["Span"], [`0 to ${duration(end)}; the strong part of a bar is CPU time`, "lane"], ["Duration", "number"], [typeName(type.name), "number"]].map(([text, className]) => h("th", { scope: "col", className }, text)))),
 			h("tbody", rows.map(row)))),
-		spans.length > rows.length && note(`The first ${rows.length} of ${spans.length} spans.`));
+		total > rows.length && note(`${rows.length} of ${count(total)} spans${skipped ? ", around this one" : ""}.`));
 }
 
 // ---- attributes ----
@@ -150,7 +152,7 @@ export async function spanPage(params) {
 	});
 	const { span } = answer;
 	const type = typeOf(state);
-	const operation = operationOf(known, span);
+	const operation = await findOperation(known, span);
 	const other = span.samples ? null : costliestOf(answer.trace, type); // whose graph there is instead
 	const selection = { trace: span.trace_id, span: span.span_id };
 	const profile = profileSection(selection, params, state, `Flame graph of ${clean(span.operation, 80)}`, () =>
