@@ -103,7 +103,7 @@ struct otlp_request {
     enum transport transport;
     enum signal signal;
     bool is_json;
-    uint32_t items;
+    struct otlp_request_content content;
 };
 
 /* ---- recognising ---- */
@@ -267,7 +267,7 @@ static void on_settled(struct receipt *receipt, const struct verdict *verdict)
     struct received_counters *counters =
         &request->receiver->counters[request->transport][request->signal];
     counter_add(verdict_is_ok(verdict) ? counters->accepted : counters->refused,
-                exchange_worker(exchange)->index, request->items);
+                exchange_worker(exchange)->index, request->content.items);
     otlp_request_respond(exchange, request->is_json, verdict);
     free(request);
 }
@@ -288,10 +288,11 @@ static void forward(struct otlp_receiver *receiver, struct exchange *exchange,
     struct context *context =
         received_context(exchange, includes_metadata(receiver, request->transport));
     received_init(&request->received, exchange, on_settled);
-    struct batch *batch = batch_new(worker, request->signal, body, request->items,
+    struct batch *batch = batch_new(worker, request->signal, body, request->content.items,
                                     &request->received.receipt, context);
     batch->peer = exchange_peer_key(exchange);
-    batch->arrived_empty = request->items == 0;
+    batch->arrived_empty = request->content.items == 0;
+    batch->layout = request->content.layout;
     *request_io = NULL; /* the receipt owns it from here on */
     node_forward(receiver->nodes[worker->index], batch);
 }
@@ -301,8 +302,8 @@ static bool is_wanted(const struct otlp_request *request, const struct exchange 
 {
     const struct node *node = request->receiver->nodes[exchange_worker(exchange)->index];
     if (request->signal != SIGNAL_PROFILES || body->size == 0)
-        return request->items > 0;
-    return profiles_are_wanted(node, request->items);
+        return request->content.items > 0;
+    return profiles_are_wanted(node, request->content.items);
 }
 
 /* body: the request for the pipelines; NULL: it is refused, see *why. */
@@ -332,18 +333,17 @@ struct otlp_reading {
 
 static void read_large(struct reading *reading)
 {
-    const struct otlp_request *request =
-        container_of(reading, struct otlp_reading, reading)->request;
+    struct otlp_request *request = container_of(reading, struct otlp_reading, reading)->request;
     reading->request =
         otlp_request_read(reading->body, request->signal, request->is_json,
-                          exchange_budget(reading->exchange), &reading->items, &reading->why);
+                          exchange_budget(reading->exchange), &request->content, &reading->why);
+    reading->items = request->content.items;
 }
 
 static void on_large_read(struct reading *reading)
 {
     struct otlp_reading *self = container_of(reading, struct otlp_reading, reading);
     struct otlp_request *request = self->request;
-    request->items = reading->items;
     reading_drop_abandoned(
         reading, request->receiver->counters[request->transport][request->signal].refused);
     finish_reading(request, reading->exchange, reading->request, &reading->why);
@@ -399,7 +399,7 @@ static void on_request(void *context, struct exchange *exchange)
     }
     struct verdict why = verdict_ok;
     body =
-        otlp_request_read(body, request->signal, request->is_json, budget, &request->items, &why);
+        otlp_request_read(body, request->signal, request->is_json, budget, &request->content, &why);
     finish_reading(request, exchange, body, &why);
 }
 

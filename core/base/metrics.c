@@ -348,15 +348,21 @@ static void store_double(_Atomic uint64_t *cell, double value)
 
 void histogram_record(struct histogram *histogram, unsigned worker, double value)
 {
-    assert(worker < histogram->workers);
+    histogram_record_many(histogram, worker, value, 1);
+}
+
+void histogram_record_many(struct histogram *histogram, unsigned worker, double value,
+                           uint64_t times)
+{
+    assert(worker < histogram->workers && times > 0);
     _Atomic uint64_t *cells = histogram->cells + worker * histogram->stride;
     size_t bucket = 0;
     while (bucket < histogram->bound_count && value > histogram->bounds[bucket])
         bucket++;
     uint64_t count = atomic_load_explicit(&cells[bucket], memory_order_relaxed);
-    atomic_store_explicit(&cells[bucket], count + 1, memory_order_relaxed);
+    atomic_store_explicit(&cells[bucket], count + times, memory_order_relaxed);
     _Atomic uint64_t *after = cell_after_buckets(histogram, worker, CELL_SUM);
-    store_double(&after[CELL_SUM], load_double(&after[CELL_SUM]) + value);
+    store_double(&after[CELL_SUM], load_double(&after[CELL_SUM]) + value * (double)times);
     if (value < load_double(&after[CELL_LEAST]))
         store_double(&after[CELL_LEAST], value);
     if (value > load_double(&after[CELL_GREATEST]))

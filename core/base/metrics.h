@@ -75,8 +75,10 @@ uint64_t counter_read(const struct counter *counter);
 void gauge_set(struct gauge *gauge, int64_t value);
 void gauge_add(struct gauge *gauge, int64_t delta);
 int64_t gauge_read(const struct gauge *gauge);
-/* Counts one value in the histogram, in the cell of this worker. */
+/* Counts a value in the histogram, in the cell of this worker: once, or several times. */
 void histogram_record(struct histogram *histogram, unsigned worker, double value);
+void histogram_record_many(struct histogram *histogram, unsigned worker, double value,
+                           uint64_t times);
 
 /* Appends all metrics of the level, sorted by name, with HELP and TYPE once for each name. form:
  * enum metrics_form. */

@@ -11,7 +11,8 @@ enum {
     CAPACITY_MIN = 16,
     CHUNK_MIN = 512,
     CHUNK_MAX = 16 * 1024,
-    SEARCHES_MAX = 8, /* linear searches of a table before it is hashed */
+    SEARCHES_MAX = 8,   /* linear searches of a table before it is hashed */
+    SPARE_ENTRIES = 16, /* so that adding a few does not copy the others */
 };
 
 struct table {
@@ -27,6 +28,7 @@ struct dictionary {
     struct message *root;
     struct message *message; /* NULL until something is added */
     struct arena *arena;
+    struct dictionary_layout received; /* of the bytes of the root */
     bool counted;
     struct slice last_run; /* the last appended run, to detect additions by others */
     struct table tables[DICTIONARY_TABLE_COUNT];
@@ -54,6 +56,12 @@ struct dictionary *dictionary_new(struct message *root, struct arena *arena)
     dictionary->root = root;
     dictionary->arena = arena;
     return dictionary;
+}
+
+void dictionary_know(struct dictionary *dictionary, const struct dictionary_layout *layout)
+{
+    assert(!dictionary->counted);
+    dictionary->received = *layout;
 }
 
 /* Finds the dictionary field of the request. message_open can then be called with `it`. */
@@ -92,6 +100,21 @@ static uint32_t take_short_entries(struct message_iter *it, int number, struct s
     return count;
 }
 
+/* Takes what the scan has found of the bytes of a dictionary that nobody has opened. */
+static void take_tables(struct dictionary *dictionary, const struct message_field *field)
+{
+    for (unsigned number = 1; number < DICTIONARY_TABLE_COUNT; number++) {
+        struct table *table = &dictionary->tables[number];
+        table->count = dictionary->received.counts[number];
+        if (table->count == 0)
+            continue;
+        table->start = message_iter_into(field, NULL);
+        table->start.cursor.next = dictionary->root->raw.data + dictionary->received.starts[number];
+        assert(table->start.cursor.next >= field->wire.bytes.data &&
+               table->start.cursor.next < table->start.cursor.end);
+    }
+}
+
 /* Counts the entries of every table, and notes where it starts. */
 static void count_tables(struct dictionary *dictionary)
 {
@@ -106,6 +129,10 @@ static void count_tables(struct dictionary *dictionary)
     if (!find_field(dictionary, &it, &field))
         return;
     dictionary->last_run = last_run(field.node);
+    if (dictionary->received.are_known && !field.node) {
+        take_tables(dictionary, &field);
+        return;
+    }
     it = message_iter_into(&field, NULL);
     for (previous = it.previous; message_next(&it, &field); previous = it.previous) {
         if (field.wire.number >= DICTIONARY_TABLE_COUNT)
@@ -135,7 +162,7 @@ static struct table *open_table(struct dictionary *dictionary, int number)
     table = &dictionary->tables[number];
     if (table->entries || table->count == 0)
         return table;
-    table->capacity = table->count;
+    table->capacity = table->count + SPARE_ENTRIES;
     table->entries =
         arena_alloc(dictionary->arena, (size_t)table->capacity * sizeof *table->entries);
     it = table->start;

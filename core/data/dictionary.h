@@ -21,9 +21,19 @@
 struct arena;
 struct dictionary;
 
+/* The tables of a request as it was received; all-zero if they are not known. */
+struct dictionary_layout {
+    bool are_known;
+    uint32_t counts[DICTIONARY_TABLE_COUNT];
+    uint32_t starts[DICTIONARY_TABLE_COUNT]; /* offset of the first entry, with its tag */
+};
+
 /* Returns the dictionary of a scanned, normalised request with this root. If the request has none,
  * the first addition appends one. Until then, the tree is not changed. */
 struct dictionary *dictionary_new(struct message *root, struct arena *arena);
+/* Tells what the scan knows of the bytes of the root, so that the tables need not be counted
+ * again. Call it before anything else. */
+void dictionary_know(struct dictionary *dictionary, const struct dictionary_layout *layout);
 
 /* Returns the size of the request as it was received, for limits. */
 size_t dictionary_request_size(const struct dictionary *dictionary);

@@ -1,8 +1,6 @@
 #include "core/data/sample_fields.h"
 
 #include "core/base/arena.h"
-#include "core/data/otlp.h"
-#include "core/data/usual_fields.h"
 
 #include <assert.h>
 
@@ -21,43 +19,7 @@ static inline const uint8_t *take_varint(const uint8_t *at, const uint8_t *end, 
     return at;
 }
 
-/* Takes a field with a packed list, which is not empty, if it is there. One that is too long for
- * its length to have one byte or two stays, and the sample is not usual. */
-static inline const uint8_t *take_list(const uint8_t *at, const uint8_t *end, uint32_t field,
-                                       struct slice *out)
-{
-    if (end - at < 3 || *at != (field << 3 | WIRE_BYTES))
-        return at;
-    size_t size = at[1];
-    const uint8_t *list = at + 2;
-    if (size >= 0x80) {
-        if (at[2] >= 0x80)
-            return at;
-        size = (size & 0x7f) + ((size_t)at[2] << 7);
-        list++;
-    }
-    if (size - 1 >= (size_t)(end - list)) /* also if it is 0 */
-        return at;
-    *out = (struct slice){list, size};
-    return list + size;
-}
-
-bool sample_layout_read(struct slice raw, struct sample_layout *out)
-{
-    if (raw.size == 0)
-        return false;
-    const uint8_t *at = raw.data, *end = at + raw.size;
-    out->attributes = out->values = out->timestamps = (struct slice){0};
-    out->stack = out->link = 0;
-    out->attributes_start = at = usual_index(at, end, SAMPLE_STACK_INDEX, &out->stack);
-    out->attributes_end = at = take_list(at, end, SAMPLE_ATTRIBUTE_INDICES, &out->attributes);
-    at = usual_index(at, end, SAMPLE_LINK_INDEX, &out->link);
-    at = take_list(at, end, SAMPLE_VALUES, &out->values);
-    at = take_list(at, end, SAMPLE_TIMESTAMPS_UNIX_NANO, &out->timestamps);
-    return at == end;
-}
-
-uint64_t sample_sum(struct slice values, uint64_t *count)
+uint64_t sample_sum_any(struct slice values, uint64_t *count)
 {
     struct wire_cursor list = wire_cursor(values);
     uint64_t number, sum = 0;
@@ -68,7 +30,7 @@ uint64_t sample_sum(struct slice values, uint64_t *count)
     return sum;
 }
 
-bool sample_single_value(struct slice values, uint64_t *value_out)
+bool sample_single_value_any(struct slice values, uint64_t *value_out)
 {
     if (values.size == 0) /* there may be no address */
         return false;

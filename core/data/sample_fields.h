@@ -10,7 +10,8 @@
 #ifndef PROFCOL_CORE_DATA_SAMPLE_FIELDS_H
 #define PROFCOL_CORE_DATA_SAMPLE_FIELDS_H
 
-#include "core/base/slice.h"
+#include "core/data/otlp.h"
+#include "core/data/usual_fields.h"
 
 struct arena;
 
@@ -25,12 +26,60 @@ struct sample_layout {
     uint32_t stack;
     uint32_t link;
 };
-/* Reads the layout of an encoded Sample. Returns false if it is not a usual one. */
-bool sample_layout_read(struct slice raw, struct sample_layout *out);
-/* Returns the sum of packed varints, and adds their number to *count. */
-uint64_t sample_sum(struct slice values, uint64_t *count);
-/* Whether the list has exactly one value, which it sets. */
-bool sample_single_value(struct slice values, uint64_t *value_out);
+/* Takes a field with a packed list, which is not empty, if it is there. One that is too long for
+ * its length to have one byte or two stays, and the sample is not usual. */
+static inline const uint8_t *sample_take_list(const uint8_t *at, const uint8_t *end, uint32_t field,
+                                              struct slice *out)
+{
+    if (end - at < 3 || *at != (field << 3 | WIRE_BYTES))
+        return at;
+    size_t size = at[1];
+    const uint8_t *list = at + 2;
+    if (size >= 0x80) {
+        if (at[2] >= 0x80)
+            return at;
+        size = (size & 0x7f) + ((size_t)at[2] << 7);
+        list++;
+    }
+    if (size - 1 >= (size_t)(end - list)) /* also if it is 0 */
+        return at;
+    *out = (struct slice){list, size};
+    return list + size;
+}
+/* Reads the layout of an encoded Sample. Returns false if it is not a usual one. Inline, because it
+ * is done for each sample, often for nothing but two or three of these members. */
+static inline bool sample_layout_read(struct slice raw, struct sample_layout *out)
+{
+    if (raw.size == 0)
+        return false;
+    const uint8_t *at = raw.data, *end = at + raw.size;
+    out->attributes = out->values = out->timestamps = (struct slice){0};
+    out->stack = out->link = 0;
+    out->attributes_start = at = usual_index(at, end, SAMPLE_STACK_INDEX, &out->stack);
+    out->attributes_end = at =
+        sample_take_list(at, end, SAMPLE_ATTRIBUTE_INDICES, &out->attributes);
+    at = usual_index(at, end, SAMPLE_LINK_INDEX, &out->link);
+    at = sample_take_list(at, end, SAMPLE_VALUES, &out->values);
+    at = sample_take_list(at, end, SAMPLE_TIMESTAMPS_UNIX_NANO, &out->timestamps);
+    return at == end;
+}
+/* Returns the sum of packed varints, and adds their number to *count. The first one is for any
+ * list. */
+uint64_t sample_sum_any(struct slice values, uint64_t *count);
+static inline uint64_t sample_sum(struct slice values, uint64_t *count)
+{
+    uint64_t value;
+    if (!wire_packed_single(values, &value))
+        return sample_sum_any(values, count);
+    ++*count;
+    return value;
+}
+/* Whether the list has exactly one value, which it sets. The first one is for any list. */
+bool sample_single_value_any(struct slice values, uint64_t *value_out);
+static inline bool sample_single_value(struct slice values, uint64_t *value_out)
+{
+    return wire_packed_single(values, value_out) || sample_single_value_any(values, value_out);
+}
 
 struct sample_head {
     uint32_t stack, link;

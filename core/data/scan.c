@@ -76,6 +76,7 @@ struct walk {
                                                     UINT32_MAX in the fast pass */
     /* Results: */
     struct scan_found found;
+    const uint8_t *starts[DICTIONARY_TABLE_COUNT]; /* the first entry of each table */
     uint32_t nonzero_starts; /* bit per table that does not start with its zero value */
     /* Of the sample being read: */
     size_t values;
@@ -215,6 +216,13 @@ static bool check_elements(struct walk *walk)
     return walk->found.elements <= walk->elements_max || refuse(walk, PROBLEM_ELEMENTS, 0);
 }
 
+static void note_first_entry(struct walk *walk, unsigned table, struct slice payload)
+{
+    walk->starts[table] = walk->at;
+    if (!zero_entry_is((int)table, payload))
+        walk->nonzero_starts |= 1u << table;
+}
+
 /* Counts a message, or an entry of a table. */
 static inline bool count_element(struct walk *walk, struct slice payload)
 {
@@ -223,9 +231,8 @@ static inline bool count_element(struct walk *walk, struct slice payload)
     walk->found.elements++;
     if (counter == SCAN_COUNT_ENTRIES + DICTIONARY_STACK_TABLE)
         scan_note_stack(&walk->found, payload.size);
-    if (walk->found.counts[counter]++ == 0 && counter > SCAN_COUNT_ENTRIES &&
-        !zero_entry_is((int)(counter - SCAN_COUNT_ENTRIES), payload))
-        walk->nonzero_starts |= 1u << (counter - SCAN_COUNT_ENTRIES);
+    if (walk->found.counts[counter]++ == 0 && counter > SCAN_COUNT_ENTRIES)
+        note_first_entry(walk, counter - SCAN_COUNT_ENTRIES, payload);
     return check_elements(walk);
 }
 
@@ -586,8 +593,11 @@ static void store_counts(const struct walk *walk, struct scan_result *result)
     result->profiles = counts[SCAN_COUNT_PROFILES];
     result->elements = walk->found.elements;
     result->widest_stack = walk->found.widest_stack;
-    for (unsigned table = 1; table < DICTIONARY_TABLE_COUNT; table++)
+    for (unsigned table = 1; table < DICTIONARY_TABLE_COUNT; table++) {
         result->table_sizes[table] = table_size(walk, table);
+        if (walk->starts[table])
+            result->table_starts[table] = (uint32_t)(walk->starts[table] - walk->frames[0].start);
+    }
     result->has_references = counts[SCAN_COUNT_REFERENCES] > 0;
     result->dictionaries = counts[SCAN_COUNT_DICTIONARIES] > 1;
 }

@@ -37,9 +37,10 @@ struct scan_result {
     uint32_t groups;   /* ResourceSpans, ResourceProfiles, ResourceMetrics, ResourceLogs */
     uint32_t profiles; /* Profile messages */
     uint32_t elements; /* messages of any kind, and strings of the string_table */
-    uint32_t table_sizes[DICTIONARY_TABLE_COUNT]; /* over all dictionaries */
-    uint32_t widest_stack;                        /* bytes of the largest stack */
-    enum scan_layout layout;                      /* of the samples */
+    uint32_t table_sizes[DICTIONARY_TABLE_COUNT];  /* over all dictionaries */
+    uint32_t table_starts[DICTIONARY_TABLE_COUNT]; /* offset of the first entry, with its tag */
+    uint32_t widest_stack;                         /* bytes of the largest stack */
+    enum scan_layout layout;                       /* of the samples */
     bool has_references; /* of profiles: key_strindex or string_value_strindex occur */
     bool dictionaries;   /* more than one dictionary field: legal protobuf, merged by normalise */
     bool misses_zero_entries; /* a table does not start with its zero value, or is empty although

@@ -196,12 +196,20 @@ static unsigned recent_mask(size_t count)
 
 /* ---- storing ---- */
 
-static uint64_t hash_of(uint16_t owner, const struct span_facts *facts)
+static uint64_t hash_of(struct span_sets_writer *writer, uint16_t owner,
+                        const struct span_facts *facts)
 {
     uint64_t rest =
         (uint64_t)owner << 48 | (uint64_t)facts->kind << 40 | (uint64_t)facts->status << 32;
-    uint64_t hash = hash_bytes(facts->values) ^ rest;
-    return hash ? hash : 1;
+    struct slice values = facts->values;
+    struct span_set_hash *known =
+        &writer->hashed[(uintptr_t)values.data / 16 % SPAN_SETS_HASHED]; /* addresses in an arena */
+    if (known->hash != 0 && known->values.data == values.data &&
+        known->values.size == values.size && known->rest == rest)
+        return known->hash;
+    uint64_t hash = hash_bytes(values) ^ rest;
+    *known = (struct span_set_hash){values, rest, hash ? hash : 1};
+    return known->hash;
 }
 
 /* Notes spans that use the set. */
@@ -261,6 +269,7 @@ void span_sets_begin(struct span_sets_writer *writer, struct span_sets *sets, si
     writer->window_ns = window_ns;
     writer->recent_mask = recent_mask(count);
     memset(writer->recent, 0, (writer->recent_mask + 1) * sizeof *writer->recent);
+    memset(writer->hashed, 0, sizeof writer->hashed);
 }
 
 /* Notes the spans after the first that used a set. */
@@ -280,7 +289,7 @@ uint64_t span_sets_store(struct span_sets_writer *writer, uint16_t owner,
                          const struct span_facts *facts)
 {
     assert(facts->values.size <= SPAN_INDEX_VALUES_MAX);
-    uint64_t hash = hash_of(owner, facts);
+    uint64_t hash = hash_of(writer, owner, facts);
     struct span_set_use *recent = &writer->recent[hash & writer->recent_mask];
     if (recent->hash == hash) {
         recent->more++;

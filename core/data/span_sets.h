@@ -20,7 +20,7 @@
 #include "core/base/arena.h"
 #include "core/data/span_records.h"
 
-enum { SPAN_SETS_RECENT = 256 };
+enum { SPAN_SETS_RECENT = 256, SPAN_SETS_HASHED = 16 };
 
 struct span_sets;
 
@@ -31,9 +31,15 @@ struct span_sets *span_sets_new(size_t max_bytes, unsigned parts);
 void span_sets_free(struct span_sets *sets);
 
 /* Stores sets, or notes that they are used again. It remembers what it has stored last, so use one
- * for as many spans as possible that arrive together. */
+ * for as many spans as possible that arrive together. The values of all of them must exist until
+ * span_sets_finish: equal ones at the same address are hashed once. */
 struct span_sets_writer {
     struct span_sets *sets;
+    struct span_set_hash {
+        struct slice values;
+        uint64_t rest; /* of what is hashed */
+        uint64_t hash; /* 0: none */
+    } hashed[SPAN_SETS_HASHED];
     uint64_t now_ns;
     uint64_t window_ns;
     unsigned recent_mask;

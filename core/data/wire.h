@@ -149,6 +149,31 @@ static inline bool wire_next_bytes(struct wire_cursor *cursor, uint32_t number,
     return false;
 }
 
+/* Takes the next field if it has this tag of one byte, and a length of one byte, as most messages
+ * in a list do. If it returns false, the cursor has not moved: go on with wire_next. */
+static inline bool wire_take_short(struct wire_cursor *cursor, uint8_t tag, struct slice *out)
+{
+    const uint8_t *at = cursor->next;
+    ptrdiff_t room = cursor->end - at - 2;
+    if (room < 0 || at[0] != tag || at[1] >= 0x80 || at[1] > room)
+        return false;
+    *out = (struct slice){at + 2, at[1]};
+    cursor->next = at + 2 + at[1];
+    return true;
+}
+
+/* Like wire_next_bytes, faster in a list of short messages; number: below 16. */
+static inline bool wire_next_payload(struct wire_cursor *cursor, uint32_t number, struct slice *out)
+{
+    struct wire_field field;
+    if (wire_take_short(cursor, (uint8_t)(number << 3 | WIRE_BYTES), out))
+        return true;
+    if (!wire_next_bytes(cursor, number, &field))
+        return false;
+    *out = field.bytes;
+    return true;
+}
+
 /* Returns the payload of the last such field, which is the one that counts; empty if there is
  * none. */
 static inline struct slice wire_last_bytes(struct slice message, uint32_t number)
@@ -159,6 +184,43 @@ static inline struct slice wire_last_bytes(struct slice message, uint32_t number
     while (wire_next_bytes(&cursor, number, &field))
         last = field.bytes;
     return last;
+}
+
+/* Returns the payload of the first such field, for fields that may be there once (the scan refuses
+ * messages that OTLP does not repeat, and are there twice): the fields behind it are not read. */
+static inline struct slice wire_first_bytes(struct slice message, uint32_t number)
+{
+    struct wire_cursor cursor = wire_cursor(message);
+    struct wire_field field;
+    return wire_next_bytes(&cursor, number, &field) ? field.bytes : (struct slice){0};
+}
+
+/* Returns one to eight bytes as a little-endian number, and reads no others. */
+static inline uint64_t wire_load_few(const uint8_t *from, size_t size)
+{
+    uint32_t low, high;
+    if (size < sizeof low)
+        return from[0] | (uint64_t)from[size / 2] << size / 2 * 8 |
+               (uint64_t)from[size - 1] << (size - 1) * 8;
+    memcpy(&low, from, sizeof low);
+    memcpy(&high, from + size - sizeof high, sizeof high);
+    return le32toh(low) | (uint64_t)le32toh(high) << (size - sizeof high) * 8;
+}
+
+/* Reads a packed list of one number of up to eight bytes. Returns false if it is anything else. */
+static inline bool wire_packed_single(struct slice list, uint64_t *out)
+{
+    const uint64_t upper = UINT64_C(0x8080808080808080);
+    if (list.size - 1 >= sizeof upper)
+        return false;
+    uint64_t bytes = wire_load_few(list.data, list.size);
+    if ((bytes & upper) != (upper & ((UINT64_C(1) << (list.size - 1) * 8) - 1)))
+        return false;
+    bytes &= ~upper; /* seven bits of each byte, which come together in three steps */
+    bytes = (bytes & UINT64_C(0x007f007f007f007f)) | (bytes & UINT64_C(0x7f007f007f007f00)) >> 1;
+    bytes = (bytes & UINT64_C(0x00003fff00003fff)) | (bytes & UINT64_C(0x3fff00003fff0000)) >> 2;
+    *out = (bytes & UINT64_C(0x0fffffff)) | (bytes & UINT64_C(0x0fffffff00000000)) >> 4;
+    return true;
 }
 
 /* Read the next number of a packed (or, one at a time, unpacked) repeated varint or fixed64 field.

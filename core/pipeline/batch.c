@@ -95,6 +95,7 @@ struct batch *batch_clone(struct batch *batch)
     clone->arrived_ns = batch->arrived_ns;
     clone->links_are_labels = batch->links_are_labels;
     clone->arrived_empty = batch->arrived_empty;
+    clone->layout = batch->layout;
     clone->part_count = batch->part_count;
     clone->parts = memory_array(batch->part_count, sizeof(*clone->parts));
     for (size_t i = 0; i < batch->part_count; i++)
@@ -133,6 +134,7 @@ static void flatten_part(struct batch_part *part)
 void batch_compact(struct batch *batch)
 {
     assert_owned(batch);
+    batch->layout.are_known &= !batch_is_changed(batch);
     for (size_t i = 0; i < batch->part_count; i++)
         if (batch->parts[i].root.changed)
             flatten_part(&batch->parts[i]);
@@ -252,8 +254,10 @@ struct dictionary *batch_dictionary(struct batch *batch)
 {
     assert(batch->signal == SIGNAL_PROFILES && batch->part_count == 1);
     assert_owned(batch);
-    if (!batch->dictionary)
+    if (!batch->dictionary) {
         batch->dictionary = dictionary_new(&batch->parts[0].root, &batch->arena);
+        dictionary_know(batch->dictionary, &batch->layout);
+    }
     return batch->dictionary;
 }
 
@@ -272,6 +276,7 @@ static void write_anew(struct batch *batch)
     profiles_merge_free(merge);
     buffer_unref(part->buffer);
     set_part(part, result);
+    batch->layout.are_known = false;
 }
 
 void batch_prune(struct batch *batch)

@@ -70,9 +70,10 @@ struct batch {
     bool links_are_labels;
     bool arrived_empty; /* a profiles request without samples (empty_profiles.h) */
     struct arena arena;
-    struct dictionary *dictionary; /* of profiles; NULL until batch_dictionary */
-    struct batch *next;            /* for whoever holds it in a list */
-    bool acknowledged;             /* its sender was told success, so nobody sends it again */
+    struct dictionary_layout layout; /* of the bytes of profiles, if the scan has told it */
+    struct dictionary *dictionary;   /* of profiles; NULL until batch_dictionary */
+    struct batch *next;              /* for whoever holds it in a list */
+    bool acknowledged;               /* its sender was told success, so nobody sends it again */
     /* The outlet's (node.h): */
     struct branch *branch;           /* by which it came last; NULL: none, or it cannot go back,
                                         because its receipt is settled */

@@ -83,10 +83,19 @@ static struct buffer *normalise(struct buffer *body, const struct scan_result *s
     return normal;
 }
 
+/* Returns the tables of a request that is passed on as it was scanned. */
+static struct dictionary_layout layout_of(const struct scan_result *scan)
+{
+    struct dictionary_layout layout = {.are_known = true};
+    memcpy(layout.counts, scan->table_sizes, sizeof layout.counts);
+    memcpy(layout.starts, scan->table_starts, sizeof layout.starts);
+    return layout;
+}
+
 /* Scans a request, and normalises it if necessary; takes over the body. Returns NULL, with *why
  * set, if it is refused. */
 static struct buffer *examine(struct buffer *body, enum signal signal, struct budget *budget,
-                              uint32_t *items_out, struct verdict *why)
+                              struct otlp_request_content *content, struct verdict *why)
 {
     struct scan_result scan;
     struct error err;
@@ -96,21 +105,24 @@ static struct buffer *examine(struct buffer *body, enum signal signal, struct bu
         return NULL;
     }
     assert(scan.items <= scan_limits_default.items_max);
-    *items_out = scan.items;
+    content->items = scan.items;
     if (signal == SIGNAL_PROFILES && normalise_needed(&scan))
         body = normalise(body, &scan, budget, why);
+    else if (signal == SIGNAL_PROFILES)
+        content->layout = layout_of(&scan);
     if (!body || signal_traits(signal)->is_relayed) /* what nobody opens does not unfold */
         return body;
     return refuse_what_unfolds(body, signal, &scan, budget, why);
 }
 
 struct buffer *otlp_request_read(struct buffer *body, enum signal signal, bool is_json,
-                                 struct budget *budget, uint32_t *items_out, struct verdict *why)
+                                 struct budget *budget, struct otlp_request_content *content_out,
+                                 struct verdict *why)
 {
-    *items_out = 0;
+    *content_out = (struct otlp_request_content){.items = 0};
     if (is_json)
         body = transcode(body, signal, budget, why);
-    return body ? examine(body, signal, budget, items_out, why) : NULL;
+    return body ? examine(body, signal, budget, content_out, why) : NULL;
 }
 
 /* ---- answers ---- */

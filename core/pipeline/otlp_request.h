@@ -11,7 +11,7 @@
 #ifndef PROFCOL_CORE_PIPELINE_OTLP_REQUEST_H
 #define PROFCOL_CORE_PIPELINE_OTLP_REQUEST_H
 
-#include "core/data/otlp.h"
+#include "core/data/dictionary.h"
 #include "core/net/server.h"
 
 /* Checks the version of OTLP profiles, which are in development: a header names the version that
@@ -20,10 +20,16 @@ bool otlp_request_check_profiles_version(const struct exchange *exchange, struct
 /* Whether a body of this size is read by a job (reading.h). Protobuf is only scanned, which takes
  * an eighth of the time of JSON. */
 bool otlp_request_is_large(size_t size_bytes, bool is_json);
-/* Checks and normalises a body, whose reference it takes over. Returns the request, with *items_out
- * items (may be 0). Returns NULL, with *why set, if it is refused. */
+/* What is known of a request that was read. */
+struct otlp_request_content {
+    uint32_t items; /* may be 0 */
+    struct dictionary_layout layout;
+};
+/* Checks and normalises a body, whose reference it takes over. Returns the request. Returns NULL,
+ * with *why set, if it is refused. */
 struct buffer *otlp_request_read(struct buffer *body, enum signal signal, bool is_json,
-                                 struct budget *budget, uint32_t *items_out, struct verdict *why);
+                                 struct budget *budget, struct otlp_request_content *content_out,
+                                 struct verdict *why);
 
 /* Answers in the request's protocol and encoding. */
 void otlp_request_respond(struct exchange *exchange, bool is_json, const struct verdict *verdict);

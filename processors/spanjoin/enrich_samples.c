@@ -31,11 +31,21 @@ static size_t packed_size(const uint32_t *numbers, uint32_t count)
     return size;
 }
 
-/* Returns numbers as the payload of a packed field. */
+/* What is copied in blocks may be read, and written, up to a block beyond its end. */
+enum { COPY_BLOCK = 16 };
+
+static inline uint8_t *copy_blocks(uint8_t *to, const uint8_t *from, size_t size)
+{
+    for (size_t done = 0; done < size; done += COPY_BLOCK)
+        memcpy(to + done, from + done, COPY_BLOCK);
+    return to + size;
+}
+
+/* Returns numbers as the payload of a packed field, which may be copied in blocks. */
 static struct slice pack(struct sample_plan *plan, const uint32_t *numbers, uint32_t count)
 {
     size_t size = packed_size(numbers, count);
-    uint8_t *packed = arena_alloc(&plan->arena, size), *to = packed;
+    uint8_t *packed = arena_alloc(&plan->arena, size + COPY_BLOCK), *to = packed;
     for (uint32_t i = 0; i < count; i++)
         to = wire_write_varint(to, numbers[i]);
     return slice_of(packed, size);
@@ -124,23 +134,46 @@ static struct sample_key *key_of(const struct sample_plan *plan, uint32_t sample
     return named ? &plan->keys[named - 1] : NULL;
 }
 
-static bool sample_changes(const struct sample_plan *plan, uint32_t named)
+/* Whether the samples of each key change, whatever else they have: by index + 1; of 0, which is no
+ * key, they do not. */
+enum key_change { CHANGES_NOT, CHANGES, CHANGES_UNLESS_PLAIN };
+
+static enum key_change change_of_key(const struct sample_plan *plan, uint32_t k)
 {
-    if (!(named & SAMPLE_KEY) || keep_takes_sample(plan, named))
-        return false;
-    return plan->keys[(named & SAMPLE_KEY) - 1].match || (named & SAMPLE_PROMOTED);
+    if (!plan->keys[k].match)
+        return CHANGES_NOT;
+    return keep_takes_detail(plan, k) ? CHANGES_UNLESS_PLAIN : CHANGES;
+}
+
+static uint8_t *changes_of_keys(struct sample_plan *plan)
+{
+    uint8_t *changes = arena_array(&plan->arena, plan->key_count + 1, sizeof *changes);
+    for (uint32_t k = 0; k < plan->key_count; k++)
+        changes[k + 1] = (uint8_t)change_of_key(plan, k);
+    return changes;
+}
+
+static inline bool sample_changes(const struct sample_plan *plan, const uint8_t *changes,
+                                  uint32_t named)
+{
+    const uint32_t rare = SAMPLE_PROMOTED | SAMPLE_IS_STRIPPED;
+    uint8_t change = changes[named & SAMPLE_KEY];
+    if (change != CHANGES_UNLESS_PLAIN && !(named & rare))
+        return change != CHANGES_NOT;
+    return !keep_takes_sample(plan, named) && (change != CHANGES_NOT || (named & SAMPLE_PROMOTED));
 }
 
 /* Marks the samples of the profiles that change, and counts them. */
 static void mark_changes(struct sample_plan *plan)
 {
+    const uint8_t *changes = changes_of_keys(plan);
     for (uint32_t p = 0; p < plan->profile_count; p++) {
         struct profile_plan *profile = &plan->profiles[p];
         uint32_t *samples = &plan->samples[profile->first_sample];
         for (uint32_t i = 0; i < profile->sample_count; i++) {
-            bool changes = sample_changes(plan, samples[i]);
-            samples[i] |= changes ? SAMPLE_CHANGES : 0;
-            profile->changes += changes;
+            bool does = sample_changes(plan, changes, samples[i]);
+            samples[i] |= does ? SAMPLE_CHANGES : 0;
+            profile->changes += does;
         }
     }
 }
@@ -240,39 +273,68 @@ static size_t sample_growth(const struct sample_plan *plan)
     return 5 * plan->settings->samples.joined_count + 24;
 }
 
-/* Whether it is a usual sample that keeps its attributes and its link. */
-static inline bool keeps_all(uint32_t named, const struct sample_key *key)
+/* Returns what a usual sample gains that keeps its attributes and its link; NULL: it does not. */
+static inline const struct slice *more_of(const struct sample_plan *plan, uint32_t named)
 {
     const uint32_t usual = SAMPLE_IS_USUAL | SAMPLE_IS_PLAIN;
-    return (named & (usual | SAMPLE_PROMOTED)) == usual && key->gain && key->trace_given;
+    bool keeps_all = (named & (usual | SAMPLE_PROMOTED)) == usual;
+    return keeps_all ? plan->more[named & SAMPLE_KEY] : NULL;
 }
 
-/* Writes such a sample: as received, with more attributes. */
-static inline uint8_t *write_more(uint32_t named, struct slice raw, struct slice more, uint8_t *to)
+/* Where the attributes of a usual sample are, with their tag and length; without any, where they
+ * go.
+ */
+struct list_place {
+    size_t start, list, end;
+};
+static inline struct list_place list_place_of(uint32_t named)
 {
     size_t start = named >> SAMPLE_START_SHIFT & SAMPLE_START_MAX;
     size_t list = named >> SAMPLE_LIST_SHIFT & SAMPLE_LIST_MAX;
-    size_t end = start + (list > 0 ? 2 + list : 0), size = list + more.size;
-    size_t field = size > 0 ? wire_size_bytes(SAMPLE_ATTRIBUTE_INDICES, size) : 0;
-    assert(end <= raw.size);
-    to = wire_write_header(to, PROFILE_SAMPLES, raw.size - (end - start) + field);
-    to = wire_write_raw(to, (struct slice){raw.data, start});
-    if (size > 0) {
-        to = wire_write_header(to, SAMPLE_ATTRIBUTE_INDICES, size);
-        to = wire_write_raw(to, (struct slice){raw.data + start + 2, list});
-        to = wire_write_raw(to, more);
-    }
-    return wire_write_raw(to, (struct slice){raw.data + end, raw.size - end});
+    return (struct list_place){start, list, start + (list > 0 ? 2 + list : 0)};
 }
 
-static uint8_t *write_sample(struct sample_plan *plan, uint32_t sample, struct slice raw,
-                             uint8_t *to)
+/* Writes such a sample: as received, with more attributes. */
+static uint8_t *write_more(uint32_t named, struct slice raw, struct slice more, uint8_t *to)
+{
+    struct list_place place = list_place_of(named);
+    size_t size = place.list + more.size;
+    size_t field = size > 0 ? wire_size_bytes(SAMPLE_ATTRIBUTE_INDICES, size) : 0;
+    assert(place.end <= raw.size);
+    to = wire_write_header(to, PROFILE_SAMPLES, raw.size - (place.end - place.start) + field);
+    to = wire_write_raw(to, (struct slice){raw.data, place.start});
+    if (size > 0) {
+        to = wire_write_header(to, SAMPLE_ATTRIBUTE_INDICES, size);
+        to = wire_write_raw(to, (struct slice){raw.data + place.start + 2, place.list});
+        to = wire_write_raw(to, more);
+    }
+    return wire_write_raw(to, (struct slice){raw.data + place.end, raw.size - place.end});
+}
+
+/* The same for one that is short afterwards, too, and may be copied in blocks. */
+static inline uint8_t *write_more_short(uint32_t named, struct slice raw, struct slice more,
+                                        uint8_t *to)
+{
+    struct list_place place = list_place_of(named);
+    size_t list = place.list + more.size;
+    size_t size = raw.size - (place.end - place.start) + 2 + list;
+    assert(place.end <= raw.size && list > 0 && size < 0x80);
+    to[0] = PROFILE_SAMPLES << 3 | WIRE_BYTES;
+    to[1] = (uint8_t)size;
+    to = copy_blocks(to + 2, raw.data, place.start);
+    to[0] = SAMPLE_ATTRIBUTE_INDICES << 3 | WIRE_BYTES;
+    to[1] = (uint8_t)list;
+    to = copy_blocks(to + 2, raw.data + place.start + 2, place.list);
+    to = copy_blocks(to, more.data, more.size);
+    return copy_blocks(to, raw.data + place.end, raw.size - place.end);
+}
+
+static uint8_t *write_other(struct sample_plan *plan, uint32_t sample, struct slice raw,
+                            uint8_t *to)
 {
     uint32_t named = plan->samples[sample];
     bool promoted = named & SAMPLE_PROMOTED;
     const struct sample_key *key = key_of(plan, sample);
-    if (keeps_all(named, key))
-        return write_more(named, raw, key->gain->packed, to);
     struct sample_parts parts = parts_of(raw);
     struct slice more = key->gain ? key->gain->packed : (struct slice){0};
     if (parts.are_scattered) {
@@ -334,30 +396,90 @@ static uint8_t *write_profile_attributes(struct sample_plan *plan,
     return wire_write_bytes(to, PROFILE_ATTRIBUTE_INDICES, pack(plan, kept, count));
 }
 
+struct rewriting {
+    struct sample_plan *plan;
+    const struct profile_plan *profile;
+    uint32_t sample;          /* the next one */
+    const uint8_t *unwritten; /* start of the received bytes that are not written yet */
+    const uint8_t *end;       /* of the profile */
+    uint8_t *to;
+};
+
+/* Writes the received bytes that are not written yet. */
+static inline void write_until(struct rewriting *rewriting, const uint8_t *end)
+{
+    size_t size = (size_t)(end - rewriting->unwritten);
+    if (size > 0)
+        rewriting->to = wire_write_raw(rewriting->to, (struct slice){rewriting->unwritten, size});
+}
+
+static inline uint8_t *write_sample(const struct rewriting *rewriting, uint32_t sample,
+                                    struct slice raw)
+{
+    struct sample_plan *plan = rewriting->plan;
+    uint32_t named = plan->samples[sample];
+    const struct slice *more = more_of(plan, named);
+    if (!more)
+        return write_other(plan, sample, raw, rewriting->to);
+    bool is_short = raw.size + more->size < 0x80 - 2 && more->size > 0 &&
+                    rewriting->end - (raw.data + raw.size) >= COPY_BLOCK;
+    return is_short ? write_more_short(named, raw, *more, rewriting->to)
+                    : write_more(named, raw, *more, rewriting->to);
+}
+
+static inline void rewrite_sample(struct rewriting *rewriting, const uint8_t *start,
+                                  struct slice raw)
+{
+    uint32_t sample = rewriting->sample++;
+    if (!(rewriting->plan->samples[sample] & SAMPLE_CHANGES))
+        return;
+    write_until(rewriting, start);
+    rewriting->to = write_sample(rewriting, sample, raw);
+    rewriting->unwritten = raw.data + raw.size;
+}
+
+static void rewrite_attributes(struct rewriting *rewriting, const struct wire_field *field)
+{
+    if (!rewriting->profile->span_taken && !rewriting->profile->trace_taken)
+        return;
+    write_until(rewriting, field->start);
+    rewriting->to =
+        write_profile_attributes(rewriting->plan, rewriting->profile, field, rewriting->to);
+    rewriting->unwritten = field->end;
+}
+
+static void rewrite_fields(struct rewriting *rewriting, struct slice profile)
+{
+    struct wire_cursor cursor = wire_cursor(profile);
+    struct wire_field field;
+    for (struct slice raw;;) {
+        if (wire_take_short(&cursor, PROFILE_SAMPLES << 3 | WIRE_BYTES, &raw))
+            rewrite_sample(rewriting, raw.data - 2, raw);
+        else if (!wire_next(&cursor, &field))
+            break;
+        else if (field.number == PROFILE_SAMPLES && field.type == WIRE_BYTES)
+            rewrite_sample(rewriting, field.start, field.bytes);
+        else if (field.number == PROFILE_ATTRIBUTE_INDICES)
+            rewrite_attributes(rewriting, &field);
+    }
+    write_until(rewriting, rewriting->end);
+}
+
 static struct slice rewrite_profile(struct sample_plan *plan, const struct profile_plan *profile,
                                     struct slice raw)
 {
     size_t capacity = raw.size + profile->changes * sample_growth(plan);
-    uint8_t *data = arena_alloc(&plan->batch->arena, capacity), *to = data;
-    bool loses_ids = profile->span_taken || profile->trace_taken;
-    uint32_t sample = profile->first_sample;
-    const uint8_t *unchanged = raw.data; /* start of the bytes that are not written yet */
-    struct wire_cursor cursor = wire_cursor(raw);
-    struct wire_field field;
-    while (wire_next(&cursor, &field)) {
-        bool is_sample = field.number == PROFILE_SAMPLES && field.type == WIRE_BYTES;
-        bool is_attributes = field.number == PROFILE_ATTRIBUTE_INDICES;
-        if (!(is_sample ? plan->samples[sample++] & SAMPLE_CHANGES : is_attributes && loses_ids))
-            continue;
-        to = wire_write_raw(to, slice_of(unchanged, (size_t)(field.start - unchanged)));
-        to = is_sample ? write_sample(plan, sample - 1, field.bytes, to)
-                       : write_profile_attributes(plan, profile, &field, to);
-        unchanged = field.end;
-    }
-    to = wire_write_raw(to, slice_of(unchanged, (size_t)(raw.data + raw.size - unchanged)));
-    assert(sample == profile->first_sample + profile->sample_count);
-    assert((size_t)(to - data) <= capacity);
-    return slice_of(data, (size_t)(to - data));
+    uint8_t *data = arena_alloc(&plan->batch->arena, capacity + COPY_BLOCK);
+    struct rewriting rewriting = {.plan = plan,
+                                  .profile = profile,
+                                  .sample = profile->first_sample,
+                                  .unwritten = raw.data,
+                                  .end = raw.data + raw.size,
+                                  .to = data};
+    rewrite_fields(&rewriting, raw);
+    assert(rewriting.sample == profile->first_sample + profile->sample_count);
+    assert((size_t)(rewriting.to - data) <= capacity);
+    return slice_of(data, (size_t)(rewriting.to - data));
 }
 
 static void apply_to_scope(struct sample_plan *plan, struct message *scope_profiles,
@@ -427,11 +549,14 @@ void sample_plan_apply(struct sample_plan *plan)
 {
     struct remembered_gains gains = {.are_shared = values_are_shared(&plan->settings->samples)};
     plan->room = items_values_room(plan->batch);
+    plan->more = arena_array(&plan->arena, plan->key_count + 1, sizeof(const struct slice *));
     for (uint32_t k = 0; k < plan->key_count; k++) {
         struct joined_spans spans = {plan->keys[k].match, plan->roots ? plan->roots[k] : NULL,
                                      keep_takes_detail(plan, k)};
         if (spans.match)
             plan->keys[k].gain = find_gain(plan, &gains, &spans);
+        if (spans.match && plan->keys[k].trace_given)
+            plan->more[k + 1] = &plan->keys[k].gain->packed;
         add_link(plan, k);
     }
     mark_changes(plan);

@@ -30,7 +30,8 @@ struct reading {
     struct span_reader *reader;
     struct request_spans *spans;
     struct arena values;
-    struct wanted_attributes wanted; /* only if the reader wants values */
+    struct remembered_values remembered; /* in this arena */
+    struct wanted_attributes wanted;     /* only if the reader wants values */
     struct keep_judge judge;
     struct value_expressions expressions;
     struct span_put puts[READ_TOGETHER];
@@ -138,6 +139,7 @@ static void read_block(struct reading *reading)
                        reading->tree_count, reading->sender->now_ns);
     reading->tree_count = 0;
     arena_deinit(&reading->values);
+    remembered_values_forget(&reading->remembered);
 }
 
 /* Notes on which thread a span ran. */
@@ -198,8 +200,8 @@ static void read_span(struct reading *reading, struct slice raw, const struct sp
         if (value_expressions_any(&reading->expressions))
             value_expressions_span(&reading->expressions, raw);
         bool is_root = reading->needs_trees && note_tree(reading, &span, put);
-        put->facts.values =
-            values_to_keep(reading->sender->settings, &span, is_root, place, &reading->values);
+        put->facts.values = values_to_keep(reading->sender->settings, &span, is_root, place,
+                                           &reading->remembered, &reading->values);
         put->facts.is_kept = keep_judge_span(&reading->judge, &span);
         read_thread(reading, &span, &key);
     }
@@ -209,7 +211,8 @@ static void read_span(struct reading *reading, struct slice raw, const struct sp
 
 static void read_scope(struct reading *reading, struct slice scope_spans, struct span_place *place)
 {
-    span_place_set_scope(place, wire_last_bytes(scope_spans, SCOPE_SPANS_SCOPE));
+    span_place_set_scope(place, wire_first_bytes(scope_spans, SCOPE_SPANS_SCOPE));
+    remembered_values_forget(&reading->remembered);
     keep_judge_scope(&reading->judge, scope_spans);
     if (value_expressions_any(&reading->expressions))
         value_expressions_scope(&reading->expressions, scope_spans);
@@ -224,7 +227,7 @@ static void read_resource(struct reading *reading, struct slice resource_spans)
     struct span_place place;
     struct message_iter it = message_iter_bytes(resource_spans);
     struct message_field field;
-    struct slice resource = wire_last_bytes(resource_spans, RESOURCE_SPANS_RESOURCE);
+    struct slice resource = wire_first_bytes(resource_spans, RESOURCE_SPANS_RESOURCE);
     place.expressions = &reading->expressions;
     span_place_set_resource(&place, &reading->sender->settings->samples, resource);
     reading->source = request_source(reading->sender, resource);
@@ -255,6 +258,7 @@ struct request_spans request_spans_read(struct batch *batch, const struct reques
     reading.places = NULL;
     reading.place_count = reading.place_capacity = 0;
     arena_init(&reading.values, batch->arena.budget);
+    remembered_values_init(&reading.remembered, &sender->settings->samples);
     wanted_attributes_init(&reading.wanted, &sender->settings->samples,
                            sender->settings->samples.by_thread ||
                                sender->settings->attribute_children);
@@ -362,7 +366,7 @@ static void enrich_span(struct enriching *enriching, struct message_iter *it,
 static void enrich_scope(struct enriching *enriching, struct message_iter *parent,
                          struct message_field *scope, struct span_place *place)
 {
-    span_place_set_scope(place, wire_last_bytes(scope->wire.bytes, SCOPE_SPANS_SCOPE));
+    span_place_set_scope(place, wire_first_bytes(scope->wire.bytes, SCOPE_SPANS_SCOPE));
     if (value_expressions_any(enriching->expressions))
         value_expressions_scope(enriching->expressions, scope->wire.bytes);
     struct message *node = message_open(parent, scope);
@@ -382,7 +386,7 @@ static void enrich_resource(struct enriching *enriching, struct message_iter *pa
     struct span_place place;
     place.expressions = enriching->expressions;
     span_place_set_resource(&place, &enriching->settings->spans,
-                            wire_last_bytes(resource_spans->wire.bytes, RESOURCE_SPANS_RESOURCE));
+                            wire_first_bytes(resource_spans->wire.bytes, RESOURCE_SPANS_RESOURCE));
     if (value_expressions_any(enriching->expressions))
         value_expressions_resource(enriching->expressions, resource_spans->wire.bytes);
     struct message *node = message_open(parent, resource_spans);

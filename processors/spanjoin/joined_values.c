@@ -70,16 +70,27 @@ static struct slice any_functions(struct arena *arena, const struct top_ask *fou
 
 /* ---- reading a span ---- */
 
-/* Reads following attributes of the span, too. Most spans have their attributes in one place. */
-static void read_attributes(struct span_view *span, struct wire_cursor *cursor,
-                            const struct wire_field *first, struct wanted_attributes *wanted)
+/* Takes the short attributes that are next. Most spans have their attributes in one place. */
+static inline void take_attributes(struct span_view *span, struct wire_cursor *cursor,
+                                   struct wanted_attributes *wanted)
 {
-    wanted_attributes_read(wanted, first->bytes);
-    cursor->next = wanted_attributes_run(wanted, cursor->next, cursor->end);
+    const uint8_t *start = cursor->next;
     struct slice *all = &span->fields.attributes;
+    cursor->next = wanted_attributes_run(wanted, start, cursor->end);
+    if (cursor->next == start)
+        return;
     if (all->size == 0)
-        all->data = first->start;
+        all->data = start;
     all->size = (size_t)(cursor->next - all->data);
+}
+
+/* Takes an attribute that is not short, and those behind it. */
+static void take_long_attribute(struct span_view *span, struct wire_cursor *cursor,
+                                const struct wire_field *field, struct wanted_attributes *wanted)
+{
+    span_fields_take(&span->fields, field);
+    wanted_attributes_read(wanted, field->bytes);
+    take_attributes(span, cursor, wanted);
 }
 
 struct span_view span_view_read(struct slice raw, struct wanted_attributes *wanted)
@@ -90,9 +101,11 @@ struct span_view span_view_read(struct slice raw, struct wanted_attributes *want
     if (wanted)
         wanted_attributes_begin(wanted);
     cursor.next = span_fields_begin(&span.fields, cursor.next, cursor.end);
+    if (wanted)
+        take_attributes(&span, &cursor, wanted);
     while (wire_next(&cursor, &field)) {
         if (wanted && field.number == SPAN_ATTRIBUTES && field.type == WIRE_BYTES)
-            read_attributes(&span, &cursor, &field, wanted);
+            take_long_attribute(&span, &cursor, &field, wanted);
         else
             span_fields_take(&span.fields, &field);
     }
@@ -281,8 +294,9 @@ static void keep_root_values(struct kept_values *kept, const struct spanjoin_sid
     }
 }
 
-struct slice values_to_keep(const struct spanjoin_settings *settings, const struct span_view *span,
-                            bool is_root, const struct span_place *place, struct arena *arena)
+static struct slice make_values(const struct spanjoin_settings *settings,
+                                const struct span_view *span, bool is_root,
+                                const struct span_place *place, struct arena *arena)
 {
     const struct spanjoin_side *side = &settings->samples;
     struct kept_values kept;
@@ -301,6 +315,86 @@ struct slice values_to_keep(const struct spanjoin_settings *settings, const stru
     }
     return kept.size ? arena_copy(arena, slice_of(kept.bytes, kept.size)) : (struct slice){0};
 }
+
+/* ---- remembered values ---- */
+
+void remembered_values_init(struct remembered_values *remembered, const struct spanjoin_side *side)
+{
+    memset(remembered, 0, sizeof *remembered);
+    remembered->time = 1;
+    remembered->is_used = side->kept_count <= KEPT_PARTS_MAX;
+    for (size_t k = 0; k < side->kept_count; k++) {
+        enum join_path path = side->joined[side->kept[k]].path;
+        remembered->is_used &= path == JOIN_SPAN_NAME || path == JOIN_SPAN_ATTRIBUTE ||
+                               path == JOIN_RESOURCE_ATTRIBUTE || path == JOIN_SCOPE_NAME;
+    }
+}
+
+void remembered_values_forget(struct remembered_values *remembered)
+{
+    if (++remembered->time == 0)
+        memset(remembered->of, 0, sizeof remembered->of);
+    remembered->time += remembered->time == 0;
+}
+
+/* Returns a part of a span's values; those of its resource and scope need not be compared. */
+static inline struct slice part_of(const struct spanjoin_side *side, size_t i,
+                                   const struct span_view *span)
+{
+    if (side->joined[i].path == JOIN_SPAN_NAME)
+        return span->fields.name;
+    return side->joined[i].path == JOIN_SPAN_ATTRIBUTE ? span->wanted->values[i]
+                                                       : (struct slice){0};
+}
+
+/* Mixes in the size and the last bytes, which usually differ. A sender who finds parts with the
+ * same place gains nothing. */
+static inline uint64_t mix_part(uint64_t hash, struct slice part)
+{
+    uint64_t last = 0;
+    if (part.size >= sizeof last)
+        memcpy(&last, part.data + part.size - sizeof last, sizeof last);
+    else if (part.size > 0)
+        last = wire_load_few(part.data, part.size);
+    return (hash ^ last ^ part.size) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* Returns the values of a span with these parts; if there are none, sets the place for them. */
+static struct slice recall(struct remembered_values *remembered, const struct spanjoin_side *side,
+                           const struct span_view *span, struct kept_parts **place_out)
+{
+    struct slice parts[KEPT_PARTS_MAX];
+    uint64_t hash = 0;
+    for (size_t k = 0; k < side->kept_count; k++) {
+        parts[k] = part_of(side, side->kept[k], span);
+        hash = mix_part(hash, parts[k]);
+    }
+    struct kept_parts *known = &remembered->of[hash >> 60 & (KEPT_REMEMBERED - 1)];
+    bool is_equal = known->time == remembered->time;
+    for (size_t k = 0; is_equal && k < side->kept_count; k++)
+        is_equal = slice_equal_short(known->parts[k], parts[k]);
+    *place_out = is_equal ? NULL : known;
+    if (is_equal)
+        return known->values;
+    known->time = remembered->time;
+    memcpy(known->parts, parts, side->kept_count * sizeof *parts);
+    return (struct slice){0};
+}
+
+struct slice values_to_keep(const struct spanjoin_settings *settings, const struct span_view *span,
+                            bool is_root, const struct span_place *place,
+                            struct remembered_values *remembered, struct arena *arena)
+{
+    struct kept_parts *known = NULL;
+    if (is_root || !remembered->is_used)
+        return make_values(settings, span, is_root, place, arena);
+    struct slice values = recall(remembered, &settings->samples, span, &known);
+    if (known)
+        values = known->values = make_values(settings, span, is_root, place, arena);
+    return values;
+}
+
+/* ---- reading kept values ---- */
 
 static struct slice kept_value(struct slice kept, size_t position)
 {

@@ -48,11 +48,29 @@ void span_place_set_scope(struct span_place *place, struct slice scope);
  * absent or has no value. */
 struct slice attribute_value(struct slice message, uint32_t number, struct slice key);
 
+/* Values that spans had to keep, by what they were made of: most spans of a request have the same
+ * few names and attributes. Forgets one when another takes its place. */
+enum { KEPT_REMEMBERED = 16, KEPT_PARTS_MAX = 4 };
+struct remembered_values {
+    bool is_used;  /* the values can be told from the parts */
+    uint32_t time; /* those of another time are forgotten; never 0 */
+    struct kept_parts {
+        uint32_t time;
+        struct slice parts[KEPT_PARTS_MAX]; /* for each kept path */
+        struct slice values;
+    } of[KEPT_REMEMBERED];
+};
+void remembered_values_init(struct remembered_values *remembered, const struct spanjoin_side *side);
+/* Call it when the arena is emptied, and in another resource or scope. */
+void remembered_values_forget(struct remembered_values *remembered);
+
 /* Returns the values that the index has to keep so that samples can gain their attributes from the
  * span, and if it is a local root, so that others can gain those of it: at most
- * SPAN_INDEX_VALUES_MAX bytes; values that do not fit are left out. */
+ * SPAN_INDEX_VALUES_MAX bytes; values that do not fit are left out. The parts of what is remembered
+ * point into the request. */
 struct slice values_to_keep(const struct spanjoin_settings *settings, const struct span_view *span,
-                            bool is_root, const struct span_place *place, struct arena *arena);
+                            bool is_root, const struct span_place *place,
+                            struct remembered_values *remembered, struct arena *arena);
 
 /* Returns the value of side->joined[i] for a sample of this span; empty if there is none. root: the
  * local root above the span; NULL: not known. */

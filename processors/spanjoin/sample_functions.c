@@ -74,14 +74,13 @@ static uint32_t stack_of(struct slice sample)
 static void weigh(const struct spanjoin_settings *settings, const struct profile_header *header,
                   const struct sample_view *view, struct function_use *use)
 {
-    uint64_t count = view->timestamps ? view->timestamps : view->values ? view->values : 1;
-    uint64_t sum = view->values ? view->sum : count;
+    struct sample_amount amount = sample_view_amount(view);
     bool is_time = header->type_position >= 0 && header->type_position == settings->cpu_type;
     use->is_cpu = is_time || header->cpu_per_value > 0;
     if (use->is_cpu)
-        use->weight = is_time ? sum : sum * header->cpu_per_value;
+        use->weight = is_time ? amount.sum : amount.sum * header->cpu_per_value;
     else if (header->counts_samples)
-        use->weight = header->counts_values ? sum : count;
+        use->weight = header->counts_values ? amount.sum : amount.count;
     if ((int64_t)use->weight < 0)
         use->weight = 0;
 }

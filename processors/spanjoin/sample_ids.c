@@ -34,15 +34,18 @@ static uint64_t key_hash(const struct span_key *ids, const struct span_source *s
     return hash_bytes(slice_of(whole, sizeof whole));
 }
 
-/* Makes room for as many keys as there are links, or samples if those are fewer. */
+/* Makes room for as many keys as there are links, or samples if those are fewer. new_key writes all
+ * of it. */
 static void reserve_keys(struct sample_plan *plan)
 {
     assert(plan->key_count == 0);
     uint32_t links = dictionary_count(plan->dictionary, DICTIONARY_LINK_TABLE);
     uint32_t likely = links < plan->batch->items ? links : plan->batch->items;
     plan->key_capacity = likely < SAMPLE_KEYS_MAX ? likely + 1 : SAMPLE_KEYS_MAX;
-    plan->finds = arena_array(&plan->arena, plan->key_capacity, sizeof *plan->finds);
-    plan->keys = arena_array(&plan->arena, plan->key_capacity, sizeof *plan->keys);
+    plan->finds = arena_alloc(&plan->arena, plan->key_capacity * sizeof *plan->finds);
+    plan->keys = arena_alloc(&plan->arena, plan->key_capacity * sizeof *plan->keys);
+    plan->tallies = arena_alloc(&plan->arena, plan->key_capacity * sizeof *plan->tallies);
+    plan->tallied = arena_alloc(&plan->arena, plan->key_capacity * sizeof *plan->tallied);
 }
 
 static void make_room_for_key(struct sample_plan *plan)
@@ -53,14 +56,20 @@ static void make_room_for_key(struct sample_plan *plan)
     index_table_reserve(&plan->keys_by_hash, more, &plan->arena);
 }
 
-static void grow_keys(struct sample_plan *plan)
+/* Returns an array with as much room as grow_keys gives to the keys. */
+static void *grown(struct sample_plan *plan, void *of_keys, size_t size)
 {
     uint32_t capacity = plan->key_capacity;
-    plan->finds =
-        arena_grow(&plan->arena, plan->finds, plan->key_count, &capacity, sizeof *plan->finds);
+    return arena_grow(&plan->arena, of_keys, plan->key_count, &capacity, size);
+}
+
+static void grow_keys(struct sample_plan *plan)
+{
+    plan->finds = grown(plan, plan->finds, sizeof *plan->finds);
+    plan->tallies = grown(plan, plan->tallies, sizeof *plan->tallies);
+    plan->tallied = grown(plan, plan->tallied, sizeof *plan->tallied);
     plan->keys = arena_grow(&plan->arena, plan->keys, plan->key_count, &plan->key_capacity,
                             sizeof *plan->keys);
-    assert(capacity == plan->key_capacity); /* both arrays grow together */
 }
 
 static uint32_t new_key(struct sample_plan *plan, const struct span_key *ids, bool has_trace,
@@ -70,8 +79,8 @@ static uint32_t new_key(struct sample_plan *plan, const struct span_key *ids, bo
     if (plan->key_count == plan->key_capacity)
         grow_keys(plan);
     uint32_t k = plan->key_count++;
-    plan->finds[k].key = *ids;
-    plan->finds[k].source = plan->source;
+    plan->finds[k] = (struct span_find){.key = *ids, .source = plan->source};
+    plan->tallies[k] = (struct key_tally){.samples = 0};
     plan->keys[k] = (struct sample_key){
         .from_ns = from_ns, .to_ns = to_ns, .trace_given = has_trace, .asks = k};
     return k;
@@ -157,32 +166,36 @@ static void time_of(const struct sample_view *view, const struct profile_header 
         *to_out = UINT64_MAX;
 }
 
-/* Returns where the key of a Link is remembered: index + 1; 0: it is not known yet. */
-static inline uint32_t *known_key(struct sample_plan *plan, uint32_t link)
+/* Returns where the key of a Link is remembered. */
+static inline struct known_link *known_link(struct sample_plan *plan, uint32_t link)
 {
-    if (!plan->link_keys) {
+    if (!plan->links) {
         plan->link_count = dictionary_count(plan->dictionary, DICTIONARY_LINK_TABLE);
-        plan->link_keys = arena_array(&plan->arena, plan->link_count + 1, sizeof *plan->link_keys);
+        plan->links = arena_array(&plan->arena, plan->link_count + 1, sizeof *plan->links);
     }
     assert(link < plan->link_count);
-    return &plan->link_keys[link];
+    return &plan->links[link];
 }
 
 /* Rule 1 of docs/spanjoin.md, for a Link with both ids; otherwise returns NO_KEY. */
-static inline uint32_t key_of_whole_link(struct sample_plan *plan, uint32_t link)
+static __attribute__((noinline)) uint32_t key_of_new_link(struct sample_plan *plan, uint32_t link,
+                                                          struct known_link *known)
 {
-    if (link == 0)
-        return NO_KEY;
-    uint32_t *known = known_key(plan, link);
-    if (*known > 0 && is_of_source(plan, *known - 1))
-        return *known - 1;
     struct dictionary_link ids = dictionary_link(plan->dictionary, link);
     if (!any_byte(ids.span_id, SPAN_ID_SIZE) || !any_byte(ids.trace_id, TRACE_ID_SIZE))
         return NO_KEY;
     uint32_t key = find_key(plan, ids.span_id.data, ids.trace_id.data, 0, 0);
     if (key != BEYOND_KEYS)
-        *known = key + 1;
+        *known = (struct known_link){.turn = plan->source_turn, .key = key};
     return key;
+}
+
+static inline uint32_t key_of_whole_link(struct sample_plan *plan, uint32_t link)
+{
+    if (link == 0)
+        return NO_KEY;
+    struct known_link *known = known_link(plan, link);
+    return known->turn == plan->source_turn ? known->key : key_of_new_link(plan, link, known);
 }
 
 /* Rule 1. */
@@ -225,14 +238,41 @@ static uint32_t key_of_attributes(struct sample_plan *plan, const struct sample_
     return key;
 }
 
-static void add_totals(struct sample_plan *plan, uint32_t key, const struct profile_header *header,
-                       const struct sample_view *view)
+/* Counts the sample that was appended last. amount: NULL if there are no totals. */
+static inline void tally(struct sample_plan *plan, uint32_t key, const struct sample_amount *amount)
 {
-    struct span_find *find = &plan->finds[key];
+    struct key_tally *of = &plan->tallies[key];
+    if (of->samples++ == 0)
+        plan->tallied[plan->tallied_count++] = key;
+    if (!amount || (plan->counts && !plan->counts[plan->sample_count - 1]))
+        return;
+    of->count += amount->count;
+    of->sum += amount->sum;
+}
+
+static void add_totals(struct sample_plan *plan, struct span_find *find,
+                       const struct profile_header *header, const struct key_tally *of)
+{
+    struct sample_amount amount = {.count = of->count, .sum = of->sum};
     if (!find->totals)
         find->totals = arena_array(&plan->arena, span_totals_count(plan->settings->type_count),
                                    sizeof(uint64_t));
-    profile_header_add(plan->settings, header, view, (uint64_t *)find->totals);
+    profile_header_add(plan->settings, header, amount, (uint64_t *)find->totals);
+}
+
+/* At the end of a profile. */
+static void add_tallies(struct sample_plan *plan, const struct profile_header *header)
+{
+    assert(plan->tallied_count <= plan->key_count);
+    for (uint32_t i = 0; i < plan->tallied_count; i++) {
+        uint32_t key = plan->tallied[i];
+        struct key_tally *of = &plan->tallies[key];
+        plan->keys[key].samples += of->samples;
+        if (of->count > 0) /* of samples in totals */
+            add_totals(plan, &plan->finds[key], header, of);
+        *of = (struct key_tally){.samples = 0};
+    }
+    plan->tallied_count = 0;
 }
 
 static uint8_t traits_of(struct sample_plan *plan, const struct sample_view *view)
@@ -292,17 +332,19 @@ static inline uint32_t bits_of(uint8_t traits)
            (traits & TRAIT_ADDED ? SAMPLE_IS_STRIPPED : 0);
 }
 
-static inline void plan_linked(struct sample_plan *plan, const struct surroundings *around,
-                               struct slice raw, const struct sample_layout *layout, uint32_t key,
-                               uint8_t traits, bool with_totals)
+static inline void plan_linked(struct sample_plan *plan, struct slice raw,
+                               const struct sample_layout *layout, uint32_t key, uint8_t traits,
+                               bool with_totals)
 {
     *new_sample(plan) = (key + 1) | bits_of(traits) | places_of(raw, layout);
-    plan->keys[key].samples++;
-    if (with_totals && (!plan->counts || plan->counts[plan->sample_count - 1])) {
-        struct sample_view view = {.link = layout->link};
-        sample_view_sum(layout, &view);
-        add_totals(plan, key, around->header, &view);
+    if (!with_totals) {
+        tally(plan, key, NULL);
+        return;
     }
+    uint64_t values = 0, sum = sample_sum(layout->values, &values);
+    uint64_t timestamps = layout->timestamps.size / sizeof(uint64_t);
+    struct sample_amount amount = sample_amount_of(timestamps, values, sum);
+    tally(plan, key, &amount);
 }
 
 /* Plans a usual sample whose Link has both ids, or that names no span in any way. Nearly all
@@ -318,7 +360,7 @@ static inline bool plan_usual(struct sample_plan *plan, const struct surrounding
         return false;
     uint32_t key = key_of_whole_link(plan, layout->link);
     if (key < BEYOND_KEYS) {
-        plan_linked(plan, around, raw, layout, key, traits, with_totals);
+        plan_linked(plan, raw, layout, key, traits, with_totals);
         return true;
     }
     if (layout->link != 0 || (traits & TRAIT_NAMES_SPAN) || around->names_span)
@@ -354,10 +396,9 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
     assert(key < plan->key_count);
     *named = (key + 1) | (promoted ? SAMPLE_PROMOTED : 0) | bits_of(traits) |
              (is_usual ? places_of(raw, &layout) : 0);
-    plan->keys[key].samples++;
     plan->keys[key].promoted |= promoted;
-    if (with_totals && (!plan->counts || plan->counts[plan->sample_count - 1]))
-        add_totals(plan, key, around->header, &view);
+    struct sample_amount amount = sample_view_amount(&view);
+    tally(plan, key, with_totals ? &amount : NULL);
 }
 
 /* ---- the request ---- */
@@ -392,10 +433,11 @@ static void plan_profile(struct sample_plan *plan, struct surroundings *around)
         plan->index && !(header->profile_id &&
                          span_index_see_profile(plan->index, plan->now_ns, header->profile_id,
                                                 &plan->source, plan->request, false));
-    struct message_iter it = message_iter_bytes(header->raw);
-    struct message_field field;
-    while (message_next_bytes(&it, PROFILE_SAMPLES, &field))
-        plan_sample(plan, around, field.wire.bytes, with_totals);
+    struct wire_cursor cursor = wire_cursor(header->raw);
+    for (struct slice raw; wire_next_payload(&cursor, PROFILE_SAMPLES, &raw);)
+        plan_sample(plan, around, raw, with_totals);
+    assert(!cursor.broken); /* scanned */
+    add_tallies(plan, header);
     around->profile->sample_count = plan->sample_count - around->profile->first_sample;
     if (with_totals && plan->settings->top_functions > 0)
         sample_functions_note(plan, around->profile, header);
@@ -415,7 +457,7 @@ static void plan_scope(struct sample_plan *plan, struct surroundings *around,
 /* Even an upload without samples says up to which time there are none. */
 static void plan_upload(struct sample_plan *plan, struct slice resource_profiles)
 {
-    struct slice resource = wire_last_bytes(resource_profiles, RESOURCE_PROFILES_RESOURCE);
+    struct slice resource = wire_first_bytes(resource_profiles, RESOURCE_PROFILES_RESOURCE);
     struct request_process process = request_process(plan->sender, resource, &plan->source);
     plan->process = request_process_with_threads(plan->sender, &process);
     plan->awaits_process = plan->process == 0 && request_threads_are_known(plan->sender);
@@ -426,11 +468,18 @@ static void plan_upload(struct sample_plan *plan, struct slice resource_profiles
         upload_times_note_empty(plan, field.wire.bytes);
 }
 
+static void set_source(struct sample_plan *plan, struct span_source source)
+{
+    bool changes = source.number != plan->source.number || source.scope != plan->source.scope;
+    plan->source_turn += changes || plan->source_turn == 0;
+    plan->source = source;
+}
+
 static void plan_resource(struct sample_plan *plan, struct slice resource_profiles)
 {
     struct surroundings around = {.resource = NULL};
-    plan->source = request_source(plan->sender,
-                                  wire_last_bytes(resource_profiles, RESOURCE_PROFILES_RESOURCE));
+    set_source(plan, request_source(plan->sender, wire_first_bytes(resource_profiles,
+                                                                   RESOURCE_PROFILES_RESOURCE)));
     plan_upload(plan, resource_profiles);
     if (!resource_has_samples(resource_profiles))
         return;

@@ -63,6 +63,14 @@ enum {
 #define SAMPLE_IS_PLAIN (1u << 30)    /* all of its attributes are plain */
 #define SAMPLE_PROMOTED (1u << 31)
 
+/* What samples of the profile that is being read add to a key, until its end: small, because
+ * samples name keys in any order. */
+struct key_tally {
+    uint64_t count; /* as in struct sample_amount, of the samples that totals contain */
+    uint64_t sum;
+    uint32_t samples; /* Sample messages; 0: none of this profile has named the key */
+};
+
 /* Keys of one request. The limit keeps a plan small in comparison to its request. */
 enum { SAMPLE_KEYS_MAX = 65536 };
 _Static_assert(SAMPLE_KEYS_MAX <= SAMPLE_KEY, "the bits suffice");
@@ -128,8 +136,13 @@ struct sample_plan {
     uint32_t upload_capacity;
     uint32_t pair_capacity;
     struct index_table keys_by_hash; /* hash of ids and times */
-    uint32_t *link_keys; /* by index in the link_table: index of the key of a Link with both ids
-                            + 1; 0: not known yet */
+    struct key_tally *tallies;       /* one per key */
+    uint32_t *tallied;               /* keys with samples in them */
+    uint32_t tallied_count;
+    struct known_link {
+        uint32_t turn; /* of the source that named it; 0: not known yet */
+        uint32_t key;
+    } * links; /* by index in the link_table: the key of a Link with both ids */
     uint32_t link_count;
     uint32_t class_count;
     uint32_t
@@ -137,7 +150,9 @@ struct sample_plan {
     uint32_t long_text_count;
     uint32_t *attributes; /* of one sample */
     uint32_t attribute_capacity;
-    uint32_t *scratch; /* of one sample being written */
+    const struct slice **more; /* by key + 1: what its samples gain if they keep the attributes and
+                                  the Link that they have; NULL: they do not */
+    uint32_t *scratch;         /* of one sample being written */
     size_t scratch_capacity;
     uint32_t *joined_keys; /* by index in samples.attributes: its key in the string_table; 0: not
                               there yet */
@@ -146,6 +161,7 @@ struct sample_plan {
     const uint8_t *counts;    /* for each sample: whether totals contain it; NULL: all of them */
     const struct request_sender *sender;
     struct span_source source; /* of the resource being read */
+    uint32_t source_turn;      /* counts its changes, from 1 */
     uint16_t process;          /* likewise, as in profile_plan */
     bool awaits_process;       /* it is not known, but may turn out to be */
     uint64_t now_ns;

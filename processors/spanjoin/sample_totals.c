@@ -220,25 +220,3 @@ const struct profile_header *profile_window_next(struct profile_window *window)
     find_role(window, window->next);
     return header_at(window, window->next++);
 }
-
-static void add(uint64_t *totals, int type, uint64_t count, uint64_t sum)
-{
-    assert(type >= 0);
-    totals[1 + 2 * type] += count;
-    totals[2 + 2 * type] += sum; /* adding signed sums as unsigned gives the same bits */
-}
-
-void profile_header_add(const struct spanjoin_settings *settings,
-                        const struct profile_header *profile, const struct sample_view *sample,
-                        uint64_t *totals)
-{
-    uint64_t count = sample->timestamps ? sample->timestamps : sample->values ? sample->values : 1;
-    uint64_t sum =
-        sample->values ? sample->sum : count; /* without values, each timestamp counts 1 */
-    if (profile->counts_samples)
-        totals[0] += profile->counts_values ? sum : count;
-    if (profile->type_position >= 0)
-        add(totals, profile->type_position, count, sum);
-    if (profile->cpu_per_value)
-        add(totals, settings->cpu_type, count, sum * profile->cpu_per_value);
-}

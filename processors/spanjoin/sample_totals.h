@@ -14,6 +14,8 @@
 
 #include "processors/spanjoin/sample_view.h"
 
+#include <assert.h>
+
 /* A text of the string_table. Long texts are compared by entry, without reading all their bytes. */
 struct header_text {
     struct slice text;
@@ -63,9 +65,25 @@ void profile_header_read(struct sample_plan *plan, struct profile_header *profil
 unsigned profile_header_slot(const struct spanjoin_settings *settings,
                              const struct profile_header *profile);
 
+/* Adds to the totals of a sample type. */
+static inline void sample_totals_add(uint64_t *totals, int type, uint64_t count, uint64_t sum)
+{
+    assert(type >= 0);
+    totals[1 + 2 * type] += count;
+    totals[2 + 2 * type] += sum; /* adding signed sums as unsigned gives the same bits */
+}
 /* Adds a sample of this profile to the totals of a span. */
-void profile_header_add(const struct spanjoin_settings *settings,
-                        const struct profile_header *profile, const struct sample_view *sample,
-                        uint64_t *totals);
+static inline void profile_header_add(const struct spanjoin_settings *settings,
+                                      const struct profile_header *profile,
+                                      struct sample_amount amount, uint64_t *totals)
+{
+    if (profile->counts_samples)
+        totals[0] += profile->counts_values ? amount.sum : amount.count;
+    if (profile->type_position >= 0)
+        sample_totals_add(totals, profile->type_position, amount.count, amount.sum);
+    if (profile->cpu_per_value)
+        sample_totals_add(totals, settings->cpu_type, amount.count,
+                          amount.sum * profile->cpu_per_value);
+}
 
 #endif

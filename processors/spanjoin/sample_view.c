@@ -96,13 +96,6 @@ static __attribute__((noinline)) struct sample_view read_fields(struct sample_pl
     return view;
 }
 
-void sample_view_sum(const struct sample_layout *layout, struct sample_view *view)
-{
-    view->values = 0;
-    view->sum = sample_sum(layout->values, &view->values);
-    view->timestamps = layout->timestamps.size / sizeof(uint64_t);
-}
-
 static inline void read_layout(struct sample_plan *plan, const struct sample_layout *layout,
                                struct sample_view *view)
 {

@@ -24,8 +24,21 @@ struct sample_view {
     uint64_t from_ns; /* earliest and latest timestamp */
     uint64_t to_ns;
 };
-/* Sets the number of timestamps, the number of values and their sum, not the times. */
-void sample_view_sum(const struct sample_layout *layout, struct sample_view *view);
+/* What a sample adds to totals. */
+struct sample_amount {
+    uint64_t count; /* of its timestamps, else of its values */
+    uint64_t sum;   /* of its values; without values, each timestamp counts 1 */
+};
+static inline struct sample_amount sample_amount_of(uint64_t timestamps, uint64_t values,
+                                                    uint64_t sum)
+{
+    uint64_t count = timestamps ? timestamps : values ? values : 1;
+    return (struct sample_amount){.count = count, .sum = values ? sum : count};
+}
+static inline struct sample_amount sample_view_amount(const struct sample_view *view)
+{
+    return sample_amount_of(view->timestamps, view->values, view->sum);
+}
 
 /* Appends the attribute indices in a field, packed or not, to the `count` indices in
  * plan->attributes, up to JOINED_ATTRIBUTES_MAX + 1 in all. Returns the new number of indices. */

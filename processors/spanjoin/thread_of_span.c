@@ -33,12 +33,14 @@ bool thread_of_span(const struct span_view *span, const struct span_key *key, en
     struct any_value id = any_value_read(span->wanted->values[WANTED_THREAD_ID]);
     if (id.kind != ANY_VALUE_INT)
         return false;
-    struct any_value name = any_value_read(span->wanted->values[WANTED_THREAD_NAME]);
+    struct slice name_value = span->wanted->values[WANTED_THREAD_NAME];
     *out = (struct thread_span){.key = *key,
                                 .start_ns = span->fields.start_ns,
                                 .end_ns = span->fields.end_ns,
                                 .kind = kind_of(ids, id.integer),
                                 .id = id.integer};
+    struct any_value name =
+        name_value.size > 0 ? any_value_read(name_value) : (struct any_value){.kind = 0};
     if (name.kind == ANY_VALUE_STRING)
         out->name = name.bytes;
     if (span->fields.parent_id.size == SPAN_ID_SIZE)

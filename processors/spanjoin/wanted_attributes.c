@@ -6,24 +6,27 @@
 
 _Static_assert((int)WANTED_COUNT <= 64, "a bit for each");
 
-static uint64_t bit_of_size(size_t size)
+static size_t size_class(size_t size)
 {
-    return UINT64_C(1) << (size < 63 ? size : 63);
+    return size < WANTED_SIZES ? size : WANTED_SIZES - 1;
 }
 
 static void add(struct wanted_attributes *wanted, unsigned place, struct slice key)
 {
     assert(wanted->count < WANTED_COUNT && place < WANTED_COUNT);
+    uint8_t *last = &wanted->of_size[size_class(key.size)];
     wanted->places[wanted->count++] = (uint8_t)place;
     wanted->keys[place] = key;
-    wanted->sizes |= bit_of_size(key.size);
+    wanted->next[place] = *last;
+    *last = (uint8_t)(place + 1);
 }
 
 void wanted_attributes_init(struct wanted_attributes *wanted, const struct spanjoin_side *side,
                             bool with_threads)
 {
-    wanted->sizes = wanted->found = 0;
+    wanted->found = 0;
     wanted->count = 0;
+    memset(wanted->of_size, 0, sizeof wanted->of_size);
     for (size_t i = 0; i < side->joined_count; i++)
         if (side->joined[i].path == JOIN_SPAN_ATTRIBUTE)
             add(wanted, (unsigned)i, side->joined[i].name);
@@ -41,50 +44,59 @@ void wanted_attributes_begin(struct wanted_attributes *wanted)
         wanted->values[wanted->places[i]] = (struct slice){0};
 }
 
-/* Compares inline: most keys are too short for a call of memcmp. The two words overlap. */
-static inline bool is_equal(struct slice a, struct slice b)
+/* Notes an attribute. place: 1 + that of a key of its size; 0: there is none, as usual. */
+static inline void note(struct wanted_attributes *wanted, unsigned place,
+                        const struct key_value *pair)
 {
-    uint64_t words[4];
-    if (a.size != b.size)
-        return false;
-    if (a.size < 8 || a.size > 16)
-        return memcmp(a.data, b.data, a.size) == 0;
-    memcpy(&words[0], a.data, 8);
-    memcpy(&words[1], b.data, 8);
-    memcpy(&words[2], a.data + a.size - 8, 8);
-    memcpy(&words[3], b.data + b.size - 8, 8);
-    return words[0] == words[1] && words[2] == words[3];
-}
-
-/* A key that is not looked for usually has another size. */
-static inline void note(struct wanted_attributes *wanted, const struct key_value *pair)
-{
-    if (!(wanted->sizes & bit_of_size(pair->key.size)))
-        return;
-    for (unsigned i = 0; i < wanted->count; i++) {
-        unsigned place = wanted->places[i];
-        uint64_t bit = UINT64_C(1) << place;
-        if (!is_equal(wanted->keys[place], pair->key) || (wanted->found & bit))
+    for (; place > 0; place = wanted->next[place - 1]) {
+        uint64_t bit = UINT64_C(1) << (place - 1);
+        if (!slice_equal_short(wanted->keys[place - 1], pair->key) || (wanted->found & bit))
             continue;
         wanted->found |= bit;
-        wanted->values[place] = pair->value;
+        wanted->values[place - 1] = pair->value;
     }
 }
 
 void wanted_attributes_read(struct wanted_attributes *wanted, struct slice key_value)
 {
     struct key_value pair = key_value_read(key_value);
-    note(wanted, &pair);
+    note(wanted, wanted->of_size[size_class(pair.key.size)], &pair);
+}
+
+/* Sets the size of the key of the short KeyValue field at `at`, and returns its size; 0 if it is
+ * another one. Its tag, the upper bit of its length, the tag of its key and the upper bit of the
+ * key's length are looked at together. */
+static inline size_t short_field_size(const uint8_t *at, const uint8_t *end, size_t *key_size_out)
+{
+    const uint32_t tags =
+        SPAN_ATTRIBUTES << 3 | WIRE_BYTES | (KEY_VALUE_KEY << 3 | WIRE_BYTES) << 16;
+    enum { HEADERS = 6 }; /* of the field, the key and the value */
+    uint32_t head;
+    if (end - at < HEADERS)
+        return 0;
+    memcpy(&head, at, sizeof head);
+    head = le32toh(head);
+    size_t size = 2 + (head >> 8 & 0xff), key_size = head >> 24;
+    if ((head & 0x80ff80ff) != tags || key_size + HEADERS > size || (ptrdiff_t)size > end - at)
+        return 0;
+    const uint8_t *value = at + 4 + key_size;
+    bool is_whole =
+        value[0] == (KEY_VALUE_VALUE << 3 | WIRE_BYTES) && value[1] == size - HEADERS - key_size;
+    *key_size_out = key_size;
+    return is_whole ? size : 0;
 }
 
 const uint8_t *wanted_attributes_run(struct wanted_attributes *wanted, const uint8_t *at,
                                      const uint8_t *end)
 {
-    struct key_value pair;
-    while (end - at >= 2 && at[0] == (SPAN_ATTRIBUTES << 3 | WIRE_BYTES) && at[1] < 0x80 &&
-           at[1] <= end - at - 2 && key_value_read_short((struct slice){at + 2, at[1]}, &pair)) {
-        note(wanted, &pair);
-        at += 2 + at[1];
+    size_t size, key_size;
+    for (; (size = short_field_size(at, end, &key_size)) > 0; at += size) {
+        unsigned place = wanted->of_size[key_size];
+        if (place == 0)
+            continue;
+        struct key_value pair = {.key = {at + 4, key_size},
+                                 .value = {at + 6 + key_size, size - 6 - key_size}};
+        note(wanted, place, &pair);
     }
     return at;
 }

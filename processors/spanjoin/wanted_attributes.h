@@ -19,11 +19,16 @@ enum {
     WANTED_COUNT,
 };
 
+enum { WANTED_SIZES = 128 }; /* of keys; the last one stands for all larger ones */
+
 struct wanted_attributes {
-    uint64_t sizes; /* a bit for each size of a key; the last one stands for all larger ones */
     uint64_t found; /* a bit for each attribute that the span has */
     unsigned count;
     uint8_t places[WANTED_COUNT]; /* of the keys, the first `count` */
+    /* By the size of a key: 1 + the place of the last key with it, 0: none. By place: of the next
+     * one. */
+    uint8_t of_size[WANTED_SIZES];
+    uint8_t next[WANTED_COUNT];
     struct slice keys[WANTED_COUNT];
     struct slice values[WANTED_COUNT]; /* payloads of AnyValues; empty: no value, or not found */
 };

@@ -361,8 +361,10 @@ static struct buffer *read_otlp(const struct pyroscope_receiver *receiver, bool 
                                 const struct exchange *exchange, struct buffer *body,
                                 uint32_t *samples_out, struct verdict *why)
 {
-    struct buffer *request = otlp_request_read(body, SIGNAL_PROFILES, is_json,
-                                               exchange_budget(exchange), samples_out, why);
+    struct otlp_request_content content;
+    struct buffer *request =
+        otlp_request_read(body, SIGNAL_PROFILES, is_json, exchange_budget(exchange), &content, why);
+    *samples_out = content.items;
     struct slice name = otlp_service(settings_of(receiver), exchange_headers(exchange));
     if (!request || service_names_fit(buffer_slice(request), name))
         return request;

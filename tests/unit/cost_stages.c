@@ -588,12 +588,12 @@ void cost_stages_stop(void)
 bool cost_stage_take(const struct cost_stage *stage, enum signal signal, struct buffer *body,
                      bool is_json, struct verdict *why)
 {
-    uint32_t items;
-    struct buffer *request = otlp_request_read(body, signal, is_json, NULL, &items, why);
+    struct otlp_request_content content;
+    struct buffer *request = otlp_request_read(body, signal, is_json, NULL, &content, why);
     if (!request)
         return false;
-    if (items > 0) /* a receiver answers empty ones itself */
-        stage->run(signal, request, items);
+    if (content.items > 0) /* a receiver answers empty ones itself */
+        stage->run(signal, request, content.items);
     buffer_unref(request);
     return true;
 }

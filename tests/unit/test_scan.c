@@ -1,4 +1,7 @@
 #include "core/data/scan.h"
+
+#include "core/base/arena.h"
+#include "core/data/dictionary.h"
 #include "core/data/utf8.h"
 
 #include "captures.h"
@@ -802,6 +805,55 @@ static void test_long_place(void **state)
     text_deinit(&request);
 }
 
+static void check_table(struct dictionary *known, struct dictionary *counted, int table)
+{
+    uint32_t count = dictionary_count(counted, table);
+    assert_int_equal(dictionary_count(known, table), count);
+    for (uint32_t i = 0; i < count; i++)
+        assert_ptr_equal(dictionary_entry(known, table, i).data,
+                         dictionary_entry(counted, table, i).data);
+}
+
+/* A dictionary that knows what the scan has found has the entries of one that counts them. */
+static void check_layout(struct slice request, const struct scan_result *result)
+{
+    struct dictionary_layout layout = {.are_known = true};
+    struct arena arena = {0};
+    struct message root;
+    struct dictionary *known, *counted;
+
+    memcpy(layout.counts, result->table_sizes, sizeof layout.counts);
+    memcpy(layout.starts, result->table_starts, sizeof layout.starts);
+    message_init(&root, request);
+    known = dictionary_new(&root, &arena);
+    dictionary_know(known, &layout);
+    counted = dictionary_new(&root, &arena);
+    for (int table = 1; table < DICTIONARY_TABLE_COUNT; table++)
+        check_table(known, counted, table);
+    arena_deinit(&arena);
+}
+
+static void test_layouts(void **state)
+{
+    static const char *const requests[] = {
+        "1{} 2{5\"\" 7{} 5\"cpu\" 1{} 7{1[0]} 5\"b\" 2{} 3{} 4{} 6{}} 1{}", "1{}", "2{}",
+        "2{99=1 5\"\" 5\"x\"} 99=1"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        struct text request = wire_text(requests[i]);
+        for (int careful = 0; careful < 2; careful++) {
+            struct scan_limits limits = scan_limits_default;
+            struct scan_result result;
+            struct error err;
+            limits.careful = careful;
+            assert_true(scan_profiles(wire_text_slice(&request), &limits, &result, &err));
+            check_layout(wire_text_slice(&request), &result);
+        }
+        text_deinit(&request);
+    }
+}
+
 /* Requests of real clients are accepted, and need no normalising. */
 static void scan_capture(const struct capture *capture, void *context)
 {
@@ -820,6 +872,8 @@ static void scan_capture(const struct capture *capture, void *context)
     assert_true(result.items > 0);
     assert_int_equal(result.layout, SCAN_LAYOUT_CURRENT);
     assert_false(result.has_references || result.dictionaries || result.misses_zero_entries);
+    if (capture->signal == SIGNAL_PROFILES)
+        check_layout(capture->body, &result);
     ++*scanned;
 }
 
@@ -901,6 +955,7 @@ int main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_depth),
         cmocka_unit_test(test_depth_of_attributes),
+        cmocka_unit_test(test_layouts),
         cmocka_unit_test(test_captures),
         cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_long_place),

@@ -255,6 +255,48 @@ static void sizes_are_those_of_what_is_written(void **state)
     free(to);
 }
 
+/* Numbers of all lengths, alone and beside others, and cut short. */
+static void single_packed_numbers_are_read(void **state)
+{
+    (void)state;
+    for (size_t length = 1; length <= 10; length++) {
+        uint64_t highest = length == 10 ? UINT64_MAX : ((uint64_t)1 << (7 * length)) - 1;
+        const uint64_t values[] = {highest, highest / 3, highest ^ 0x2a, highest - (highest >> 7)};
+        for (size_t i = 0; i < 4; i++) {
+            uint8_t bytes[16];
+            uint64_t read = ~values[i];
+            size_t size = (size_t)(wire_write_varint(bytes, values[i]) - bytes);
+            uint8_t *exact = exact_copy(slice_of(bytes, size));
+            assert_int_equal(wire_packed_single(slice_of(exact, size), &read), size <= 8);
+            assert_true(size > 8 || read == values[i]);
+            assert_false(size > 1 && wire_packed_single(slice_of(exact, size - 1), &read));
+            free(exact);
+            bytes[size] = 1;
+            assert_false(wire_packed_single(slice_of(bytes, size + 1), &read));
+        }
+    }
+    uint64_t read;
+    assert_true(wire_packed_single(SLICE("\x81\x80\x00"), &read) && read == 1);
+    assert_false(wire_packed_single((struct slice){0}, &read));
+}
+
+static void short_messages_are_taken(void **state)
+{
+    (void)state;
+    struct slice bytes = SLICE("\x12\x01"
+                               "a\x12\x81\x00"
+                               "b\x1a\x00\x12\x05"
+                               "cc");
+    struct wire_cursor cursor = wire_cursor(bytes);
+    struct slice payload;
+    assert_true(wire_next_payload(&cursor, 2, &payload) && slice_is(payload, "a"));
+    assert_false(wire_take_short(&cursor, 2 << 3 | WIRE_BYTES, &payload));
+    assert_true(wire_next_payload(&cursor, 2, &payload) && slice_is(payload, "b"));
+    assert_false(wire_take_short(&cursor, 2 << 3 | WIRE_BYTES, &payload)); /* another field */
+    assert_false(wire_next_payload(&cursor, 2, &payload));                 /* it is cut */
+    assert_true(cursor.broken);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +307,8 @@ int main(void)
         cmocka_unit_test(what_is_no_message_is_broken),
         cmocka_unit_test(fields_of_one_number_are_found),
         cmocka_unit_test(packed_numbers_are_read),
+        cmocka_unit_test(single_packed_numbers_are_read),
+        cmocka_unit_test(short_messages_are_taken),
         cmocka_unit_test(sizes_are_those_of_what_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,9 @@ static void add_request(struct sequence *sequence, enum signal signal, struct sl
     struct verdict why;
     struct buffer *body = buffer_new_charged(bytes.size, NULL);
     buffer_append(body, bytes.data, bytes.size, bytes.size);
-    step.request = otlp_request_read(body, signal, false, NULL, &step.items, &why);
+    struct otlp_request_content content;
+    step.request = otlp_request_read(body, signal, false, NULL, &content, &why);
+    step.items = content.items;
     if (step.request && step.items > 0)
         sequence->steps[sequence->count++] = step;
     else

@@ -32,9 +32,9 @@ static struct buffer *copy_of(struct slice request)
 
 static bool send_otlp_scanned(struct slice request, struct verdict *why)
 {
-    uint32_t items;
+    struct otlp_request_content content;
     struct buffer *body =
-        otlp_request_read(copy_of(request), SIGNAL_PROFILES, false, NULL, &items, why);
+        otlp_request_read(copy_of(request), SIGNAL_PROFILES, false, NULL, &content, why);
     bool fine = body && send_otlp(buffer_slice(body), why);
     buffer_unref(body);
     return fine;
