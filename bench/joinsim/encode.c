@@ -108,14 +108,22 @@ static uint32_t add_attribute(struct encoder *e, uint32_t key, const char *value
     return e->attribute_count++;
 }
 
+enum { FUNCTION_NAME_SIZE = 64 };
+
+static void name_function(uint32_t function, char name_out[FUNCTION_NAME_SIZE])
+{
+    snprintf(name_out, FUNCTION_NAME_SIZE, "com.example.shop.Module%02u.handle%u", function / 8,
+             function);
+}
+
 static void put_functions(struct encoder *e)
 {
     put_message(&e->dictionary, DICTIONARY_FUNCTION_TABLE, &e->item);
     put_message(&e->dictionary, DICTIONARY_LOCATION_TABLE, &e->item);
     put_message(&e->dictionary, DICTIONARY_MAPPING_TABLE, &e->item);
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "com.example.shop.Module%02u.handle%u", i / 8, i);
+        char name[FUNCTION_NAME_SIZE];
+        name_function(i, name);
         put_varint(&e->item, FUNCTION_NAME_STRINDEX, add_string(e, name));
         put_message(&e->dictionary, DICTIONARY_FUNCTION_TABLE, &e->item);
         put_varint(&e->part, LINE_FUNCTION_INDEX, 1 + i);
@@ -124,12 +132,29 @@ static void put_functions(struct encoder *e)
     }
 }
 
+/* The function of a frame; every stack has another leaf. */
+static uint32_t function_of(uint32_t stack, uint32_t depth)
+{
+    return (stack * 7 + depth * depth) % FUNCTIONS;
+}
+
+uint64_t encoded_stack(struct slice leaf)
+{
+    char name[FUNCTION_NAME_SIZE];
+    for (uint32_t i = 0; i < STACKS; i++) {
+        name_function(function_of(i, 0), name);
+        if (slice_is(leaf, name))
+            return i + 1;
+    }
+    return 0;
+}
+
 static void put_stacks(struct encoder *e)
 {
     put_message(&e->dictionary, DICTIONARY_STACK_TABLE, &e->item);
     for (uint32_t i = 0; i < STACKS; i++) {
         for (uint32_t d = 0; d < DEPTH; d++)
-            text_append_char(&e->packed, (char)(1 + (i * 7 + d * d) % FUNCTIONS));
+            text_append_char(&e->packed, (char)(1 + function_of(i, d)));
         put_message(&e->item, STACK_LOCATION_INDICES, &e->packed);
         put_message(&e->dictionary, DICTIONARY_STACK_TABLE, &e->item);
     }

@@ -32,6 +32,8 @@ struct encoder {
 struct slice encoder_encode(struct encoder *encoder, const struct traffic *traffic,
                             const struct sim_request *request);
 void encoder_deinit(struct encoder *encoder);
+/* Returns the number of the stack whose leaf has this name; 0: none. */
+uint64_t encoded_stack(struct slice leaf);
 /* Writes the name of a route's spans. */
 void encode_route(uint16_t route, char name_out[32]);
 

@@ -47,7 +47,7 @@ static void print_row(const char *name, const struct score *score)
             printf(" |");
     printf(" %" PRIu64 " | %" PRIu64 " | %.1f s | %.1f s |", score->expired, score->wrong,
            (double)score_delay_ms(score, 500) / 1e3, (double)score_delay_ms(score, 990) / 1e3);
-    printf(" %.0f | %.1f | %.1f | %.1f %% | %s |\n", score->index_bytes,
+    printf(" %.0f | %.2f | %.2f | %.1f %% | %s |\n", score->index_bytes,
            (double)score->bytes_in / 1048576, (double)score->bytes_out / 1048576,
            percent(score->messages_out, score->messages_in), is_exact(score) ? "yes" : "NO");
     fflush(stdout);

@@ -48,6 +48,9 @@ static void begin(struct run *run)
     if (schedule->keep_above > 0)
         snprintf(keep, sizeof keep, ", keep: {span_detail_when: [{duration_above: %ums}]}",
                  schedule->keep_above);
+    else if (schedule->keep_ratio > 0)
+        snprintf(keep, sizeof keep, ", keep: {span_detail_when: [{ratio: 0.%03u}]}",
+                 schedule->keep_ratio);
     snprintf(yaml, sizeof yaml,
              "processors: {spanjoin: {window: %ums, max_spans: 4000000, max_held_mib: 512, "
              "samples: {wait: %ums}%s}}",

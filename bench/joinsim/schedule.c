@@ -11,6 +11,10 @@
 /* Many short requests. */
 #define WEB USUAL, .services = 4, .requests = 50000, .durations = {900, 97, 3, 0}, .samples = 50
 
+/* One process with about as many spans and samples in a request as in the rows of bench/compare
+ * that are named after an SDK. */
+#define BUSY WEB, .services = 1, .requests = 400000
+
 /* A profiler that knows no spans. */
 #define THREADS USUAL, .upload_interval = 5000, .linked = 0, .by_thread = true
 
@@ -63,6 +67,8 @@ const struct schedule schedules[] = {
     {WEB, .name = "web, keep 1 s", .keep_above = 1000},
     {WEB, .name = "web, no times", .is_timeless = true},
     {WEB, .name = "web, no times, keep 1 s", .is_timeless = true, .keep_above = 1000},
+    {WEB, .name = "web, no times, keep 1 %", .is_timeless = true, .keep_ratio = 10},
+    {BUSY, .name = "busy, no times, keep 1 %", .is_timeless = true, .keep_ratio = 10},
 };
 #pragma GCC diagnostic pop
 const size_t schedule_count = sizeof schedules / sizeof schedules[0];

@@ -22,6 +22,13 @@ struct score_tables {
         uint64_t trace, span;
     } * links;
     size_t link_count;
+    /* By index: the number that a stack had in the request, because an output may number them anew
+     * (while the dictionary is read: its first location); the function of a location, the name of a
+     * function. */
+    struct sim_table {
+        uint64_t *items;
+        size_t count;
+    } stacks, locations, functions;
 };
 
 struct out_sample {
@@ -50,6 +57,9 @@ void score_deinit(struct score *score)
     free(score->tables->strings);
     free(score->tables->attributes);
     free(score->tables->links);
+    free(score->tables->stacks.items);
+    free(score->tables->locations.items);
+    free(score->tables->functions.items);
     free(score->tables);
     free(score->delays_ms);
     free(score->leaves);
@@ -144,12 +154,64 @@ static void read_link(struct score_tables *tables, struct slice entry)
     tables->links[i].span = span.size == SPAN_ID_SIZE ? read_be64(span.data) : 0;
 }
 
+static void add_item(struct sim_table *table, uint64_t item)
+{
+    table->items = memory_grow(table->items, table->count + 1, sizeof *table->items);
+    table->items[table->count++] = item;
+}
+
+/* Returns the first number of this field, which may be packed; 0: none. */
+static uint64_t first_number(struct slice message, uint32_t number)
+{
+    struct wire_cursor cursor = wire_cursor(message);
+    struct wire_field field;
+    uint64_t first = 0;
+    while (wire_next(&cursor, &field)) {
+        if (field.number != number)
+            continue;
+        struct wire_cursor packed = wire_cursor(field.bytes);
+        if (field.type == WIRE_BYTES)
+            wire_packed_varint(&packed, &first);
+        return field.type == WIRE_BYTES ? first : field.value;
+    }
+    return 0;
+}
+
+static void read_code(struct score_tables *tables, const struct wire_field *entry)
+{
+    if (entry->number == DICTIONARY_STACK_TABLE)
+        add_item(&tables->stacks, first_number(entry->bytes, STACK_LOCATION_INDICES));
+    else if (entry->number == DICTIONARY_LOCATION_TABLE)
+        add_item(&tables->locations,
+                 first_number(wire_last_bytes(entry->bytes, LOCATION_LINES), LINE_FUNCTION_INDEX));
+    else if (entry->number == DICTIONARY_FUNCTION_TABLE)
+        add_item(&tables->functions, first_number(entry->bytes, FUNCTION_NAME_STRINDEX));
+}
+
+static uint64_t item_at(const struct sim_table *table, uint64_t index)
+{
+    return index < table->count ? table->items[index] : 0;
+}
+
+/* Finds the numbers of the stacks by the names of their leaves; 0: it is none of the request's. */
+static void number_stacks(struct score_tables *tables)
+{
+    for (size_t i = 0; i < tables->stacks.count; i++) {
+        uint64_t function = item_at(&tables->locations, tables->stacks.items[i]);
+        uint64_t name = item_at(&tables->functions, function);
+        tables->stacks.items[i] =
+            name < tables->string_count ? encoded_stack(tables->strings[name]) : 0;
+    }
+}
+
 static void read_dictionary(struct score_tables *tables, struct slice request)
 {
     struct wire_cursor cursor = wire_cursor(wire_last_bytes(request, PROFILES_DICTIONARY));
     struct wire_field field;
     tables->string_count = tables->attribute_count = tables->link_count = 0;
+    tables->stacks.count = tables->locations.count = tables->functions.count = 0;
     while (wire_next(&cursor, &field)) {
+        read_code(tables, &field);
         if (field.number == DICTIONARY_ATTRIBUTE_TABLE) {
             read_attribute(tables, field.bytes);
         } else if (field.number == DICTIONARY_LINK_TABLE) {
@@ -160,16 +222,17 @@ static void read_dictionary(struct score_tables *tables, struct slice request)
             tables->strings[i] = field.bytes;
         }
     }
+    number_stacks(tables);
 }
 
-static struct out_sample read_sample(struct slice message)
+static struct out_sample read_sample(const struct score_tables *tables, struct slice message)
 {
     struct wire_cursor cursor = wire_cursor(message);
     struct wire_field field;
     struct out_sample sample = {0};
     while (wire_next(&cursor, &field)) {
         if (field.number == SAMPLE_STACK_INDEX)
-            sample.stack = field.value;
+            sample.stack = item_at(&tables->stacks, field.value);
         else if (field.number == SAMPLE_LINK_INDEX)
             sample.link = field.value;
         else if (field.number == SAMPLE_ATTRIBUTE_INDICES)
@@ -247,7 +310,7 @@ static bool is_right(const struct score *score, const struct sim_sample *sample,
     if (!has_text(name, expected))
         return false;
     if (out->link == 0)
-        return score->traffic->schedule->keep_above > 0;
+        return score->traffic->schedule->keep_above + score->traffic->schedule->keep_ratio > 0;
     return out->link < tables->link_count && tables->links[out->link].trace == span->trace &&
            tables->links[out->link].span == span->id;
 }
@@ -311,7 +374,7 @@ static uint32_t judge_timeless(struct score *score, const struct sim_request *re
     for (uint32_t i = 0; i < request->count; i++)
         rest[score->traffic->samples[request->first + i].stack]++;
     for (; wire_next_bytes(&samples, PROFILE_SAMPLES, &field); score->messages_out++) {
-        struct out_sample out = read_sample(field.bytes);
+        struct out_sample out = read_sample(score->tables, field.bytes);
         count += count_timeless(score, &out, rest);
     }
     for (int i = 0; i <= STACKS; i++)
@@ -403,7 +466,7 @@ static uint32_t judge_recording(struct score *score, const struct sim_request *r
     for (uint32_t i = 0; i < request->count; i++)
         rest[score->traffic->samples[request->first + i].stack]++;
     for (; wire_next_bytes(&samples, PROFILE_SAMPLES, &field); score->messages_out++) {
-        struct out_sample out = read_sample(field.bytes);
+        struct out_sample out = read_sample(score->tables, field.bytes);
         uint32_t of_message = count_timeless(score, &out, rest);
         score->mistakes += find_attribute(score->tables, &out, SAMPLE_THREAD_NAME).size > 0;
         if (out.link != 0)
@@ -420,7 +483,7 @@ static uint32_t judge_recording(struct score *score, const struct sim_request *r
 static uint32_t judge_message(struct score *score, const struct sim_request *request,
                               struct slice message, uint64_t now_ns)
 {
-    struct out_sample out = read_sample(message);
+    struct out_sample out = read_sample(score->tables, message);
     struct wire_cursor values = wire_cursor(out.values), times = wire_cursor(out.times);
     uint64_t value, time_ns;
     uint32_t count = 0;
