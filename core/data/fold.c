@@ -20,6 +20,14 @@ struct fold_run {
     uint32_t fate; /* FATE_GOES: nothing is written */
 };
 
+/* A folded sample with one value and no timestamps, and its group: equal ones have the same. */
+struct known_sample {
+    const uint8_t *gains;
+    uint64_t attributes; /* packed, with their size */
+    uint32_t stack;
+    uint32_t group_plus_one; /* 0: none is known */
+};
+
 struct folding {
     const struct fold_rule *rule;
     struct dictionary *dictionary;
@@ -32,6 +40,8 @@ struct folding {
     struct fold_run *runs;
     uint32_t run_count, run_capacity;
     struct fold_groups groups;
+    struct known_sample *known; /* by hash; a newer one takes the place of an older one */
+    uint32_t known_mask;
     double carried; /* what rounding has taken away */
 };
 
@@ -93,12 +103,16 @@ static enum fold_shape shape_of(const struct sample_fields *sample, bool is_stri
 
 enum combining { FOLDS, MOVES, STRIPS };
 
-static struct fold_attributes_result
-attributes_of(struct folding *folding, const struct sample_layout *layout, enum combining how)
+static struct slice gains_of(const struct folding *folding, enum combining how)
 {
     const struct fold_rule *rule = folding->rule;
-    struct slice gains =
-        how != MOVES && rule->gains ? rule->gains(rule->context) : (struct slice){0};
+    return how != MOVES && rule->gains ? rule->gains(rule->context) : (struct slice){0};
+}
+
+static struct fold_attributes_result attributes_of(struct folding *folding,
+                                                   const struct sample_layout *layout,
+                                                   struct slice gains, enum combining how)
+{
     return fold_attributes_change(&folding->attributes, layout->attributes, gains,
                                   how == FOLDS ? FOLD_ATTRIBUTES_TAKEN : FOLD_ATTRIBUTES_SORTED);
 }
@@ -116,9 +130,10 @@ static void keep_apart(struct folding *folding, const struct fold_key *key,
 }
 
 /* Folds, moves or strips a sample whose attributes were changed. Returns whether it begins a group.
- */
+ * Sets the group, if others may join it. */
 static bool combine_one(struct folding *folding, const struct sample_fields *sample,
-                        enum combining how, struct fold_attributes_result attributes)
+                        enum combining how, struct fold_attributes_result attributes,
+                        uint32_t *group_out)
 {
     const struct sample_layout *layout = &sample->layout;
     const struct fold_rule *rule = folding->rule;
@@ -134,7 +149,7 @@ static bool combine_one(struct folding *folding, const struct sample_fields *sam
         keep_apart(folding, &key, sample, attributes.is_stripped);
         return true;
     }
-    uint32_t group = fold_groups_find(&folding->groups, &key, &is_new);
+    uint32_t group = *group_out = fold_groups_find(&folding->groups, &key, &is_new);
     if (key.shape == SHAPE_SUM)
         return fold_groups_sum(&folding->groups, group, value) || is_new;
     fold_groups_append(&folding->groups, group, layout->values, layout->timestamps);
@@ -188,20 +203,87 @@ static void weigh_one(struct folding *folding, const struct sample_fields *sampl
     fold_groups_keep_apart(&folding->groups, &key, values, layout->timestamps, sample->others);
 }
 
-/* ---- a profile ---- */
-
 static uint32_t newest_group(const struct folding *folding)
 {
     return FATE_GROUP + folding->groups.count - 1;
 }
 
+/* ---- known samples ---- */
+
+/* Sets what tells a sample from others that are folded. Returns false if that is not enough. */
+static inline bool recognise(const struct folding *folding, const struct sample_fields *sample,
+                             struct slice gains, struct known_sample *wanted, int64_t *value_out)
+{
+    const struct sample_layout *layout = &sample->layout;
+    if (folding->rule->stack || sample->others.size > 0 || layout->timestamps.size > 0 ||
+        layout->attributes.size >= sizeof wanted->attributes ||
+        !wire_packed_single(layout->values, (uint64_t *)value_out))
+        return false;
+    *wanted = (struct known_sample){.gains = gains.data, .stack = layout->stack};
+    if (layout->attributes.size > 0)
+        wanted->attributes = wire_load_few(layout->attributes.data, layout->attributes.size) |
+                             (uint64_t)layout->attributes.size << 56;
+    return true;
+}
+
+/* Makes room for as many as the profile may have, which has so many groups. */
+static void reserve_known(struct folding *folding)
+{
+    enum { KNOWN_MIN = 16 };
+    uint32_t count = folding->known ? 4 * (folding->known_mask + 1) : KNOWN_MIN;
+    folding->known = arena_array(&folding->scratch, count, sizeof *folding->known);
+    folding->known_mask = count - 1;
+}
+
+/* Returns the place of a sample. A sender who finds samples with the same place gains nothing. */
+static inline struct known_sample *known_like(struct folding *folding,
+                                              const struct known_sample *wanted)
+{
+    enum { KNOWN_MAX = 4096 }; /* four places for each group */
+    if (folding->groups.count >= folding->known_mask / 4 && folding->known_mask < KNOWN_MAX - 1)
+        reserve_known(folding);
+    uint64_t hash =
+        ((uintptr_t)wanted->gains >> 3 ^ wanted->attributes) * UINT64_C(0x9e3779b97f4a7c15);
+    hash = (hash ^ wanted->stack) * UINT64_C(0xff51afd7ed558ccd);
+    return &folding->known[hash >> 32 & folding->known_mask];
+}
+
+static inline bool is_known(const struct known_sample *known, const struct known_sample *wanted)
+{
+    return known->stack == wanted->stack && known->gains == wanted->gains &&
+           known->attributes == wanted->attributes && known->group_plus_one != 0;
+}
+
+/* ---- a profile ---- */
+
+static uint32_t begun_group(struct folding *folding)
+{
+    folding->result.combined++;
+    return newest_group(folding);
+}
+
 static uint32_t combine(struct folding *folding, const struct sample_fields *sample,
                         enum combining how)
 {
-    if (!combine_one(folding, sample, how, attributes_of(folding, &sample->layout, how)))
-        return FATE_GOES;
-    folding->result.combined++;
-    return newest_group(folding);
+    struct slice gains = gains_of(folding, how);
+    struct known_sample wanted, *known = NULL;
+    int64_t value;
+    uint32_t group = UINT32_MAX;
+    if (how == FOLDS && recognise(folding, sample, gains, &wanted, &value)) {
+        known = known_like(folding, &wanted);
+        if (is_known(known, &wanted))
+            return fold_groups_sum(&folding->groups, known->group_plus_one - 1, value)
+                       ? begun_group(folding)
+                       : FATE_GOES;
+    }
+    struct fold_attributes_result attributes = attributes_of(folding, &sample->layout, gains, how);
+    bool begins = combine_one(folding, sample, how, attributes, &group);
+    if (known) {
+        assert(group != UINT32_MAX);
+        *known = wanted;
+        known->group_plus_one = group + 1;
+    }
+    return begins ? begun_group(folding) : FATE_GOES;
 }
 
 /* Keeps a sample, but for what is stripped. */
@@ -210,10 +292,13 @@ static uint32_t keep(struct folding *folding, const struct sample_fields *sample
     folding->result.kept++;
     if (folding->rule->stripped_count == 0)
         return FATE_STAYS;
-    struct fold_attributes_result attributes = attributes_of(folding, &sample->layout, STRIPS);
+    uint32_t group;
+    struct slice gains = gains_of(folding, STRIPS);
+    struct fold_attributes_result attributes =
+        attributes_of(folding, &sample->layout, gains, STRIPS);
     if (!attributes.is_stripped)
         return FATE_STAYS;
-    if (combine_one(folding, sample, STRIPS, attributes))
+    if (combine_one(folding, sample, STRIPS, attributes, &group))
         return newest_group(folding);
     folding->result.merged++;
     return FATE_GOES;
@@ -253,16 +338,17 @@ static uint32_t decide(struct folding *folding, struct slice raw)
     return keep(folding, &sample);
 }
 
-static void note_run(struct folding *folding, const struct wire_field *field, uint32_t fate)
+static inline void note_run(struct folding *folding, const uint8_t *start, const uint8_t *end,
+                            uint32_t fate)
 {
     struct fold_run *last = folding->run_count > 0 ? &folding->runs[folding->run_count - 1] : NULL;
-    if (last && fate == FATE_GOES && last->end == field->start) {
-        last->end = field->end;
+    if (last && fate == FATE_GOES && last->end == start) {
+        last->end = end;
         return;
     }
     folding->runs = arena_grow(&folding->scratch, folding->runs, folding->run_count,
                                &folding->run_capacity, sizeof *folding->runs);
-    folding->runs[folding->run_count++] = (struct fold_run){field->start, field->end, fate};
+    folding->runs[folding->run_count++] = (struct fold_run){start, end, fate};
 }
 
 /* Decides about all samples of a profile. Without runs afterwards, nothing in it changes. */
@@ -272,10 +358,17 @@ static void decide_all(struct folding *folding, struct slice profile)
     struct wire_field field;
     if (folding->rule->begin_profile)
         folding->rule->begin_profile(folding->rule->context, profile);
-    while (wire_next_bytes(&cursor, PROFILE_SAMPLES, &field)) {
-        uint32_t fate = decide(folding, field.bytes);
+    for (struct slice sample;;) {
+        const uint8_t *start = cursor.next;
+        if (!wire_take_short(&cursor, PROFILE_SAMPLES << 3 | WIRE_BYTES, &sample)) {
+            if (!wire_next_bytes(&cursor, PROFILE_SAMPLES, &field))
+                break;
+            start = field.start;
+            sample = field.bytes;
+        }
+        uint32_t fate = decide(folding, sample);
         if (fate != FATE_STAYS)
-            note_run(folding, &field, fate);
+            note_run(folding, start, cursor.next, fate);
     }
     assert(!cursor.broken);
 }
@@ -328,6 +421,8 @@ static void reset(struct folding *folding)
     folding->run_count = folding->run_capacity = 0;
     folding->groups =
         (struct fold_groups){.arena = &folding->scratch, .attributes = &folding->attributes};
+    folding->known = NULL;
+    folding->known_mask = 0;
     folding->carried = 0;
 }
 

@@ -179,11 +179,8 @@ static bool read_packed(struct slice sample, struct sample_layout *out)
     return is_usual;
 }
 
-void sample_fields_read(struct slice sample, struct arena *arena, struct sample_fields *out)
+void sample_fields_read_any(struct slice sample, struct arena *arena, struct sample_fields *out)
 {
-    out->others = (struct slice){0};
-    if (sample_layout_read(sample, &out->layout))
-        return;
     out->layout = (struct sample_layout){.stack = 0};
     if (read_packed(sample, &out->layout))
         return;

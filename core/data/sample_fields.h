@@ -98,6 +98,13 @@ struct sample_fields {
                                     their attributes */
     struct slice others;
 };
-void sample_fields_read(struct slice sample, struct arena *arena, struct sample_fields *out);
+void sample_fields_read_any(struct slice sample, struct arena *arena, struct sample_fields *out);
+static inline void sample_fields_read(struct slice sample, struct arena *arena,
+                                      struct sample_fields *out)
+{
+    out->others = (struct slice){0};
+    if (!sample_layout_read(sample, &out->layout))
+        sample_fields_read_any(sample, arena, out);
+}
 
 #endif

@@ -156,10 +156,9 @@ static uint8_t *changes_of_keys(struct sample_plan *plan)
 static inline bool sample_changes(const struct sample_plan *plan, const uint8_t *changes,
                                   uint32_t named)
 {
-    const uint32_t rare = SAMPLE_PROMOTED | SAMPLE_IS_STRIPPED;
     uint8_t change = changes[named & SAMPLE_KEY];
-    if (change != CHANGES_UNLESS_PLAIN && !(named & rare))
-        return change != CHANGES_NOT;
+    if (!(named & (SAMPLE_PROMOTED | SAMPLE_IS_STRIPPED)))
+        return change == CHANGES || (change == CHANGES_UNLESS_PLAIN && !(named & SAMPLE_IS_PLAIN));
     return !keep_takes_sample(plan, named) && (change != CHANGES_NOT || (named & SAMPLE_PROMOTED));
 }
 

@@ -46,11 +46,14 @@ void keep_samples_decide(struct sample_plan *plan)
 
 /* ---- samples ---- */
 
+/* What becomes of the samples of a key: small, because samples name keys in any order. */
 struct keeping {
     const struct sample_plan *plan;
-    uint32_t next;  /* sample, in wire order */
-    uint32_t named; /* what the plan says of the one before */
-    bool keeps_all;
+    uint32_t next;              /* sample, in wire order */
+    uint32_t named;             /* what the plan says of the one before */
+    uint8_t *decisions;         /* by key + 1; enum fold_decision; of 0: of samples without a key */
+    const struct slice **gains; /* by key + 1: what plain samples gain that lose the detail of their
+                                   span; NULL: they do not */
 };
 
 static enum fold_decision decision_of(int fate)
@@ -58,28 +61,51 @@ static enum fold_decision decision_of(int fate)
     return fate == KEEP_FOLD ? FOLD_FOLD : fate == KEEP_DROP ? FOLD_DROP : FOLD_KEEP;
 }
 
+static enum fold_decision decision_of_key(const struct sample_plan *plan, uint32_t k)
+{
+    const struct keep_settings *keep = &plan->settings->keep;
+    if (!plan->keys[k].match)
+        return decision_of(keep->unjoined);
+    return plan->finds[k].is_kept ? FOLD_KEEP : decision_of(keep->otherwise);
+}
+
+static void keeping_init(struct keeping *keeping, struct sample_plan *plan, bool keeps_all)
+{
+    uint32_t count = plan->key_count + 1;
+    *keeping =
+        (struct keeping){.plan = plan,
+                         .decisions = arena_array(&plan->arena, count, sizeof *keeping->decisions),
+                         .gains = arena_array(&plan->arena, count, sizeof(const struct slice *))};
+    enum fold_decision of_unnamed = decision_of(plan->settings->keep.unjoined);
+    keeping->decisions[0] = (uint8_t)(keeps_all ? FOLD_KEEP : of_unnamed);
+    for (uint32_t k = 0; k < plan->key_count; k++) {
+        keeping->decisions[k + 1] = (uint8_t)(keeps_all ? FOLD_KEEP : decision_of_key(plan, k));
+        if (keep_takes_detail(plan, k))
+            keeping->gains[k + 1] = &plan->keys[k].gain->packed;
+    }
+}
+
 static enum fold_decision decide(void *context, const struct fold_sample *sample)
 {
     struct keeping *keeping = context;
-    const struct sample_plan *plan = keeping->plan;
     (void)sample;
-    assert(keeping->next < plan->sample_count);
-    keeping->named = plan->samples[keeping->next++];
-    if (keeping->keeps_all)
-        return FOLD_KEEP;
-    uint32_t named = keeping->named & SAMPLE_KEY;
-    if (named == 0 || !plan->keys[named - 1].match)
-        return decision_of(plan->settings->keep.unjoined);
-    return plan->finds[named - 1].is_kept ? FOLD_KEEP : decision_of(plan->settings->keep.otherwise);
+    assert(keeping->next < keeping->plan->sample_count);
+    keeping->named = keeping->plan->samples[keeping->next++];
+    return (enum fold_decision)keeping->decisions[keeping->named & SAMPLE_KEY];
 }
 
 /* Samples that sample_plan_apply left as they came gain what the others have gained. */
 static struct slice gains_of(void *context)
 {
     const struct keeping *keeping = context;
-    if (!keep_takes_sample(keeping->plan, keeping->named))
+    uint32_t named = keeping->named;
+    if ((named & (SAMPLE_IS_PLAIN | SAMPLE_PROMOTED | SAMPLE_IS_STRIPPED)) == SAMPLE_IS_PLAIN) {
+        const struct slice *gains = keeping->gains[named & SAMPLE_KEY];
+        return gains ? *gains : (struct slice){0};
+    }
+    if (!keep_takes_sample(keeping->plan, named))
         return (struct slice){0};
-    return keeping->plan->keys[(keeping->named & SAMPLE_KEY) - 1].gain->packed;
+    return keeping->plan->keys[(named & SAMPLE_KEY) - 1].gain->packed;
 }
 
 /* Adds the attributes of one span that the samples of a key have gained. */
@@ -112,7 +138,8 @@ static void take_detail(struct sample_plan *plan, struct fold_rule *rule)
 static struct fold_result fold(struct sample_plan *plan, bool keeps_all, bool counts_only)
 {
     struct batch *batch = plan->batch;
-    struct keeping keeping = {.plan = plan, .keeps_all = keeps_all};
+    struct keeping keeping;
+    keeping_init(&keeping, plan, keeps_all);
     struct fold_rule rule = {.decide = decide,
                              .ignores_ids = true,
                              .gains = gains_of,
