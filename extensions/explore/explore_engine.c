@@ -20,6 +20,7 @@ struct explore_engine {
     unsigned waiting;
     bool has_offers;
     bool stops;
+    bool is_reducing; /* the thread's: the store makes room, and takes no offer */
 };
 
 /* ---- the thread ---- */
@@ -63,14 +64,19 @@ static bool answer_next(struct explore_engine *engine)
     return true;
 }
 
-/* Takes one offer. Returns whether there was one. */
+/* Takes one offer, or makes room in a step. Returns whether there may be more to do. */
 static bool take_offer(struct explore_engine *engine)
 {
+    if (engine->is_reducing) {
+        engine->is_reducing = store_reduce(engine->store);
+        return true;
+    }
     struct join_offer *offer = engine->feed ? join_feed_take(engine->feed) : NULL;
     if (!offer)
         return false;
     store_add(engine->store, offer, clock_wall_ns(), clock_monotonic_ns());
     join_offer_free(offer);
+    engine->is_reducing = true; /* store_reduce says whether there is need */
     return true;
 }
 

@@ -73,7 +73,6 @@ void store_add(struct store *store, const struct join_offer *offer, uint64_t now
         store->traces++;
         store_read_traces(store, offer);
     }
-    store_reduce(store);
 }
 
 /* ---- what both signals have ---- */

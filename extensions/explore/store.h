@@ -2,7 +2,8 @@
  * store: what explore remembers of the requests that left the join (docs/explore.md).
  *
  * It has one budget, of which its tables take what they need. After each request, store_reduce
- * makes room for the next one, once nearly all of it is used. Everything that senders choose is
+ * makes room for the next one, once nearly all of it is used, step by step, so that queries need
+ * not wait for all of that. Everything that senders choose is
  * bounded: names are cut, stacks have at most STORE_DEPTH_MAX frames, and what has no room is
  * counted without its details.
  *
@@ -50,6 +51,20 @@ struct store_unread {
     uint64_t arrived_ns;
 };
 
+/* What makes room next. */
+enum store_phase {
+    STORE_REDUCED,
+    STORE_SWEEPS, /* names that nobody uses */
+    STORE_REDUCES_LARGEST,
+    STORE_REDUCES_NAMES,
+    STORE_REDUCES_ALL
+};
+struct store_reduction {
+    enum store_phase phase;
+    int rounds, names_rounds;
+    size_t names_limit; /* bytes */
+};
+
 struct store {
     struct store_pool pool;
     struct store_names names;
@@ -62,6 +77,7 @@ struct store {
     uint64_t unread_count;
     size_t budget_bytes;
     uint64_t started_ns;
+    struct store_reduction reduction;
     uint64_t now_ns;           /* of the last request */
     uint64_t profiles, traces; /* requests */
 };
@@ -69,18 +85,26 @@ struct store {
 /* Creates an empty store. budget_bytes: at least STORE_BUDGET_MIN. */
 struct store *store_new(size_t budget_bytes, uint64_t now_ns);
 void store_free(struct store *store); /* NULL is allowed */
-/* Adds a request, and makes room afterwards. now_ns: since 1970; monotonic_ns: now, for the times
- * of the offer. The offer stays the caller's. */
+/* Adds a request. now_ns: since 1970; monotonic_ns: now, for the times of the offer. The offer
+ * stays the caller's. */
 void store_add(struct store *store, const struct join_offer *offer, uint64_t now_ns,
                uint64_t monotonic_ns);
+/* Makes room for the next request: one step. Returns whether there is another one; queries may come
+ * before it. */
+bool store_reduce(struct store *store);
+/* All steps. */
+static inline void store_make_room(struct store *store)
+{
+    while (store_reduce(store))
+        ;
+}
 /* Returns the memory in bytes. */
 size_t store_bytes(const struct store *store);
 
-/* Internals: read a request (store_profiles.c, store_traces.c), and make room (store_reduce.c). */
+/* Internals: read a request (store_profiles.c, store_traces.c). */
 void store_read_profiles(struct store *store, const struct join_offer *offer, uint64_t arrived_ns,
                          uint64_t left_ns);
 void store_read_traces(struct store *store, const struct join_offer *offer);
-void store_reduce(struct store *store);
 /* Reads service.name and service.version of a resource; texts. */
 void store_read_service(struct store *store, struct slice resource, uint32_t *service_out,
                         uint32_t *version_out);

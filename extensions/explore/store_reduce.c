@@ -656,17 +656,12 @@ static bool is_above_target(const struct store *store)
     return store_pool_is_above(&store->pool, TARGET_PERCENT);
 }
 
-/* Names are used by spans and entries: a part of both goes, until they need no more than this. */
-static void reduce_names(struct store *store, size_t bytes)
+/* Names are used by spans and entries: a part of both goes. */
+static void reduce_names(struct store *store)
 {
+    forget_spans(store, 4);
+    merge_stacks(store, count_stacks(store) / 8 * 7);
     sweep_names(store);
-    for (int i = 0; i < ROUNDS_MAX && is_above_target(store); i++) {
-        if (store_names_bytes(&store->names) <= bytes)
-            return;
-        forget_spans(store, 4);
-        merge_stacks(store, count_stacks(store) / 8 * 7);
-        sweep_names(store);
-    }
 }
 
 /* What uses more than its share of the pool is reduced by a quarter. */
@@ -696,7 +691,8 @@ static void set_target(struct store *store, struct store_table *table, const str
     table->target = is_reduced ? table->count - (table->count - table->reserve) / 4 : UINT32_MAX;
 }
 
-static void reduce_largest(struct store *store)
+/* Returns how many bytes names may have. */
+static size_t reduce_largest(struct store *store)
 {
     enum { NAMES, OPERATIONS, CELLS, ENTRIES, PARTS };
     struct store_cells *cells = &store->cells;
@@ -712,7 +708,7 @@ static void reduce_largest(struct store *store)
     set_target(store, &cells->cells, &shares[CELLS], level);
     set_target(store, &cells->entries, &shares[ENTRIES], level);
     reduce_cells(store);
-    reduce_names(store, is_large(store, &shares[NAMES], level) ? names / 4 * 3 : SIZE_MAX);
+    return is_large(store, &shares[NAMES], level) ? names / 4 * 3 : SIZE_MAX;
 }
 
 /* Leaves little besides totals. */
@@ -729,13 +725,51 @@ static void reduce_all(struct store *store)
     sweep_names(store);
 }
 
-void store_reduce(struct store *store)
+/* ---- step by step ---- */
+
+static void run_phase(struct store *store, struct store_reduction *reduction)
 {
-    if (!store_pool_is_above(&store->pool, FULL_PERCENT))
-        return;
-    sweep_names(store); /* perhaps that is enough */
-    for (int i = 0; i < ROUNDS_MAX && is_above_target(store); i++)
-        reduce_largest(store);
-    if (is_above_target(store))
+    switch (reduction->phase) {
+    case STORE_REDUCED:
+        break;
+    case STORE_SWEEPS:
+        sweep_names(store);
+        break;
+    case STORE_REDUCES_LARGEST:
+        reduction->names_limit = reduce_largest(store);
+        break;
+    case STORE_REDUCES_NAMES:
+        reduce_names(store);
+        break;
+    case STORE_REDUCES_ALL:
         reduce_all(store);
+        break;
+    }
+}
+
+static enum store_phase next_phase(const struct store *store, struct store_reduction *reduction)
+{
+    if (reduction->phase == STORE_REDUCES_LARGEST)
+        return STORE_SWEEPS;
+    if (reduction->phase == STORE_REDUCES_ALL || !is_above_target(store))
+        return STORE_REDUCED;
+    if (store_names_bytes(&store->names) > reduction->names_limit &&
+        reduction->names_rounds++ < ROUNDS_MAX)
+        return STORE_REDUCES_NAMES;
+    reduction->names_rounds = 0;
+    return reduction->rounds++ < ROUNDS_MAX ? STORE_REDUCES_LARGEST : STORE_REDUCES_ALL;
+}
+
+bool store_reduce(struct store *store)
+{
+    struct store_reduction *reduction = &store->reduction;
+    if (reduction->phase == STORE_REDUCED) {
+        if (!store_pool_is_above(&store->pool, FULL_PERCENT))
+            return false;
+        /* Perhaps it is enough to forget names. */
+        *reduction = (struct store_reduction){.phase = STORE_SWEEPS, .names_limit = SIZE_MAX};
+    }
+    run_phase(store, reduction);
+    reduction->phase = next_phase(store, reduction);
+    return reduction->phase != STORE_REDUCED;
 }

@@ -27,6 +27,7 @@ static void add(struct store *store, enum signal signal, struct buffer *buffer, 
     if (offer->report)
         offer->report->keys[0].span_id[0] = offer->report->keys[0].trace_id[0] = 1;
     store_add(store, offer, UINT64_C(1700000000000000000) + i * STORE_MINUTE_NS, 1);
+    store_make_room(store);
     join_offer_free(offer);
 }
 

@@ -230,6 +230,7 @@ static void stage_explore(enum signal signal, struct buffer *request, uint32_t i
     offer->parts[0] = buffer_ref(request);
     for (int i = 0; i < 2; i++) /* everything is known the second time */
         store_add(store, offer, UINT64_C(1700000000000000000), 1);
+    store_make_room(store);
     join_offer_free(offer);
     store_free(store);
 }

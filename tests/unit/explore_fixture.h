@@ -27,6 +27,7 @@ struct scene {
     struct api_context context;
     uint64_t wall_ns; /* moves with scene_wait, times `pace` */
     unsigned pace;
+    uint64_t step_ns; /* processor time of the longest step that made room in the store */
 };
 
 /* settings: of spanjoin. */
