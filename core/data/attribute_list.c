@@ -19,7 +19,7 @@ void attribute_list_clear(struct attribute_list *list)
 {
     enum { KEPT_ENTRIES = 1000 };
     list->count = list->left = list->change_count = 0;
-    list->is_indexed = false;
+    list->is_indexed = list->is_compacted = false;
     if (list->capacity > KEPT_ENTRIES || list->change_capacity > KEPT_ENTRIES)
         attribute_list_deinit(list);
 }
@@ -39,13 +39,15 @@ static inline void push(struct attribute_list *list, struct key_value pair, stru
         grow(list);
     assert(list->count < list->capacity);
     list->entries[list->count++] =
-        (struct attribute_entry){pair.key, pair.value, field, state, false};
+        (struct attribute_entry){pair.key, pair.value, field, state, false, 0};
     list->left++;
 }
 
-void attribute_list_push(struct attribute_list *list, struct slice key, struct slice value)
+void attribute_list_push(struct attribute_list *list, struct slice key, struct slice value,
+                         uint32_t number)
 {
     push(list, (struct key_value){key, value}, (struct slice){0}, ATTRIBUTE_IS_OLD);
+    list->entries[list->count - 1].number = number;
 }
 
 static bool wants(const struct attribute_filter *filter, struct slice key)
@@ -104,13 +106,20 @@ static void note_change(struct attribute_list *list, uint32_t at, bool is_new)
         (struct attribute_list_change){at, is_new, list->entries[at]};
 }
 
+static uint32_t hash_of(struct slice key)
+{
+    return (uint32_t)hash_bytes(key);
+}
+
 void attribute_list_remove(struct attribute_list *list, uint32_t at)
 {
     assert(at < list->count && list->entries[at].state != ATTRIBUTE_IS_REMOVED);
     note_change(list, at, false);
     list->entries[at].state = ATTRIBUTE_IS_REMOVED;
     list->left--;
-    list->is_indexed = false;
+    list->is_indexed &= !list->has_duplicates;
+    if (list->is_indexed)
+        index_table_remove(&list->by_key, hash_of(list->entries[at].key), at);
 }
 
 static struct attribute_entry *change(struct attribute_list *list, uint32_t at)
@@ -137,6 +146,7 @@ void attribute_list_set_key(struct attribute_list *list, uint32_t at, struct sli
 
 void attribute_list_remove_all(struct attribute_list *list)
 {
+    list->is_indexed = false;
     for (uint32_t i = 0; attribute_list_next(list, &i); i++)
         attribute_list_remove(list, i);
 }
@@ -156,6 +166,7 @@ void attribute_list_commit(struct attribute_list *list)
 
 void attribute_list_undo(struct attribute_list *list)
 {
+    list->is_indexed &= list->change_count == 0;
     while (list->change_count > 0) {
         const struct attribute_list_change *last = &list->changes[--list->change_count];
         struct attribute_entry *entry = &list->entries[last->at];
@@ -168,15 +179,24 @@ void attribute_list_undo(struct attribute_list *list)
             *entry = last->before;
         }
     }
+}
+
+void attribute_list_compact(struct attribute_list *list)
+{
+    enum { SPARE = 32 };
+    uint32_t removed = list->count - list->left, to = 0;
+    assert(list->change_count == 0 && list->left <= list->count);
+    if (removed <= list->left + SPARE)
+        return;
+    for (uint32_t i = 0; attribute_list_next(list, &i); i++)
+        list->entries[to++] = list->entries[i];
+    assert(to == list->left);
+    list->count = to;
     list->is_indexed = false;
+    list->is_compacted = true;
 }
 
 /* ---- finding ---- */
-
-static uint32_t hash_of(struct slice key)
-{
-    return (uint32_t)hash_bytes(key);
-}
 
 static void reserve(struct attribute_list *list, uint32_t more)
 {
@@ -199,8 +219,11 @@ static void index_entry(struct attribute_list *list, uint32_t number)
 {
     struct index_probe at;
     uint32_t other;
-    if (list->entries[number].state != ATTRIBUTE_IS_REMOVED &&
-        !probe(list, list->entries[number].key, &at, &other))
+    if (list->entries[number].state == ATTRIBUTE_IS_REMOVED)
+        return;
+    if (probe(list, list->entries[number].key, &at, &other))
+        list->has_duplicates = true;
+    else
         index_table_add(&list->by_key, &at, number);
 }
 
@@ -208,6 +231,7 @@ static void index_all(struct attribute_list *list)
 {
     free(list->by_key.slots);
     list->by_key = (struct index_table){0};
+    list->has_duplicates = false;
     reserve(list, list->count + 1);
     for (uint32_t i = 0; i < list->count; i++)
         index_entry(list, i);
@@ -292,8 +316,11 @@ static void change_fields(const struct attribute_list *list, struct message *mes
     uint32_t at = 0;
     while (attribute_next(&attribute)) {
         const struct attribute_entry *entry = &list->entries[at];
-        if (at == list->count || entry->field.data != attribute.field.wire.start)
+        if (at == list->count || entry->field.data != attribute.field.wire.start) {
+            if (list->is_compacted)
+                attribute_remove(&attribute);
             continue;
+        }
         at++;
         if (entry->state == ATTRIBUTE_IS_REMOVED)
             attribute_remove(&attribute);
@@ -310,7 +337,7 @@ static void change_fields(const struct attribute_list *list, struct message *mes
 void attribute_list_write(const struct attribute_list *list, struct message *message,
                           uint32_t number, struct arena *arena, bool may_rewrite)
 {
-    if (may_rewrite && !message->children && !message->tail)
+    if (may_rewrite && !list->is_compacted && !message->children && !message->tail)
         rewrite(list, message, number, arena);
     else
         change_fields(list, message, number, arena);

@@ -33,6 +33,7 @@ struct attribute_entry {
     struct slice field; /* of the message it was read from; empty: it has none */
     enum attribute_state state;
     bool is_duplicate; /* the caller's */
+    uint32_t number;   /* the caller's, of entries that were put in */
 };
 
 /* A change of an entry since the last attribute_list_commit. */
@@ -51,6 +52,8 @@ struct attribute_list {
     uint32_t change_count;
     uint32_t change_capacity;
     bool is_indexed;           /* by_key is up to date */
+    bool has_duplicates;       /* by_key lacks entries */
+    bool is_compacted;         /* entries that were removed are not here any more */
     struct index_table by_key; /* the first entry of each key that is not removed */
 };
 
@@ -70,7 +73,8 @@ struct attribute_filter {
 void attribute_list_read(struct attribute_list *list, struct message_iter message, uint32_t number,
                          const struct attribute_filter *filter, uint32_t max);
 /* Appends an old entry. */
-void attribute_list_push(struct attribute_list *list, struct slice key, struct slice value);
+void attribute_list_push(struct attribute_list *list, struct slice key, struct slice value,
+                         uint32_t number);
 
 /* Moves *at to the first entry from there on that is not removed. Returns false at the end. */
 static inline bool attribute_list_next(const struct attribute_list *list, uint32_t *at)
@@ -95,10 +99,13 @@ bool attribute_list_takes_away(const struct attribute_list *list);
 /* Keeps the changes; takes back those that were not kept. */
 void attribute_list_commit(struct attribute_list *list);
 void attribute_list_undo(struct attribute_list *list);
+/* For a list that is changed again and again, after a commit: drops removed entries, once they are
+ * more than the others. */
+void attribute_list_compact(struct attribute_list *list);
 
-/* Writes the entries that are not old to the open message they were read from. may_rewrite: the
- * message may get other bytes, so no iterator is inside it; that is the fastest. Otherwise only
- * the fields change. */
+/* Writes the entries that are not old to the open message they were read from, without a filter if
+ * the list was compacted. may_rewrite: the message may get other bytes, so no iterator is inside
+ * it; that is the fastest. Otherwise only the fields change. */
 void attribute_list_write(const struct attribute_list *list, struct message *message,
                           uint32_t number, struct arena *arena, bool may_rewrite);
 

@@ -1,23 +1,29 @@
 #include "core/data/message_fields.h"
 
-#include <assert.h>
 #include <string.h>
 
-static size_t size_of_field(const struct wire_field *field)
+size_t message_field_size(const struct message_field *field)
 {
-    return field->type == WIRE_BYTES ? wire_size_bytes(field->number, field->bytes.size)
-                                     : (size_t)(field->end - field->start);
+    const struct wire_field *wire = &field->wire;
+    if (wire->type != WIRE_BYTES)
+        return (size_t)(wire->end - wire->start);
+    bool is_stale = wire->bytes.data == wire_stale;
+    return wire_size_bytes(wire->number,
+                           is_stale ? message_measure(field->node) : wire->bytes.size);
 }
 
 /* The bytes of a field may have been replaced since it was received. */
-static uint8_t *write_field(uint8_t *to, const struct wire_field *field)
+uint8_t *message_field_write(const struct message_field *field, uint8_t *to)
 {
-    if (field->type == WIRE_BYTES) {
-        assert(field->bytes.data != wire_stale);
-        return wire_write_bytes(to, field->number, field->bytes);
+    const struct wire_field *wire = &field->wire;
+    if (wire->type == WIRE_BYTES && wire->bytes.data == wire_stale) {
+        to = wire_write_header(to, wire->number, message_measure(field->node));
+        return message_write(field->node, to);
     }
-    size_t size = (size_t)(field->end - field->start);
-    memcpy(to, field->start, size);
+    if (wire->type == WIRE_BYTES)
+        return wire_write_bytes(to, wire->number, wire->bytes);
+    size_t size = (size_t)(wire->end - wire->start);
+    memcpy(to, wire->start, size);
     return to + size;
 }
 
@@ -27,7 +33,7 @@ size_t message_fields_size(struct message_iter message, uint32_t number)
     size_t size = 0;
     while (message_next(&message, &field))
         if (field.wire.number == number)
-            size += size_of_field(&field.wire);
+            size += message_field_size(&field);
     return size;
 }
 
@@ -36,5 +42,5 @@ void message_fields_write(struct message_iter message, uint32_t number, uint8_t 
     struct message_field field;
     while (message_next(&message, &field))
         if (field.wire.number == number)
-            to = write_field(to, &field.wire);
+            to = message_field_write(&field, to);
 }

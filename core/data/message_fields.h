@@ -5,8 +5,7 @@
  *     uint8_t *bytes = arena_alloc(arena, size);
  *     message_fields_write(message, SPAN_ATTRIBUTES, bytes);
  *
- * The copy is a message again. It has what was changed in the fields since they were received,
- * unless they are messages that were changed inside (`wire_stale`): those must not be among them.
+ * The copy is a message again. It has what was changed in the fields since they were received.
  *
  * Owner: the caller's memory.
  *
@@ -20,5 +19,8 @@
 /* Returns the size of the copy, and writes it. `message` is at its start. */
 size_t message_fields_size(struct message_iter message, uint32_t number);
 void message_fields_write(struct message_iter message, uint32_t number, uint8_t *to);
+/* The same for one field. Returns the address after it. */
+size_t message_field_size(const struct message_field *field);
+uint8_t *message_field_write(const struct message_field *field, uint8_t *to);
 
 #endif

@@ -21,7 +21,8 @@
  *
  * A statement changes the data. The item then needs a way (ottl_item_set_way), on which messages
  * are opened when they are written; ottl_execute takes the place of ottl_evaluate, and after the
- * last statement on an item comes ottl_item_finish.
+ * last statement on an item comes ottl_item_finish. Statements may change the messages around the
+ * item, too, which wait open for the next item until ottl_item_leave.
  *
  * What does not depend on the span or profile is computed once for each resource or scope, and what
  * does not depend on the event or sample once for each span or profile. A condition on the fields
@@ -160,7 +161,9 @@ struct ottl_item {
     size_t cache_room;        /* bytes that caches may still gain */
     size_t steps;             /* bytes of messages around the items that may still be searched */
     bool is_changed;          /* a statement wrote something since this was set to false */
+    unsigned kept;            /* depths of messages around the items that are open (OTTL_KEPT) */
 };
+#define OTTL_KEPT(depth) (1U << (depth))
 
 /* Begins a batch. Nothing is known of data that was seen before. */
 void ottl_item_begin(struct ottl_item *item);
@@ -171,6 +174,7 @@ void ottl_item_set_group(struct ottl_item *item, struct message_iter group);
 void ottl_item_set_scope_group(struct ottl_item *item, struct message_iter scope_group);
 static inline void ottl_item_set_span(struct ottl_item *item, struct message_iter span)
 {
+    assert(!(item->kept & OTTL_KEPT(2)));
     item->serials[ottl_context_depth(OTTL_SPAN)]++;
     item->span = span;
 }
@@ -202,12 +206,15 @@ void ottl_draft_free(struct ottl_draft *draft);
 
 /* Lets statements write. `way` must stay where it is, and be that of the current item whenever a
  * statement is executed. After the last statement on an item, ottl_item_finish writes what is left
- * in the draft; call it before the next item is entered, or a condition is evaluated. room: bytes
- * of values that the items of the batch may gain together (items_values_room); values of up to 64
- * bytes do not count. */
+ * in the draft; call it before the next item is entered, or a condition is evaluated. After the
+ * last item in a message, ottl_item_leave writes what they have changed in it and the messages of
+ * greater depths; call it before the next message of its depth is entered. room: bytes of values
+ * that the items of the batch may gain together (items_values_room); values of up to 64 bytes do
+ * not count. */
 void ottl_item_set_way(struct ottl_item *item, struct ottl_way *way, struct ottl_draft *draft,
                        size_t room);
 void ottl_item_finish(struct ottl_item *item);
+void ottl_item_leave(struct ottl_item *item, unsigned depth);
 
 struct ottl_evaluator *ottl_evaluator_new(const struct ottl_program *program);
 void ottl_evaluator_free(struct ottl_evaluator *evaluator);

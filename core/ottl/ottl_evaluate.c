@@ -37,7 +37,7 @@ struct slot {
 };
 
 struct ottl_evaluation {
-    const struct ottl_item *item; /* NULL: constants are computed */
+    struct ottl_item *item; /* NULL: constants are computed */
     struct ottl_matcher *matcher;
     struct scratch scratch[OTTL_LEVEL_COUNT]; /* for results of each level */
     enum ottl_level level;                    /* of the result that is computed */
@@ -66,6 +66,12 @@ struct ottl_evaluator {
     struct ottl_verdicts verdicts;
     struct slot slots[];
 };
+
+static struct ottl_evaluator *evaluator_of(struct ottl_evaluation *evaluation)
+{
+    return (struct ottl_evaluator *)((char *)evaluation -
+                                     offsetof(struct ottl_evaluator, evaluation));
+}
 
 /* ---- scratch memory ---- */
 
@@ -227,14 +233,65 @@ static bool enter_trace_state(struct ottl_evaluation *evaluation, const struct o
     return true;
 }
 
-/* As a whole, attributes are read from their message. What is kept is read again and again, without
- * the rest of the message. */
+/* Counts that an item reads what it shares with others, if it is much. */
+static bool take_large(struct ottl_evaluation *evaluation, size_t steps)
+{
+    enum { FEW_STEPS = 256 };
+    struct ottl_evaluator *evaluator = evaluator_of(evaluation);
+    if (steps <= FEW_STEPS)
+        return true;
+    if (steps > evaluator->steps)
+        return fail(evaluation, "too many items of the request read the same large data");
+    evaluator->steps -= steps;
+    return true;
+}
+
+static bool is_around(struct ottl_evaluation *evaluation, const struct ottl_path_row *row)
+{
+    return ottl_context_depth(row->context) < ottl_evaluation_depth(evaluation);
+}
+
+/* What has too many entries for a draft is searched again after each change of its message. */
+static bool take_search_again(struct ottl_evaluation *evaluation, const struct ottl_path_row *row)
+{
+    const struct message_iter *message = ottl_path_message(evaluation, row);
+    return !row->is_map || !evaluation->item->kept || !ottl_outer_is_open(evaluation->item, row) ||
+           take_large(evaluation, (size_t)(message->cursor.end - message->cursor.next));
+}
+
+/* Reads attributes as a whole from the draft, as a copy: it may change while they are used. */
+static bool read_draft(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
+                       const struct attribute_list *list, struct ottl_value *out)
+{
+    enum { DRAFTED = 1 };
+    size_t size = 0;
+    for (uint32_t i = 0; attribute_list_next(list, &i); i++)
+        size += key_value_field_size(DRAFTED, list->entries[i].key, list->entries[i].value);
+    if (is_around(evaluation, row) && !take_large(evaluation, size))
+        return false;
+    struct message_iter *copy = ottl_evaluation_alloc(evaluation, sizeof *copy);
+    uint8_t *bytes = ottl_evaluation_alloc(evaluation, size + 1), *to = bytes;
+    for (uint32_t i = 0; attribute_list_next(list, &i); i++)
+        to = key_value_field_write(to, DRAFTED, list->entries[i].key, list->entries[i].value);
+    assert(to == bytes + size);
+    *copy = message_iter_bytes(slice_of(bytes, size));
+    *out = (struct ottl_value){.kind = OTTL_MAP, .form = OTTL_FORM_ATTRIBUTES};
+    out->message = copy;
+    out->number = DRAFTED;
+    return true;
+}
+
+/* What is kept is read again and again, without the rest of the message. */
 static bool read_path(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
                       struct ottl_value *out)
 {
-    if (ottl_draft_of(evaluation->item, row))
-        ottl_draft_write(evaluation->target);
-    if (!ottl_path_read(evaluation, row, out))
+    const struct attribute_list *list =
+        evaluation->item->draft ? ottl_draft_find_changed(evaluation, row) : NULL;
+    if (list)
+        return read_draft(evaluation, row, list, out);
+    if (row->is_indices_list && evaluation->item->kept)
+        ottl_draft_write_indices(evaluation->item);
+    if (!take_search_again(evaluation, row) || !ottl_path_read(evaluation, row, out))
         return false;
     if (evaluation->level < OTTL_LEVEL_LOWEST)
         ottl_around_copy(evaluation, out);
@@ -269,29 +326,41 @@ static bool enter_attributes(struct ottl_evaluation *evaluation, const struct ot
         return false;
     if (key.kind != OTTL_STRING)
         return wrong_key(evaluation, &key, "string");
-    take_search_of_attributes(evaluation, row);
-    struct attribute_list *draft = ottl_draft_of(evaluation->item, row);
-    if (!draft)
+    struct attribute_list *draft =
+        evaluation->item->draft ? ottl_draft_find(evaluation, row) : NULL;
+    if (!draft) {
+        take_search_of_attributes(evaluation, row);
+        if (row->is_indices || !take_search_again(evaluation, row))
+            return false;
         *missing_out =
             !attributes_get(ottl_path_message(evaluation, row), row->number, key.bytes, &found);
-    else if (attribute_list_find(draft, key.bytes, &at))
+    } else if (attribute_list_find(draft, key.bytes, &at)) {
         found = draft->entries[at].value;
-    else
+    } else {
         *missing_out = true;
+    }
     if (!*missing_out)
         ottl_value_read(found, value);
     return true;
+}
+
+/* Whether attributes are found in their message by a key. */
+static bool has_keys(const struct ottl_path_row *row)
+{
+    return row->is_map && !row->is_cache && !row->is_indices;
 }
 
 static bool evaluate_path(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                           struct ottl_value *out)
 {
     bool is_missing = false, is_kept = node->operand_count > 0; /* what the keys are of */
+    bool is_drafted =
+        node->key_count > 0 && evaluation->item->draft && ottl_draft_find(evaluation, node->path);
     uint32_t first = 0;
-    if (is_kept && !ottl_draft_of(evaluation->item, node->path)) {
+    if (is_kept && !is_drafted) {
         if (!look_at_map(evaluation, node->operands[0], out))
             return false;
-    } else if (node->key_count > 0 && ottl_draft_takes(node->path)) {
+    } else if (node->key_count > 0 && (is_drafted || has_keys(node->path))) {
         if (!enter_attributes(evaluation, node, out, &is_missing))
             return false;
         first = 1;
@@ -505,12 +574,6 @@ static bool evaluate(struct ottl_evaluation *evaluation, const struct ottl_node 
 
 /* ---- results that are kept ---- */
 
-static struct ottl_evaluator *evaluator_of(struct ottl_evaluation *evaluation)
-{
-    return (struct ottl_evaluator *)((char *)evaluation -
-                                     offsetof(struct ottl_evaluator, evaluation));
-}
-
 enum ottl_level ottl_evaluation_level(struct ottl_evaluation *evaluation)
 {
     if (!evaluation->item)
@@ -568,14 +631,10 @@ static bool has_steps(struct ottl_evaluation *evaluation)
 static size_t steps_of(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                        const struct ottl_value *value)
 {
-    enum { FEW_STEPS = 256 };
-    if (node->level >= OTTL_LEVEL_RESOURCE + ottl_evaluation_depth(evaluation))
-        return 0;
-    size_t steps = ottl_around_steps(value);
-    return steps > FEW_STEPS ? steps : 0;
+    bool is_around = node->level < OTTL_LEVEL_RESOURCE + ottl_evaluation_depth(evaluation);
+    return is_around ? ottl_around_steps(value) : 0;
 }
 
-/* Reading the draft's attributes as a whole writes it, which gives the level another serial. */
 static void fill(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                  struct slot *slot)
 {
@@ -626,11 +685,7 @@ static bool give_kept(struct ottl_evaluation *evaluation, const struct slot *slo
 /* Counts that an item reads a value that it shares with others. */
 static bool take_slot(struct ottl_evaluation *evaluation, const struct slot *slot)
 {
-    struct ottl_evaluator *evaluator = evaluator_of(evaluation);
-    if (slot->steps > evaluator->steps)
-        return fail(evaluation, "too many items of the request read the same large data");
-    evaluator->steps -= slot->steps;
-    return true;
+    return take_large(evaluation, slot->steps);
 }
 
 static bool take_kept(struct ottl_evaluation *evaluation, const struct ottl_node *node)
@@ -819,12 +874,14 @@ enum ottl_result ottl_execute(struct ottl_evaluator *evaluator, struct ottl_item
     const struct ottl_node *editor = evaluator->program->editor;
     struct ottl_value nothing;
     assert(editor && item->way && item->draft);
-    evaluation->target = item; /* a condition that reads all attributes has the draft written */
+    ottl_draft_begin(item, ottl_evaluation_depth(evaluation));
+    evaluation->target = item;
     enum ottl_result result = evaluate_condition(evaluator, item);
     if (result == OTTL_MATCH) {
         evaluation->item = item;
         evaluation->free_bytes = FREE_BYTES;
         bool ok = editor->function->call(evaluation, editor, &nothing) && has_steps(evaluation);
+        ottl_outer_settle(item);
         if (!ok)
             ottl_draft_undo(item);
         result = ok ? OTTL_MATCH : OTTL_FAILED;

@@ -33,7 +33,7 @@ static struct message_iter enter(struct message_iter message, uint32_t number)
 
 void ottl_item_set_group(struct ottl_item *item, struct message_iter group)
 {
-    assert(item->batch > 0);
+    assert(item->batch > 0 && item->kept == 0);
     item->serials[SERIAL_RESOURCE]++;
     item->serials[SERIAL_SCOPE]++;
     size_t bytes = (size_t)(group.cursor.end - group.cursor.next);
@@ -45,6 +45,7 @@ void ottl_item_set_group(struct ottl_item *item, struct message_iter group)
 
 void ottl_item_set_scope_group(struct ottl_item *item, struct message_iter scope_group)
 {
+    assert(!(item->kept & ~OTTL_KEPT(0)));
     item->serials[SERIAL_SCOPE]++;
     item->scope_group = scope_group;
     item->has_scope = false;
@@ -66,7 +67,7 @@ static bool is_same(const struct message_field *a, const struct message_field *b
 
 void ottl_item_set_profile(struct ottl_item *item, struct message_iter profile)
 {
-    assert(item->tables);
+    assert(item->tables && !(item->kept & OTTL_KEPT(2)));
     item->serials[ottl_context_depth(OTTL_PROFILE)]++;
     item->profile = profile;
     item->tables->profile = &item->profile;

@@ -12,15 +12,13 @@ EDITOR(delete_key)
 {
     struct attribute_list *edit;
     struct slice key;
+    uint32_t at;
     (void)out;
     if (!ottl_argument_string(evaluation, node, 1, &key) ||
-        !(edit = ottl_edit_load(evaluation, node->operands[0])))
+        !(edit = ottl_edit_open(evaluation, node->operands[0])))
         return false;
-    for (uint32_t at = 0; attribute_list_next(edit, &at); at++)
-        if (slice_equal(edit->entries[at].key, key)) {
-            attribute_list_remove(edit, at);
-            break;
-        }
+    if (attribute_list_find(edit, key, &at))
+        attribute_list_remove(edit, at);
     return ottl_edit_store(evaluation, node->operands[0], edit);
 }
 

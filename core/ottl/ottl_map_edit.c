@@ -13,7 +13,7 @@ static void read_bytes(struct attribute_list *list, struct slice map)
     while (list->count <= OTTL_EDIT_MAX &&
            wire_next_bytes(&cursor, KEY_VALUE_LIST_VALUES, &field)) {
         struct key_value pair = key_value_read(field.bytes);
-        attribute_list_push(list, pair.key, pair.value);
+        attribute_list_push(list, pair.key, pair.value, 0);
     }
 }
 
@@ -23,7 +23,7 @@ static void read_indices(struct attribute_list *list, const struct ottl_value *m
     struct slice key, value;
     while (list->count <= OTTL_EDIT_MAX &&
            ottl_table_attribute_next(map->tables, &indices, &key, &value))
-        attribute_list_push(list, key, value);
+        attribute_list_push(list, key, value, (uint32_t)indices.last);
 }
 
 bool ottl_edit_check(struct ottl_evaluation *evaluation, const struct attribute_list *list)
@@ -53,26 +53,27 @@ static bool read_map(struct ottl_evaluation *evaluation, const struct ottl_node 
            error_set(ottl_evaluation_error(evaluation), "%s", ottl_steps_error);
 }
 
-/* In a message around the item, an entry takes longer than its bytes. */
-static bool take_entries(struct ottl_evaluation *evaluation, const struct attribute_list *list)
+struct attribute_list *ottl_edit_open(struct ottl_evaluation *evaluation,
+                                      const struct ottl_node *path)
 {
-    enum { STEPS_OF_ENTRY = 24 };
-    return !ottl_evaluation_writes_around(evaluation) ||
-           ottl_take_steps(evaluation, (size_t)STEPS_OF_ENTRY * list->count);
+    struct attribute_list *list = NULL;
+    if (!ottl_take_around(evaluation, 0))
+        return NULL;
+    if (ottl_evaluation_writes_around(evaluation))
+        ottl_outer_open(ottl_evaluation_target(evaluation), path->path);
+    if (path->key_count == 0 && ottl_draft_takes(evaluation, path->path))
+        return ottl_draft_load(evaluation, path->path);
+    if (read_map(evaluation, path))
+        list = ottl_evaluation_list(evaluation);
+    return list && ottl_edit_check(evaluation, list) ? list : NULL;
 }
 
 struct attribute_list *ottl_edit_load(struct ottl_evaluation *evaluation,
                                       const struct ottl_node *path)
 {
-    struct attribute_list *list = NULL;
-    if (!ottl_take_search(evaluation, path->path))
-        return NULL;
-    if (path->key_count == 0 && ottl_draft_takes(path->path))
-        list = ottl_draft_load(evaluation, path->path);
-    else if (read_map(evaluation, path))
-        list = ottl_evaluation_list(evaluation);
-    return list && ottl_edit_check(evaluation, list) && take_entries(evaluation, list) ? list
-                                                                                       : NULL;
+    enum { STEPS_OF_ENTRY = 24 };
+    struct attribute_list *list = ottl_edit_open(evaluation, path);
+    return list && ottl_take_around(evaluation, (size_t)STEPS_OF_ENTRY * list->count) ? list : NULL;
 }
 
 /* ---- storing ---- */
@@ -118,9 +119,9 @@ bool ottl_edit_store_counted(struct ottl_evaluation *evaluation, const struct ot
         return true;
     if (is_inside(path)) /* counted where it is put in */
         return ottl_write_payload(evaluation, path, encode(evaluation, list));
-    if (path->path->is_indices)
+    if (!ottl_draft_takes(evaluation, path->path))
         return ottl_write_indices(evaluation, path->path, list);
-    ottl_draft_commit(evaluation);
+    ottl_draft_commit(evaluation, path->path);
     return true;
 }
 

@@ -27,8 +27,12 @@
 /* Returns false with the error set if there are more than OTTL_EDIT_MAX entries (ottl_draft.h). */
 bool ottl_edit_check(struct ottl_evaluation *evaluation, const struct attribute_list *list);
 
-/* Reads the map at a path. Returns NULL with the error set if there is no map. */
+/* Reads the map at a path, to go over its entries. Returns NULL with the error set if there is no
+ * map. */
 struct attribute_list *ottl_edit_load(struct ottl_evaluation *evaluation,
+                                      const struct ottl_node *path);
+/* The same to find entries by their keys, which takes few steps. */
+struct attribute_list *ottl_edit_open(struct ottl_evaluation *evaluation,
                                       const struct ottl_node *path);
 /* Counts what is new (ottl_take_room), and writes the changes. Returns false with the error set. */
 bool ottl_edit_store(struct ottl_evaluation *evaluation, const struct ottl_node *path,

@@ -61,7 +61,7 @@ EDITOR(merge_maps)
     if (source.kind != OTTL_MAP)
         return error_set(ottl_evaluation_error(evaluation), "expected pcommon.Map but got %s",
                          ottl_type_name(&source));
-    if (!(edit = ottl_edit_load(evaluation, node->operands[0])))
+    if (!(edit = ottl_edit_open(evaluation, node->operands[0])))
         return false;
     struct ottl_cursor cursor = ottl_cursor(&source);
     while (ottl_cursor_next(&cursor, &entry)) {

@@ -9,6 +9,7 @@
 #define PROFCOL_CORE_OTTL_OTTL_PATH_H
 
 #include "core/ottl/ottl_evaluation.h"
+#include "core/ottl/ottl_outer.h"
 
 enum ottl_indexing {
     OTTL_NOT_INDEXED,
@@ -32,6 +33,8 @@ struct ottl_path_row {
     bool is_map;           /* attributes or the cache */
     bool is_cache;         /* the cache */
     bool is_indices;       /* attributes of the dictionary */
+    bool is_indices_list;  /* their indices: those of a profile */
+    uint32_t within;       /* number of the message in which the field is; 0: none */
 };
 
 /* Finds the scope, which rows of OTTL_SCOPE read, unless it is known. */
@@ -41,8 +44,9 @@ void ottl_item_find_scope(struct ottl_item *item);
 static inline const struct message_iter *ottl_path_message(struct ottl_evaluation *evaluation,
                                                            const struct ottl_path_row *row)
 {
-    const char *item = (const char *)ottl_evaluation_item(evaluation);
-    return (const struct message_iter *)(const void *)(item + row->message);
+    const struct ottl_item *item = ottl_evaluation_item(evaluation);
+    const struct message_iter *outer = item->kept ? ottl_outer_message(item, row) : NULL;
+    return outer ? outer : (const void *)((const char *)item + row->message);
 }
 
 /* Reads the value of a path, before any key. */

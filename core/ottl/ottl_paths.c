@@ -274,9 +274,9 @@ static const struct ottl_path_row rows[] = {
     {"status", OTTL_SPAN, OTTL_NOT_INDEXED, read_status, IN(span), SPAN_STATUS,
      .write = ottl_set_status},
     {"status.code", OTTL_SPAN, OTTL_NOT_INDEXED, read_status_code, IN(span), STATUS_CODE,
-     .write = ottl_set_status_code},
+     .write = ottl_set_status_code, .within = SPAN_STATUS},
     {"status.message", OTTL_SPAN, OTTL_NOT_INDEXED, read_status_message, IN(span), STATUS_MESSAGE,
-     .write = ottl_set_status_message},
+     .write = ottl_set_status_message, .within = SPAN_STATUS},
     {"flags", OTTL_SPAN, OTTL_NOT_INDEXED, read_flags, IN(span), SPAN_FLAGS,
      .write = ottl_set_flags},
 

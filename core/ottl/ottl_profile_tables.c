@@ -209,6 +209,13 @@ static void copy_indices(struct ottl_profile_tables *tables)
     tables->has_indices = true;
 }
 
+void ottl_tables_set_indices(struct ottl_profile_tables *tables, struct slice indices)
+{
+    tables->indices = indices;
+    tables->indices_capacity = 0; /* others may write to this memory */
+    tables->has_indices = true;
+}
+
 struct ottl_numbers ottl_attribute_indices(struct ottl_profile_tables *tables, uint32_t number)
 {
     bool is_profile = number == PROFILE_ATTRIBUTE_INDICES;
@@ -229,6 +236,7 @@ static bool next_entry(struct ottl_profile_tables *tables, struct ottl_numbers *
         if (!ottl_numbers_next(indices, &index))
             return false;
     } while (index == 0);
+    indices->last = index;
     *entry_out = dictionary_attribute(tables->dictionary, (uint32_t)index);
     return true;
 }

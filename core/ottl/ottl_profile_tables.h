@@ -82,6 +82,7 @@ struct ottl_numbers {
     struct wire_cursor packed;
     uint32_t number;
     bool is_fixed; /* fixed64, else varint */
+    uint64_t last; /* index of an attribute that ottl_table_attribute_next has read */
 };
 bool ottl_numbers_next(struct ottl_numbers *numbers, uint64_t *out);
 
@@ -89,6 +90,8 @@ bool ottl_numbers_next(struct ottl_numbers *numbers, uint64_t *out);
  * sample (SAMPLE_ATTRIBUTE_INDICES). Those of the profile, which contains its samples, are copied
  * at their first use. */
 struct ottl_numbers ottl_attribute_indices(struct ottl_profile_tables *tables, uint32_t number);
+/* Sets those of the profile, until another one is entered or its message changes. */
+void ottl_tables_set_indices(struct ottl_profile_tables *tables, struct slice indices);
 /* Moves to the next attribute; returns false at the end. The value is the payload of an AnyValue.
  */
 bool ottl_table_attribute_next(struct ottl_profile_tables *tables, struct ottl_numbers *indices,

@@ -19,10 +19,7 @@ static bool put_bytes(struct ottl_evaluation *evaluation, const struct ottl_path
 {
     struct message_iter *message = NULL;
     struct ottl_value old;
-    if (row->read(evaluation, row,
-                  (const void *)((const char *)ottl_evaluation_item(evaluation) + row->message),
-                  &old) &&
-        slice_equal(old.bytes, bytes))
+    if (ottl_path_read(evaluation, row, &old) && slice_equal(old.bytes, bytes))
         return true;
     if (!ottl_take_room(evaluation, bytes.size, old.bytes.size) ||
         !(message = ottl_open(evaluation, row)))

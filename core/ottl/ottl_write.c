@@ -1,6 +1,7 @@
 #include "core/ottl/ottl_writing.h"
 
 #include "core/data/scan.h"
+#include "core/ottl/ottl_draft.h"
 #include "core/ottl/ottl_encode.h"
 #include "core/ottl/ottl_map_edit.h"
 #include "core/ottl/ottl_path.h"
@@ -55,24 +56,10 @@ bool ottl_take_entry(struct ottl_evaluation *evaluation, const struct ottl_entry
     return ottl_take_steps(evaluation, LEAST + entry->key.size);
 }
 
-/* What items before this one have appended is searched, too. */
-static size_t search_steps(const struct message_iter *message)
+bool ottl_take_around(struct ottl_evaluation *evaluation, size_t bytes)
 {
-    enum { LEAST = 16, LEAST_OF_TAIL = 64 };
-    size_t steps = LEAST + (size_t)(message->cursor.end - message->cursor.next);
-    const struct message_tail *tail = message->message ? message->message->tail : NULL;
-    for (; tail; tail = tail->next)
-        steps += LEAST_OF_TAIL + tail->fields.size;
-    return steps;
-}
-
-bool ottl_take_search(struct ottl_evaluation *evaluation, const struct ottl_path_row *row)
-{
-    if (!ottl_evaluation_writes_around(evaluation))
-        return true;
-    bool has_steps = ottl_evaluation_target(evaluation)->steps > 0;
-    return ottl_take_steps(evaluation,
-                           has_steps ? search_steps(ottl_path_message(evaluation, row)) : SIZE_MAX);
+    enum { LEAST = 16 };
+    return !ottl_evaluation_writes_around(evaluation) || ottl_take_steps(evaluation, LEAST + bytes);
 }
 
 /* ---- fields ---- */
@@ -196,12 +183,13 @@ static struct message_iter open_beside(struct message_iter outer, uint32_t numbe
                           : ottl_open_inner(outer, number);
 }
 
-static struct message_iter open_message(struct ottl_item *item, const struct ottl_path_row *row)
+static struct message_iter open_message(struct ottl_item *item, size_t message,
+                                        enum ottl_context context)
 {
-    struct message_iter outer = open_level(item->way, ottl_context_depth(row->context));
-    if (row->message == offsetof(struct ottl_item, resource))
+    struct message_iter outer = open_level(item->way, ottl_context_depth(context));
+    if (message == offsetof(struct ottl_item, resource))
         return open_beside(outer, GROUP_RESOURCE, &item->resource);
-    if (row->message != offsetof(struct ottl_item, scope))
+    if (message != offsetof(struct ottl_item, scope))
         return outer;
     ottl_item_find_scope(item);
     return open_beside(outer, SCOPE_SPANS_SCOPE, &item->scope);
@@ -213,20 +201,27 @@ void ottl_forget(struct ottl_item *item, enum ottl_context context)
         item->serials[i]++;
 }
 
-struct message_iter *ottl_item_open(struct ottl_item *item, const struct ottl_path_row *row)
+struct message_iter *ottl_item_open(struct ottl_item *item, size_t message,
+                                    enum ottl_context context)
 {
-    struct message_iter *place = (struct message_iter *)(void *)((char *)item + row->message);
-    *place = open_message(item, row);
+    struct message_iter *place = (struct message_iter *)(void *)((char *)item + message);
+    *place = open_message(item, message, context);
     if (place == &item->profile)
         item->tables->has_indices = false;
-    ottl_forget(item, row->context);
+    ottl_forget(item, context);
     item->is_changed = true;
     return place;
 }
 
 struct message_iter *ottl_open(struct ottl_evaluation *evaluation, const struct ottl_path_row *row)
 {
-    return ottl_item_open(ottl_evaluation_target(evaluation), row);
+    struct ottl_item *item = ottl_evaluation_target(evaluation);
+    if (!ottl_evaluation_writes_around(evaluation))
+        return ottl_item_open(item, row->message, row->context);
+    if (row->is_indices_list)
+        ottl_draft_write_indices(item);
+    ottl_forget(item, row->context);
+    return ottl_outer_change(item, row);
 }
 
 /* Copies what is in the writer, which is used again. */
@@ -437,34 +432,48 @@ static bool write_cache(struct ottl_evaluation *evaluation, const struct ottl_no
 static bool put_in_attribute(struct ottl_evaluation *evaluation, const struct ottl_node *path,
                              const struct ottl_node *all, struct slice key, struct slice *payload)
 {
-    struct attribute_list *edit = ottl_edit_load(evaluation, all);
+    struct attribute_list *edit = ottl_edit_open(evaluation, all);
+    struct slice old = {0};
     uint32_t at;
     if (!edit)
         return false;
+    if (attribute_list_find(edit, key, &at))
+        old = edit->entries[at].value;
+    return ottl_take_around(evaluation, old.size) &&
+           put_inside(evaluation, path, 1, old, payload) && check_depth(evaluation, *payload);
+}
+
+/* Counts what the attribute gains before it is there. */
+static bool set_attribute(struct ottl_evaluation *evaluation, struct attribute_list *edit,
+                          struct slice key, struct slice payload)
+{
+    uint32_t at;
     bool found = attribute_list_find(edit, key, &at);
-    return put_inside(evaluation, path, 1, found ? edit->entries[at].value : (struct slice){0},
-                      payload);
+    const struct attribute_entry *entry = found ? &edit->entries[at] : NULL;
+    if (found && slice_equal(entry->value, payload))
+        return true;
+    if (!ottl_take_room(evaluation, key.size + payload.size,
+                        found ? entry->key.size + entry->value.size : 0))
+        return false;
+    if (found)
+        attribute_list_set_value(edit, at, payload);
+    else
+        attribute_list_add(edit, key, payload);
+    return true;
 }
 
 static bool write_attribute(struct ottl_evaluation *evaluation, const struct ottl_node *path,
                             struct slice key, struct slice payload)
 {
     struct ottl_node all = {.code = OTTL_PATH, .slot = OTTL_NO_SLOT, .path = path->path};
-    uint32_t at;
-    if (path->key_count > 1 && (!put_in_attribute(evaluation, path, &all, key, &payload) ||
-                                !check_depth(evaluation, payload)))
+    if (path->key_count > 1 && !put_in_attribute(evaluation, path, &all, key, &payload))
         return false;
     if (path->path->is_indices)
         payload = keep(evaluation, payload); /* storing uses the writer, too */
     /* The keys may have read the whole map, so it is loaded again. */
-    struct attribute_list *edit = ottl_edit_load(evaluation, &all);
-    if (!edit)
-        return false;
-    if (attribute_list_find(edit, key, &at))
-        attribute_list_set_value(edit, at, payload);
-    else
-        attribute_list_add(edit, key, payload);
-    return ottl_edit_store(evaluation, &all, edit);
+    struct attribute_list *edit = ottl_edit_open(evaluation, &all);
+    return edit && set_attribute(evaluation, edit, key, payload) &&
+           ottl_edit_store_counted(evaluation, &all, edit);
 }
 
 bool ottl_write_payload(struct ottl_evaluation *evaluation, const struct ottl_node *path,
@@ -584,6 +593,14 @@ static bool write_trace_state(struct ottl_evaluation *evaluation, const struct o
     return true;
 }
 
+/* Each item may set a field of a message around it. */
+static bool open_field(struct ottl_evaluation *evaluation, const struct ottl_path_row *row)
+{
+    ottl_outer_open(ottl_evaluation_target(evaluation), row);
+    const struct message_iter *field = ottl_path_message(evaluation, row);
+    return ottl_take_around(evaluation, (size_t)(field->cursor.end - field->cursor.next));
+}
+
 bool ottl_write_value(struct ottl_evaluation *evaluation, const struct ottl_node *path,
                       const struct ottl_value *value)
 {
@@ -594,8 +611,8 @@ bool ottl_write_value(struct ottl_evaluation *evaluation, const struct ottl_node
         return error_set(ottl_evaluation_error(evaluation),
                          "setting a value to nil is not supported");
     assert(row->write);
-    if (!ottl_take_search(evaluation, row))
-        return false; /* each event may set a field of its span, which has all events in it */
+    if (ottl_evaluation_writes_around(evaluation) && !open_field(evaluation, row))
+        return false;
     if (row->indexing == OTTL_TRACE_STATE_INDEXED && path->key_count > 0)
         return write_trace_state(evaluation, path, value);
     return row->write(evaluation, row, value);

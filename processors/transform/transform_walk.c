@@ -128,6 +128,7 @@ static void walk_depth(struct transform_walk *walk, unsigned depth)
         }
         way->iters[depth + 1] = message_iter_into(&way->fields[depth], &walk->batch->arena);
         walk_depth(walk, depth + 1);
+        ottl_item_leave(&walk->item, depth);
     }
 }
 

@@ -135,6 +135,7 @@ static void execute(enum ottl_context context, struct slice text)
     ottl_execute(evaluator, &item);
     ottl_execute(evaluator, &item);
     ottl_item_finish(&item);
+    ottl_item_leave(&item, 0);
     ottl_draft_free(draft);
     size_t size = message_measure(&root);
     uint8_t *bytes = arena_alloc(&arena, size);

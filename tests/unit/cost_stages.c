@@ -526,7 +526,10 @@ void cost_stages_start(void)
         "processors: {transform/around: {error_mode: silent, trace_statements: ["
         "{context: spanevent, conditions: ['name != \"\"'], statements: ["
         "'set(attributes[\"all\"], span.attributes)', "
-        "'set(name, \"x\") where span.attributes[name] != nil or span.attributes == attributes']}, "
+        "'set(name, \"x\") where span.attributes[name] != nil or span.attributes == attributes', "
+        "'set(span.attributes[\"last\"], span.name)', 'set(span.name, name)', "
+        "'set(span.status.code, 1 + span.status.code % 2)', 'set(scope.version, span.name)', "
+        "'delete_key(span.attributes, \"last\")', 'set(scope.schema_url, name)']}, "
         "{context: span, conditions: ['span_id.string != \"0000000000000000\" or Len(attributes) > "
         "2'], statements: ['set(attributes[\"found\"], resource.attributes[name])', "
         "'set(resource.attributes[span_id.string], 1)', 'set(cache[\"v\"], String(attributes))', "
@@ -536,6 +539,7 @@ void cost_stages_start(void)
         "profile_statements: [{context: profilesample, conditions: ['Len(attributes) > 0'], "
         "statements: ['set(attributes[\"all\"], profile.attributes)', "
         "'set(attributes[\"found\"], profile.attributes[attributes[\"plain\"]])', "
+        "'set(profile.period, values[0])', 'set(profile.attributes[\"n\"], profile.period)', "
         "'set(cache[\"v\"], profile.attributes)']}]}}";
     /* All of them apply: deep stacks are read whole, and each profile is too large. */
     static const char limits[] =

@@ -315,10 +315,62 @@ static void mistakes_are_refused(void **state)
         fixture_refuses(&transform_processor_type, wrong[i].settings, wrong[i].wanted);
 }
 
+/* Each event changes its span, each sample its profile, and reads what the one before has written.
+ */
+static void many_items_change_the_message_around_them(void **state)
+{
+    enum { ITEMS = 5000 };
+    static const char on_events[] =
+        "{error_mode: propagate, trace_statements: ['set(spanevent.name, "
+        "span.attributes[\"last\"])', "
+        "'set(span.attributes[\"last\"], span.name)', 'set(span.name, "
+        "spanevent.attributes[\"k\"])', "
+        "'set(span.status.code, 3 - span.status.code)', 'delete_key(span.attributes, \"gone\")', "
+        "'set(span.attributes[\"gone\"], Len(span.attributes))', "
+        "'keep_keys(span.attributes, [\"last\", \"gone\"])', "
+        "'set(scope.schema_url, span.attributes[\"last\"])']}";
+    static const char on_samples[] =
+        "{error_mode: propagate, profile_statements: ["
+        "'set(profile.attributes[\"last\"], profilesample.values[0])', "
+        "'set(profilesample.attributes[\"was\"], profile.period)', "
+        "'set(profile.period, profile.attributes[\"last\"])', "
+        "'set(scope.name, profile.sample_type.type)']}";
+    struct text events = {0}, samples = {0}, json = {0}, got = {0};
+    (void)state;
+    for (int i = 0; i < ITEMS; i++) {
+        text_printf(&events,
+                    "%s{\"name\":\"e\",\"attributes\":[{\"key\":\"k\",\"value\":{"
+                    "\"stringValue\":\"value%d\"}}]}",
+                    i > 0 ? "," : "", i);
+        text_printf(&samples, "%s{\"values\":[\"%d\"]}", i > 0 ? "," : "", i);
+    }
+    text_printf(&json, TRACES("", SPAN("a", ATTRIBUTE("last", "none"), "%s")),
+                text_string(&events));
+    transform(SIGNAL_TRACES, on_events, text_string(&json), &got);
+    check_texts("events", text_string(&got),
+                (const char *const[]){"\"value4999\",\"attributes\"", "\"name\":\"value4997\""});
+    text_clear(&json);
+    text_printf(
+        &json,
+        "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"samples\":[%s]}]}]}],"
+        "\"dictionary\":{\"stringTable\":[\"\"],\"mappingTable\":[{}],\"locationTable\":[{}],"
+        "\"functionTable\":[{}],\"linkTable\":[{}],\"stackTable\":[{}],"
+        "\"attributeTable\":[{}]}}",
+        text_string(&samples));
+    transform(SIGNAL_PROFILES, on_samples, text_string(&json), &got);
+    check_texts("samples", text_string(&got),
+                (const char *const[]){"\"period\":\"4999\"", "\"intValue\":\"4998\""});
+    text_deinit(&events);
+    text_deinit(&samples);
+    text_deinit(&json);
+    text_deinit(&got);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statements_change_traces),
+        cmocka_unit_test(many_items_change_the_message_around_them),
         cmocka_unit_test(statements_change_profiles),
         cmocka_unit_test(metrics_and_logs_have_resources),
         cmocka_unit_test(mistakes_are_refused),
