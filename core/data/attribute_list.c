@@ -113,11 +113,12 @@ static uint32_t hash_of(struct slice key)
 
 void attribute_list_remove(struct attribute_list *list, uint32_t at)
 {
+    enum { MANY_CHANGES = 8 };
     assert(at < list->count && list->entries[at].state != ATTRIBUTE_IS_REMOVED);
     note_change(list, at, false);
     list->entries[at].state = ATTRIBUTE_IS_REMOVED;
     list->left--;
-    list->is_indexed &= !list->has_duplicates;
+    list->is_indexed &= !list->has_duplicates && list->change_count <= MANY_CHANGES;
     if (list->is_indexed)
         index_table_remove(&list->by_key, hash_of(list->entries[at].key), at);
 }

@@ -74,6 +74,7 @@ enum ottl_prefix { OTTL_PREFIX_REQUIRED, OTTL_PREFIX_OPTIONAL };
 struct dictionary;
 struct ottl_draft;
 struct ottl_evaluator;
+struct ottl_outers;
 struct ottl_profile_tables;
 struct ottl_program;
 struct text;
@@ -141,6 +142,7 @@ struct ottl_item {
     uint64_t batch;                     /* a number of its own for each batch */
     uint64_t serials[OTTL_DEPTH_COUNT]; /* counts resources, scopes, spans or profiles, and events
                                            or samples */
+    uint64_t entered[OTTL_DEPTH_COUNT]; /* the same, without what statements have changed */
     size_t bytes;                       /* of the groups so far */
     struct message_iter group;          /* ResourceSpans, ResourceMetrics and so on */
     struct message_iter resource;
@@ -154,14 +156,15 @@ struct ottl_item {
     struct message_field fields[2];     /* those of ottl_item_set_fields */
     bool has_scope;                     /* it was searched for */
     /* For statements: */
-    struct ottl_way *way;     /* NULL: nothing can be written */
-    struct ottl_draft *draft; /* NULL: likewise */
-    struct ottl_cache *cache; /* NULL: `cache` is empty, and cannot be written */
-    size_t room;              /* bytes of values that the batch may still gain */
-    size_t cache_room;        /* bytes that caches may still gain */
-    size_t steps;             /* bytes of messages around the items that may still be searched */
-    bool is_changed;          /* a statement wrote something since this was set to false */
-    unsigned kept;            /* depths of messages around the items that are open (OTTL_KEPT) */
+    struct ottl_way *way;       /* NULL: nothing can be written */
+    struct ottl_draft *draft;   /* NULL: likewise */
+    struct ottl_outers *outers; /* in the draft */
+    struct ottl_cache *cache;   /* NULL: `cache` is empty, and cannot be written */
+    size_t room;                /* bytes of values that the batch may still gain */
+    size_t cache_room;          /* bytes that caches may still gain */
+    size_t steps;               /* bytes of messages around the items that may still be searched */
+    bool is_changed;            /* a statement wrote something since this was set to false */
+    unsigned kept;              /* depths of messages around the items that are open (OTTL_KEPT) */
 };
 #define OTTL_KEPT(depth) (1U << (depth))
 
@@ -176,6 +179,7 @@ static inline void ottl_item_set_span(struct ottl_item *item, struct message_ite
 {
     assert(!(item->kept & OTTL_KEPT(2)));
     item->serials[ottl_context_depth(OTTL_SPAN)]++;
+    item->entered[ottl_context_depth(OTTL_SPAN)]++;
     item->span = span;
 }
 static inline void ottl_item_set_span_event(struct ottl_item *item, struct message_iter span_event)

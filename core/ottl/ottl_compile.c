@@ -243,17 +243,47 @@ struct ottl_node *ottl_compiler_value(struct ottl_compiler *c, const struct ottl
 
 /* ---- programs ---- */
 
-/* Gives a slot to each node that changes less often than the one above it. */
+static bool is_fixed(const struct ottl_node *node);
+
+static bool are_fixed(struct ottl_node *const *nodes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (nodes[i] && !is_fixed(nodes[i]))
+            return false;
+    return true;
+}
+
+/* The events of a span and the samples of a profile stay as many as they are. */
+static bool is_fixed(const struct ottl_node *node)
+{
+    bool is_path = node->code == OTTL_PATH;
+    return (!is_path || !ottl_path_changes(node->path)) &&
+           are_fixed(node->operands, node->operand_count) && are_fixed(node->keys, node->key_count);
+}
+
+/* Gives a slot to each node that changes less often than the one above it. Functions evaluate the
+ * items of a list that they are given one by one. */
 static void assign_slots(struct ottl_program *program, struct ottl_node *node,
                          enum ottl_level above)
 {
+    enum ottl_level inner = node->code == OTTL_MAKE_LIST ? above : node->level;
     if (node->level > OTTL_LEVEL_CONSTANT && node->level < above)
         node->slot = program->slot_count++;
+    node->is_fixed = node->slot != OTTL_NO_SLOT && is_fixed(node);
     for (uint32_t i = 0; i < node->operand_count; i++)
         if (node->operands[i])
-            assign_slots(program, node->operands[i], node->level);
+            assign_slots(program, node->operands[i], inner);
     for (uint32_t i = 0; i < node->key_count; i++)
         assign_slots(program, node->keys[i], node->level);
+}
+
+/* A path that is written is not evaluated itself, but its keys are. */
+static void assign_slots_of_argument(struct ottl_program *program, struct ottl_node *node,
+                                     enum ottl_level above)
+{
+    assign_slots(program, node, above);
+    for (uint32_t i = 0; node->code == OTTL_PATH && i < node->key_count; i++)
+        assign_slots(program, node->keys[i], above);
 }
 
 static enum ottl_reach reach_of(const struct ottl_node *node);
@@ -328,7 +358,7 @@ static bool compile_parsed(struct ottl_compiler *c, const struct ottl_statement 
     program->is_always = program->root->code == OTTL_CONSTANT && program->root->constant.truth;
     for (uint32_t i = 0; program->editor && i < program->editor->operand_count; i++)
         if (program->editor->operands[i])
-            assign_slots(program, program->editor->operands[i], level);
+            assign_slots_of_argument(program, program->editor->operands[i], level);
     return true;
 }
 

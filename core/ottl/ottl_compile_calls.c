@@ -431,6 +431,7 @@ struct ottl_node *ottl_compiler_call_unfolded(struct ottl_compiler *c, const str
         return NULL;
     struct ottl_node *node = ottl_compiler_node(c, OTTL_CALL, count_parameters(function));
     node->function = function;
+    node->work = ottl_function_work(function);
     ottl_compiler_depend(node, function->level);
     if (function->searches_stacks)
         node->search = c->program->search_count++;

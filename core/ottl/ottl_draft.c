@@ -1,7 +1,6 @@
 #include "core/ottl/ottl_draft.h"
 
 #include "core/base/memory.h"
-#include "core/ottl/ottl_map_edit.h"
 #include "core/ottl/ottl_profile_tables.h"
 #include "core/ottl/ottl_writing.h"
 
@@ -46,6 +45,13 @@ static struct arena *arena_of(const struct ottl_item *item)
 
 /* ---- reading ---- */
 
+bool ottl_draft_check(struct ottl_evaluation *evaluation, const struct attribute_list *list)
+{
+    return list->count <= OTTL_EDIT_MAX ||
+           error_set(ottl_evaluation_error(evaluation),
+                     "a map with more than %d entries cannot be changed", OTTL_EDIT_MAX);
+}
+
 static bool read_indices(struct ottl_evaluation *evaluation, struct attribute_list *list,
                          uint32_t number)
 {
@@ -53,7 +59,7 @@ static bool read_indices(struct ottl_evaluation *evaluation, struct attribute_li
     struct ottl_numbers indices = ottl_attribute_indices(tables, number);
     struct slice key, value;
     attribute_list_clear(list);
-    while (list->count <= OTTL_EDIT_MAX &&
+    while (list->count <= OTTL_EDIT_MAX && !tables->ran_out &&
            ottl_table_attribute_next(tables, &indices, &key, &value))
         attribute_list_push(list, key, value, (uint32_t)indices.last);
     return !tables->ran_out || error_set(ottl_evaluation_error(evaluation), "%s", ottl_steps_error);
@@ -64,9 +70,16 @@ static bool read(struct ottl_evaluation *evaluation, const struct ottl_path_row 
 {
     if (row->is_indices)
         return read_indices(evaluation, list, row->number);
-    attribute_list_read(list, *ottl_path_message(evaluation, row), row->number, NULL,
-                        OTTL_EDIT_MAX);
+    attribute_list_read(list, *ottl_message_of(evaluation, row), row->number, NULL, OTTL_EDIT_MAX);
     return true;
+}
+
+/* Attributes that many items share are not read again and again in vain. */
+static bool is_refused(struct ottl_evaluation *evaluation, const struct ottl_draft_part *part)
+{
+    return part->is_refused &&
+           !error_set(ottl_evaluation_error(evaluation),
+                      "the attributes around the item are too many to be changed");
 }
 
 struct attribute_list *ottl_draft_load(struct ottl_evaluation *evaluation,
@@ -77,8 +90,11 @@ struct attribute_list *ottl_draft_load(struct ottl_evaluation *evaluation,
     if (part->row == row)
         return &part->list;
     assert(!part->row);
-    if (!read(evaluation, row, &part->list) || !ottl_edit_check(evaluation, &part->list)) {
+    if (is_refused(evaluation, part))
+        return NULL;
+    if (!read(evaluation, row, &part->list) || !ottl_draft_check(evaluation, &part->list)) {
         attribute_list_clear(&part->list);
+        part->is_refused = is_around(draft, row);
         return NULL;
     }
     part->row = row;
@@ -163,7 +179,7 @@ void ottl_draft_undo(struct ottl_item *item)
 static void empty(struct ottl_draft_part *part)
 {
     part->row = NULL;
-    part->is_changed = false;
+    part->is_changed = part->is_refused = false;
     attribute_list_clear(&part->list);
 }
 

@@ -17,7 +17,7 @@
 
 #include "core/data/attribute_list.h"
 #include "core/ottl/ottl_evaluation.h"
-#include "core/ottl/ottl_path.h"
+#include "core/ottl/ottl_outer.h"
 
 /* A map with more entries is not changed: they take more memory than their bytes. */
 enum { OTTL_EDIT_MAX = 100000 };
@@ -26,16 +26,18 @@ enum { OTTL_EDIT_MAX = 100000 };
 struct ottl_draft_part {
     struct attribute_list list;
     const struct ottl_path_row *row; /* NULL: empty */
+    bool is_refused;                 /* the attributes are too many to be read */
     bool is_changed;                 /* by a statement that succeeded */
 };
 
 struct ottl_draft {
     unsigned depth;                                 /* of the items */
     struct ottl_draft_part parts[OTTL_DEPTH_COUNT]; /* one for each depth */
-    struct ottl_outer outers[OTTL_OUTER_COUNT];
-    struct ottl_outer_field *written; /* by the statement; NULL: none */
-    struct arena changes;             /* of `written` */
+    struct ottl_outers outers;
 };
+
+/* Returns false with the error set if there are more than OTTL_EDIT_MAX entries. */
+bool ottl_draft_check(struct ottl_evaluation *evaluation, const struct attribute_list *list);
 
 /* Begins statements on items of a depth. */
 void ottl_draft_begin(struct ottl_item *item, unsigned depth);

@@ -29,7 +29,8 @@ struct scratch {
 /* A result for the current resource, scope or span. */
 struct slot {
     uint64_t batch; /* 0: none */
-    uint64_t serial;
+    uint64_t serial, entered;
+    bool is_lasting; /* statements do not change it */
     bool ok;
     struct ottl_value value;
     size_t steps; /* of reading the value; 0: few */
@@ -41,6 +42,8 @@ struct ottl_evaluation {
     struct ottl_matcher *matcher;
     struct scratch scratch[OTTL_LEVEL_COUNT]; /* for results of each level */
     enum ottl_level level;                    /* of the result that is computed */
+    bool is_again;                            /* because a statement has changed the message */
+    unsigned work;                            /* of the function that is called */
     struct ottl_value input;
     struct ottl_item *target; /* of a statement */
     size_t free_bytes;
@@ -254,7 +257,7 @@ static bool is_around(struct ottl_evaluation *evaluation, const struct ottl_path
 /* What has too many entries for a draft is searched again after each change of its message. */
 static bool take_search_again(struct ottl_evaluation *evaluation, const struct ottl_path_row *row)
 {
-    const struct message_iter *message = ottl_path_message(evaluation, row);
+    const struct message_iter *message = ottl_message_of(evaluation, row);
     return !row->is_map || !evaluation->item->kept || !ottl_outer_is_open(evaluation->item, row) ||
            take_large(evaluation, (size_t)(message->cursor.end - message->cursor.next));
 }
@@ -263,11 +266,14 @@ static bool take_search_again(struct ottl_evaluation *evaluation, const struct o
 static bool read_draft(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
                        const struct attribute_list *list, struct ottl_value *out)
 {
-    enum { DRAFTED = 1 };
+    enum { DRAFTED = 1, STEPS_OF_ENTRY = 8 };
     size_t size = 0;
+    bool is_shared = is_around(evaluation, row);
+    if (is_shared && !take_large(evaluation, STEPS_OF_ENTRY * (size_t)list->count))
+        return false;
     for (uint32_t i = 0; attribute_list_next(list, &i); i++)
         size += key_value_field_size(DRAFTED, list->entries[i].key, list->entries[i].value);
-    if (is_around(evaluation, row) && !take_large(evaluation, size))
+    if (is_shared && !take_large(evaluation, size))
         return false;
     struct message_iter *copy = ottl_evaluation_alloc(evaluation, sizeof *copy);
     uint8_t *bytes = ottl_evaluation_alloc(evaluation, size + 1), *to = bytes;
@@ -333,7 +339,7 @@ static bool enter_attributes(struct ottl_evaluation *evaluation, const struct ot
         if (row->is_indices || !take_search_again(evaluation, row))
             return false;
         *missing_out =
-            !attributes_get(ottl_path_message(evaluation, row), row->number, key.bytes, &found);
+            !attributes_get(ottl_message_of(evaluation, row), row->number, key.bytes, &found);
     } else if (attribute_list_find(draft, key.bytes, &at)) {
         found = draft->entries[at].value;
     } else {
@@ -405,10 +411,20 @@ static bool enter_result(struct ottl_evaluation *evaluation, const struct ottl_n
 
 /* ---- nodes ---- */
 
+static bool call(struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                 struct ottl_value *out)
+{
+    unsigned before = evaluation->work;
+    evaluation->work = node->work;
+    bool ok = node->function->call(evaluation, node, out);
+    evaluation->work = before;
+    return ok;
+}
+
 static bool evaluate_call(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                           struct ottl_value *out)
 {
-    if (!node->function->call(evaluation, node, out))
+    if (!call(evaluation, node, out))
         return false;
     for (uint32_t i = 0; i < node->key_count; i++)
         if (!enter_result(evaluation, node->keys[i], out))
@@ -635,18 +651,38 @@ static size_t steps_of(struct ottl_evaluation *evaluation, const struct ottl_nod
     return is_around ? ottl_around_steps(value) : 0;
 }
 
+/* Whether the slot has a result for the message that the item is in, perhaps from before a
+ * statement changed it. */
+static bool is_of_item(const struct ottl_evaluation *evaluation, const struct ottl_node *node,
+                       const struct slot *slot)
+{
+    const struct ottl_item *item = evaluation->item;
+    return slot->batch == item->batch &&
+           slot->entered == item->entered[node->level - OTTL_LEVEL_RESOURCE];
+}
+
+static bool needs_no_memory(const struct ottl_value *value)
+{
+    return value->kind <= OTTL_FLOAT || value->kind == OTTL_MESSAGES;
+}
+
 static void fill(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                  struct slot *slot)
 {
     struct ottl_evaluator *evaluator = evaluator_of(evaluation);
     enum ottl_level before = evaluation->level;
+    bool was_again = evaluation->is_again;
     renew(evaluator, node->level);
     evaluation->level = node->level;
+    evaluation->is_again = is_of_item(evaluation, node, slot);
     slot->ok = evaluate(evaluation, node, &slot->value);
     slot->ok &= has_steps(evaluation);
     evaluation->level = before;
+    evaluation->is_again = was_again;
     slot->batch = evaluation->item->batch;
     slot->serial = serial_of(evaluation->item, node->level);
+    slot->entered = evaluation->item->entered[node->level - OTTL_LEVEL_RESOURCE];
+    slot->is_lasting = node->is_fixed && slot->ok && needs_no_memory(&slot->value);
     evaluator->kept[node->level].batch = slot->batch;
     evaluator->kept[node->level].serial = slot->serial;
     slot->steps = slot->ok ? steps_of(evaluation, node, &slot->value) : 0;
@@ -666,8 +702,9 @@ static struct slot *slot_of(struct ottl_evaluation *evaluation, const struct ott
     struct ottl_evaluator *evaluator = evaluator_of(evaluation);
     struct slot *slot = &evaluator->slots[node->slot];
     assert(node->slot < evaluator->program->slot_count);
-    if (slot->batch != evaluation->item->batch ||
-        slot->serial != serial_of(evaluation->item, node->level))
+    bool is_lasting = slot->is_lasting && is_of_item(evaluation, node, slot);
+    if (!is_lasting && (slot->batch != evaluation->item->batch ||
+                        slot->serial != serial_of(evaluation->item, node->level)))
         fill(evaluation, node, slot);
     evaluator->levels_read |= 1U << node->level;
     return slot;
@@ -686,6 +723,35 @@ static bool give_kept(struct ottl_evaluation *evaluation, const struct slot *slo
 static bool take_slot(struct ottl_evaluation *evaluation, const struct slot *slot)
 {
     return take_large(evaluation, slot->steps);
+}
+
+/* Returns the bytes of the message for which the result is computed. */
+static size_t size_of_own(const struct ottl_evaluation *evaluation)
+{
+    const struct ottl_item *item = evaluation->item;
+    bool is_profile = item->tables != NULL;
+    const struct message_iter *messages[OTTL_DEPTH_COUNT] = {
+        &item->resource, &item->scope, is_profile ? &item->profile : &item->span,
+        is_profile ? &item->sample : &item->span_event};
+    enum ottl_level level = ottl_evaluation_level((struct ottl_evaluation *)evaluation);
+    assert(level >= OTTL_LEVEL_RESOURCE);
+    const struct wire_cursor *cursor = &messages[level - OTTL_LEVEL_RESOURCE]->cursor;
+    return (size_t)(cursor->end - cursor->next);
+}
+
+bool ottl_take_work(struct ottl_evaluation *evaluation, const struct ottl_value *value)
+{
+    enum { FREE_STEPS = 256, FREE_FACTOR = 4 };
+    size_t work = evaluation->work > 0 ? evaluation->work : evaluation->is_again;
+    if (work == 0 || value->kind < OTTL_STRING || !evaluation->item)
+        return true;
+    size_t steps = ottl_around_steps(value);
+    if (steps <= FREE_STEPS)
+        return true;
+    bool is_own = !evaluation->is_again &&
+                  ((value->form == OTTL_FORM_INDICES && evaluation->level == OTTL_LEVEL_LOWEST) ||
+                   steps <= FREE_FACTOR * size_of_own(evaluation));
+    return is_own || take_large(evaluation, work * steps);
 }
 
 static bool take_kept(struct ottl_evaluation *evaluation, const struct ottl_node *node)
@@ -880,7 +946,7 @@ enum ottl_result ottl_execute(struct ottl_evaluator *evaluator, struct ottl_item
     if (result == OTTL_MATCH) {
         evaluation->item = item;
         evaluation->free_bytes = FREE_BYTES;
-        bool ok = editor->function->call(evaluation, editor, &nothing) && has_steps(evaluation);
+        bool ok = call(evaluation, editor, &nothing) && has_steps(evaluation);
         ottl_outer_settle(item);
         if (!ok)
             ottl_draft_undo(item);

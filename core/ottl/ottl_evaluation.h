@@ -31,6 +31,11 @@ static inline bool ottl_node_evaluate(struct ottl_evaluation *evaluation,
 bool ottl_node_fold(const struct ottl_node *node, struct arena *arena, struct ottl_value *out,
                     struct error *err);
 
+/* Counts what the function that is called does with a value, unless the value is about as large as
+ * the item, or as the message around it, for which the result is computed the first time: that is
+ * bounded by the request. Returns false with the error set if there are no steps left. */
+bool ottl_take_work(struct ottl_evaluation *evaluation, const struct ottl_value *value);
+
 const struct ottl_item *ottl_evaluation_item(const struct ottl_evaluation *evaluation);
 struct error *ottl_evaluation_error(struct ottl_evaluation *evaluation);
 struct ottl_matcher *ottl_evaluation_matcher(struct ottl_evaluation *evaluation);

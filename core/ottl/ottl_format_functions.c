@@ -455,6 +455,7 @@ static bool append_extra(struct ottl_evaluation *evaluation, const struct ottl_n
     for (uint32_t i = from; i < list->operand_count; i++) {
         text_append(out, i == from ? "%!(EXTRA " : ", ");
         if (!ottl_node_evaluate(evaluation, list->operands[i], &value) ||
+            !ottl_take_work(evaluation, &value) ||
             !append_typed(&value, out, ottl_evaluation_error(evaluation)))
             return false;
     }
@@ -481,6 +482,7 @@ static bool append_format(struct ottl_evaluation *evaluation, struct slice forma
         else if (next >= list->operand_count)
             text_printf(out, "%%!%c(MISSING)", d.verb);
         else if (!ottl_node_evaluate(evaluation, list->operands[next++], &value) ||
+                 !ottl_take_work(evaluation, &value) ||
                  !append_argument(&d, &value, out, ottl_evaluation_error(evaluation)))
             return false;
     }

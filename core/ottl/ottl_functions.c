@@ -5,46 +5,52 @@
 #include <assert.h>
 #include <strings.h>
 
-static const struct ottl_function *const converters[] = {ottl_type_functions,
-                                                         ottl_text_functions,
-                                                         ottl_case_functions,
-                                                         ottl_format_functions,
-                                                         ottl_hash_functions,
-                                                         ottl_parse_functions,
-                                                         ottl_network_functions,
-                                                         ottl_list_functions,
-                                                         ottl_csv_functions,
-                                                         ottl_lambda_functions,
-                                                         ottl_encoding_functions,
-                                                         ottl_number_functions,
-                                                         ottl_url_functions,
-                                                         ottl_pair_functions,
-                                                         ottl_time_functions,
-                                                         ottl_profile_functions,
-                                                         NULL};
-static const struct ottl_function *const editors[] = {ottl_value_editors, ottl_key_editors,
-                                                      ottl_map_editors,   ottl_replace_editors,
-                                                      ottl_span_editors,  NULL};
+/* The functions of a file, and their work: what they do with an argument takes so many times as
+ * long as reading it does; 0: not much longer. */
+struct family {
+    const struct ottl_function *functions; /* NULL: the last one */
+    unsigned work;
+};
+
+static const struct family converters[] = {{ottl_type_functions, 0},
+                                           {ottl_text_functions, 0},
+                                           {ottl_case_functions, 1},
+                                           {ottl_format_functions, 4},
+                                           {ottl_hash_functions, 0},
+                                           {ottl_parse_functions, 4},
+                                           {ottl_network_functions, 0},
+                                           {ottl_list_functions, 0},
+                                           {ottl_csv_functions, 4},
+                                           {ottl_lambda_functions, 0},
+                                           {ottl_encoding_functions, 1},
+                                           {ottl_number_functions, 0},
+                                           {ottl_url_functions, 4},
+                                           {ottl_pair_functions, 4},
+                                           {ottl_time_functions, 0},
+                                           {ottl_profile_functions, 0},
+                                           {NULL, 0}};
+static const struct family editors[] = {{ottl_value_editors, 1}, {ottl_key_editors, 0},
+                                        {ottl_map_editors, 4},   {ottl_replace_editors, 1},
+                                        {ottl_span_editors, 0},  {NULL, 0}};
 
 enum { NAMES_MAX = 200 };
 
-static const struct ottl_function *find(const struct ottl_function *const *tables,
-                                        struct slice name)
+static const struct ottl_function *find(const struct family *family, struct slice name)
 {
-    for (; *tables; tables++)
-        for (const struct ottl_function *f = *tables; f->name; f++)
+    for (; family->functions; family++)
+        for (const struct ottl_function *f = family->functions; f->name; f++)
             if (slice_is(name, f->name))
                 return f;
     return NULL;
 }
 
 /* What is like the name, or else begins with it. */
-static const char *suggest(const struct ottl_function *const *tables, const char *name)
+static const char *suggest(const struct family *family, const char *name)
 {
     const char *names[NAMES_MAX] = {NULL};
     size_t count = 0;
-    for (; *tables; tables++)
-        for (const struct ottl_function *f = *tables; f->name; f++) {
+    for (; family->functions; family++)
+        for (const struct ottl_function *f = family->functions; f->name; f++) {
             assert(count < NAMES_MAX);
             names[count++] = f->name;
         }
@@ -62,6 +68,20 @@ const struct ottl_function *ottl_function_find(struct slice name)
 const struct ottl_function *ottl_editor_find(struct slice name)
 {
     return find(editors, name);
+}
+
+static unsigned find_work(const struct family *family, const struct ottl_function *function)
+{
+    for (; family->functions; family++)
+        for (const struct ottl_function *f = family->functions; f->name; f++)
+            if (f == function)
+                return f->work > 0 ? f->work : family->work;
+    return 0;
+}
+
+unsigned ottl_function_work(const struct ottl_function *function)
+{
+    return find_work(converters, function) + find_work(editors, function);
 }
 
 const char *ottl_function_suggest(const char *name)
@@ -99,7 +119,8 @@ bool ottl_argument(struct ottl_evaluation *evaluation, const struct ottl_node *c
                    struct ottl_value *out)
 {
     assert(index < call->operand_count && call->operands[index]);
-    return ottl_node_evaluate(evaluation, call->operands[index], out);
+    return ottl_node_evaluate(evaluation, call->operands[index], out) &&
+           ottl_take_work(evaluation, out);
 }
 
 static bool expect(struct ottl_evaluation *evaluation, const struct ottl_value *value,
@@ -142,7 +163,7 @@ bool ottl_node_text(struct ottl_evaluation *evaluation, const struct ottl_node *
 {
     struct ottl_value value;
     struct text text = {0};
-    if (!ottl_node_evaluate(evaluation, node, &value))
+    if (!ottl_node_evaluate(evaluation, node, &value) || !ottl_take_work(evaluation, &value))
         return false;
     *is_nil_out = value.kind == OTTL_NIL;
     if (value.kind == OTTL_NIL || value.kind == OTTL_STRING) {

@@ -62,11 +62,14 @@ struct ottl_function {
     bool (*doubt)(const struct ottl_node *node, struct error *err);
     /* A literal argument that cannot be converted is an error at start. */
     bool checks_literals;
+    unsigned work; /* 0: that of its family, see ottl_function_work */
 };
 
 /* Returns the converter, or the editor, of this name; NULL: there is none. */
 const struct ottl_function *ottl_function_find(struct slice name);
 const struct ottl_function *ottl_editor_find(struct slice name);
+/* Returns how many times as long as reading an argument the work on it takes. */
+unsigned ottl_function_work(const struct ottl_function *function);
 /* Returns the name of the converter, or editor, that was probably meant; NULL: none is close. */
 const char *ottl_function_suggest(const char *name);
 const char *ottl_editor_suggest(const char *name);

@@ -1,5 +1,5 @@
 #include "core/data/otlp.h"
-#include "core/ottl/ottl.h"
+#include "core/ottl/ottl_draft.h"
 #include "core/ottl/ottl_profile_tables.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 enum { SERIAL_RESOURCE, SERIAL_SCOPE };
 
 /* Steps of a batch, and of each of its bytes. */
-enum { SPARE_STEPS = 32 << 20, STEPS_PER_BYTE = 64 };
+enum { SPARE_STEPS = 2 << 20, STEPS_PER_BYTE = 64 };
 
 void ottl_item_begin(struct ottl_item *item)
 {
@@ -36,6 +36,8 @@ void ottl_item_set_group(struct ottl_item *item, struct message_iter group)
     assert(item->batch > 0 && item->kept == 0);
     item->serials[SERIAL_RESOURCE]++;
     item->serials[SERIAL_SCOPE]++;
+    item->entered[SERIAL_RESOURCE]++;
+    item->entered[SERIAL_SCOPE]++;
     size_t bytes = (size_t)(group.cursor.end - group.cursor.next);
     item->bytes += bytes;
     item->steps += STEPS_PER_BYTE * bytes;
@@ -47,6 +49,7 @@ void ottl_item_set_scope_group(struct ottl_item *item, struct message_iter scope
 {
     assert(!(item->kept & ~OTTL_KEPT(0)));
     item->serials[SERIAL_SCOPE]++;
+    item->entered[SERIAL_SCOPE]++;
     item->scope_group = scope_group;
     item->has_scope = false;
 }
@@ -69,6 +72,7 @@ void ottl_item_set_profile(struct ottl_item *item, struct message_iter profile)
 {
     assert(item->tables && !(item->kept & OTTL_KEPT(2)));
     item->serials[ottl_context_depth(OTTL_PROFILE)]++;
+    item->entered[ottl_context_depth(OTTL_PROFILE)]++;
     item->profile = profile;
     item->tables->profile = &item->profile;
     item->tables->sample = &item->sample;
@@ -94,6 +98,7 @@ void ottl_item_set_way(struct ottl_item *item, struct ottl_way *way, struct ottl
     enum { CACHE_PER_BYTE = 4 };
     item->way = way;
     item->draft = draft;
+    item->outers = &draft->outers;
     item->room = room;
     item->cache_room = CACHE_PER_BYTE * room;
 }

@@ -212,7 +212,8 @@ const struct ottl_function ottl_list_functions[] = {
     {.name = "Sort",
      .parameters = {TARGET, {"order", OTTL_PARAMETER_LITERAL_STRING, true}},
      .call = sort,
-     .check = check_order},
+     .check = check_order,
+     .work = 16},
     {.name = "Values", .parameters = {TARGET}, .call = values},
     {.name = NULL},
 };

@@ -21,16 +21,9 @@ static void read_indices(struct attribute_list *list, const struct ottl_value *m
 {
     struct ottl_numbers indices = ottl_attribute_indices(map->tables, map->index);
     struct slice key, value;
-    while (list->count <= OTTL_EDIT_MAX &&
+    while (list->count <= OTTL_EDIT_MAX && !map->tables->ran_out &&
            ottl_table_attribute_next(map->tables, &indices, &key, &value))
         attribute_list_push(list, key, value, (uint32_t)indices.last);
-}
-
-bool ottl_edit_check(struct ottl_evaluation *evaluation, const struct attribute_list *list)
-{
-    return list->count <= OTTL_EDIT_MAX ||
-           error_set(ottl_evaluation_error(evaluation),
-                     "a map with more than %d entries cannot be changed", OTTL_EDIT_MAX);
 }
 
 /* Reads a map that is no draft into the evaluator's list. */
@@ -65,7 +58,7 @@ struct attribute_list *ottl_edit_open(struct ottl_evaluation *evaluation,
         return ottl_draft_load(evaluation, path->path);
     if (read_map(evaluation, path))
         list = ottl_evaluation_list(evaluation);
-    return list && ottl_edit_check(evaluation, list) ? list : NULL;
+    return list && ottl_draft_check(evaluation, list) ? list : NULL;
 }
 
 struct attribute_list *ottl_edit_load(struct ottl_evaluation *evaluation,

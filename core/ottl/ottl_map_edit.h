@@ -24,9 +24,6 @@
 #include "core/data/attribute_list.h"
 #include "core/ottl/ottl_evaluation.h"
 
-/* Returns false with the error set if there are more than OTTL_EDIT_MAX entries (ottl_draft.h). */
-bool ottl_edit_check(struct ottl_evaluation *evaluation, const struct attribute_list *list);
-
 /* Reads the map at a path, to go over its entries. Returns NULL with the error set if there is no
  * map. */
 struct attribute_list *ottl_edit_load(struct ottl_evaluation *evaluation,

@@ -1,3 +1,4 @@
+#include "core/ottl/ottl_draft.h"
 #include "core/ottl/ottl_encode.h"
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_map_edit.h"
@@ -65,7 +66,7 @@ EDITOR(merge_maps)
         return false;
     struct ottl_cursor cursor = ottl_cursor(&source);
     while (ottl_cursor_next(&cursor, &entry)) {
-        if (!ottl_take_entry(evaluation, &entry) || !ottl_edit_check(evaluation, edit))
+        if (!ottl_take_entry(evaluation, &entry) || !ottl_draft_check(evaluation, edit))
             return false;
         bool found = attribute_list_find(edit, entry.key, &at);
         if (!(strategy & (found ? UPDATE : INSERT)))
@@ -202,7 +203,7 @@ static bool add(struct flattening *f, struct slice key, struct slice payload)
         free_key = join_number(f, key, i);
     }
     if (!ottl_take_room(f->evaluation, free_key.size, 0) ||
-        !ottl_edit_check(f->evaluation, f->edit))
+        !ottl_draft_check(f->evaluation, f->edit))
         return false;
     attribute_list_add(f->edit, free_key, payload);
     return true;

@@ -2,8 +2,6 @@
 
 #include "core/base/arena.h"
 #include "core/data/message_fields.h"
-#include "core/ottl/ottl_draft.h"
-#include "core/ottl/ottl_path.h"
 #include "core/ottl/ottl_profile_tables.h"
 #include "core/ottl/ottl_writing.h"
 
@@ -128,10 +126,9 @@ static void read_fields(struct ottl_outer *outer, const struct kind *kind,
 void ottl_outer_open(struct ottl_item *item, const struct ottl_path_row *row)
 {
     const struct kind *kind = kind_of(row);
-    struct ottl_outer *outer = kind ? &item->draft->outers[kind->outer] : NULL;
+    struct ottl_outer *outer = kind ? &item->outers->items[kind->outer] : NULL;
     if (!kind || outer->is_open)
         return;
-    assert(kind->depth < item->draft->depth);
     if (kind->message == offsetof(struct ottl_item, scope))
         ottl_item_find_scope(item);
     read_fields(outer, kind, *place_of(item, kind), arena_of(item));
@@ -143,7 +140,7 @@ void ottl_outer_open(struct ottl_item *item, const struct ottl_path_row *row)
 bool ottl_outer_is_open(const struct ottl_item *item, const struct ottl_path_row *row)
 {
     const struct kind *kind = item->kept ? kind_of(row) : NULL;
-    return kind && item->draft->outers[kind->outer].is_open;
+    return kind && item->outers->items[kind->outer].is_open;
 }
 
 struct message_iter *ottl_outer_message(const struct ottl_item *item,
@@ -152,26 +149,26 @@ struct message_iter *ottl_outer_message(const struct ottl_item *item,
     const struct kind *kind = kind_of(row);
     uint32_t number = number_of(row);
     if (!kind || row->is_map || number >= OTTL_OUTER_FIELDS || !(kind->numbers & NUMBER(number)) ||
-        !item->draft->outers[kind->outer].is_open)
+        !item->outers->items[kind->outer].is_open)
         return NULL;
-    return &item->draft->outers[kind->outer].fields[number].iter;
+    return &item->outers->items[kind->outer].fields[number].iter;
 }
 
 /* ---- changing ---- */
 
 struct message_iter *ottl_outer_change(struct ottl_item *item, const struct ottl_path_row *row)
 {
-    struct ottl_draft *draft = item->draft;
+    struct ottl_outers *outers = item->outers;
     const struct kind *kind = kind_of(row);
     uint32_t number = number_of(row);
     ottl_outer_open(item, row);
     assert(kind && kind->numbers & NUMBER(number));
-    struct ottl_outer *outer = &draft->outers[kind->outer];
+    struct ottl_outer *outer = &outers->items[kind->outer];
     struct ottl_outer_field *field = &outer->fields[number];
-    assert(!draft->written || draft->written == field); /* a statement writes to one path */
-    draft->written = field;
+    assert(!outers->written || outers->written == field); /* a statement writes to one path */
+    outers->written = field;
     outer->changed |= NUMBER(number);
-    field->iter = message_iter(&field->message, &draft->changes);
+    field->iter = message_iter(&field->message, &outers->changes);
     return &field->iter;
 }
 
@@ -192,18 +189,18 @@ static struct slice write_to_buffer(struct ottl_outer_field *field, struct arena
 
 void ottl_outer_settle(struct ottl_item *item)
 {
-    struct ottl_draft *draft = item->draft;
-    struct ottl_outer_field *field = draft->written;
+    struct ottl_outers *outers = item->outers;
+    struct ottl_outer_field *field = outers->written;
     if (!field)
         return;
     struct slice bytes =
         field->message.changed ? write_to_buffer(field, arena_of(item)) : field->message.raw;
     set_field(field, bytes, arena_of(item));
-    if (item->tables && field == &draft->outers[ITEM_OUTER].fields[PROFILE_ATTRIBUTE_INDICES])
+    if (item->tables && field == &outers->items[ITEM_OUTER].fields[PROFILE_ATTRIBUTE_INDICES])
         ottl_tables_set_indices(item->tables, bytes);
-    draft->written = NULL;
-    if (draft->changes.blocks)
-        arena_deinit(&draft->changes);
+    outers->written = NULL;
+    if (outers->changes.blocks)
+        arena_deinit(&outers->changes);
 }
 
 /* ---- closing ---- */
@@ -237,7 +234,7 @@ static void append_changed(const struct ottl_outer *outer, struct message_iter m
 void ottl_outer_close(struct ottl_item *item, unsigned depth)
 {
     for (size_t i = 0; i < KIND_COUNT; i++) {
-        struct ottl_outer *outer = &item->draft->outers[kinds[i].outer];
+        struct ottl_outer *outer = &item->outers->items[kinds[i].outer];
         struct message_iter *place = place_of(item, &kinds[i]);
         bool is_profile = kinds[i].message == offsetof(struct ottl_item, profile);
         if (kinds[i].depth != depth || !outer->is_open ||

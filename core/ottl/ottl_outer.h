@@ -16,9 +16,7 @@
 #define PROFCOL_CORE_OTTL_OTTL_OUTER_H
 
 #include "core/data/message.h"
-#include "core/ottl/ottl.h"
-
-struct ottl_path_row;
+#include "core/ottl/ottl_path.h"
 
 enum {
     OTTL_OUTER_COUNT = 5,  /* group, resource, scope group, scope, span or profile */
@@ -40,6 +38,12 @@ struct ottl_outer {
     struct ottl_outer_field fields[OTTL_OUTER_FIELDS];
 };
 
+struct ottl_outers {
+    struct ottl_outer items[OTTL_OUTER_COUNT];
+    struct ottl_outer_field *written; /* by the statement; NULL: none */
+    struct arena changes;             /* of `written` */
+};
+
 /* Opens the message of a row, which is around the item, to read and write it here. */
 void ottl_outer_open(struct ottl_item *item, const struct ottl_path_row *row);
 /* Whether it is open. */
@@ -53,5 +57,14 @@ struct message_iter *ottl_outer_change(struct ottl_item *item, const struct ottl
 void ottl_outer_settle(struct ottl_item *item);
 /* Writes what has changed to the messages of a depth, and closes them. */
 void ottl_outer_close(struct ottl_item *item, unsigned depth);
+
+/* Returns the message that a row reads. */
+static inline const struct message_iter *ottl_message_of(struct ottl_evaluation *evaluation,
+                                                         const struct ottl_path_row *row)
+{
+    const struct ottl_item *item = ottl_evaluation_item(evaluation);
+    const struct message_iter *outer = item->kept ? ottl_outer_message(item, row) : NULL;
+    return outer ? outer : (const void *)((const char *)item + row->message);
+}
 
 #endif

@@ -9,7 +9,6 @@
 #define PROFCOL_CORE_OTTL_OTTL_PATH_H
 
 #include "core/ottl/ottl_evaluation.h"
-#include "core/ottl/ottl_outer.h"
 
 enum ottl_indexing {
     OTTL_NOT_INDEXED,
@@ -40,14 +39,8 @@ struct ottl_path_row {
 /* Finds the scope, which rows of OTTL_SCOPE read, unless it is known. */
 void ottl_item_find_scope(struct ottl_item *item);
 
-/* Returns the message that a row reads. */
-static inline const struct message_iter *ottl_path_message(struct ottl_evaluation *evaluation,
-                                                           const struct ottl_path_row *row)
-{
-    const struct ottl_item *item = ottl_evaluation_item(evaluation);
-    const struct message_iter *outer = item->kept ? ottl_outer_message(item, row) : NULL;
-    return outer ? outer : (const void *)((const char *)item + row->message);
-}
+/* Whether statements may change what a path reads. */
+bool ottl_path_changes(const struct ottl_path_row *row);
 
 /* Reads the value of a path, before any key. */
 bool ottl_path_read(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,

@@ -1,6 +1,7 @@
 #include "core/ottl/ottl_paths.h"
 
 #include "config/suggest.h"
+#include "core/ottl/ottl_outer.h"
 #include "core/ottl/ottl_setters.h"
 
 #include <assert.h>
@@ -314,10 +315,15 @@ const struct ottl_path_row *ottl_path_find(enum ottl_context context, struct sli
     return NULL;
 }
 
+bool ottl_path_changes(const struct ottl_path_row *row)
+{
+    return row->is_map || (row->write && row->write != ottl_set_messages);
+}
+
 bool ottl_path_read(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
                     struct ottl_value *out)
 {
-    return row->read(evaluation, row, ottl_path_message(evaluation, row), out);
+    return row->read(evaluation, row, ottl_message_of(evaluation, row), out);
 }
 
 const char *ottl_path_suggest(enum ottl_context context, const char *name)

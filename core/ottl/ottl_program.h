@@ -58,6 +58,8 @@ struct ottl_node {
     enum ottl_code code;
     enum ottl_level level;
     uint32_t slot; /* where its result is kept; OTTL_NO_SLOT: nowhere */
+    bool is_fixed; /* with a slot: no statement changes what it depends on */
+    unsigned work; /* of a call, see ottl_function_work */
     struct ottl_value constant;
     const struct ottl_path_row *path;
     const struct ottl_function *function;

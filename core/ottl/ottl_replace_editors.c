@@ -137,12 +137,13 @@ static struct slice keep_text(struct ottl_evaluation *evaluation, const struct t
 static void unite_keys(struct attribute_list *edit)
 {
     uint32_t at;
-    for (uint32_t i = 0; attribute_list_next(edit, &i); i++)
-        if (attribute_list_find(edit, edit->entries[i].key, &at) && at != i)
+    for (uint32_t i = 0; attribute_list_next(edit, &i); i++) {
+        bool is_there = attribute_list_find(edit, edit->entries[i].key, &at);
+        assert(is_there);
+        edit->entries[i].is_duplicate = at != i;
+        if (at != i)
             attribute_list_set_value(edit, at, edit->entries[i].value);
-    for (uint32_t i = 0; attribute_list_next(edit, &i); i++)
-        edit->entries[i].is_duplicate =
-            attribute_list_find(edit, edit->entries[i].key, &at) && at != i;
+    }
     for (uint32_t i = 0; attribute_list_next(edit, &i); i++)
         if (edit->entries[i].is_duplicate)
             attribute_list_remove(edit, i);

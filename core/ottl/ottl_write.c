@@ -52,7 +52,7 @@ bool ottl_take_steps(struct ottl_evaluation *evaluation, size_t steps)
 
 bool ottl_take_entry(struct ottl_evaluation *evaluation, const struct ottl_entry *entry)
 {
-    enum { LEAST = 16 };
+    enum { LEAST = 24 };
     return ottl_take_steps(evaluation, LEAST + entry->key.size);
 }
 
@@ -538,7 +538,7 @@ static bool write_map(struct ottl_evaluation *evaluation, const struct ottl_node
         return false;
     attribute_list_remove_all(edit);
     while (ottl_cursor_next(&cursor, &entry)) {
-        if (!ottl_take_entry(evaluation, &entry) || !ottl_edit_check(evaluation, edit) ||
+        if (!ottl_take_entry(evaluation, &entry) || !ottl_draft_check(evaluation, edit) ||
             !ottl_encode_entry(evaluation, &entry, (struct slice){0}, &payload))
             return false;
         attribute_list_add(edit, entry.key, payload);
@@ -597,7 +597,7 @@ static bool write_trace_state(struct ottl_evaluation *evaluation, const struct o
 static bool open_field(struct ottl_evaluation *evaluation, const struct ottl_path_row *row)
 {
     ottl_outer_open(ottl_evaluation_target(evaluation), row);
-    const struct message_iter *field = ottl_path_message(evaluation, row);
+    const struct message_iter *field = ottl_message_of(evaluation, row);
     return ottl_take_around(evaluation, (size_t)(field->cursor.end - field->cursor.next));
 }
 

@@ -528,7 +528,7 @@ void cost_stages_start(void)
         "'set(attributes[\"all\"], span.attributes)', "
         "'set(name, \"x\") where span.attributes[name] != nil or span.attributes == attributes', "
         "'set(span.attributes[\"last\"], span.name)', 'set(span.name, name)', "
-        "'set(span.status.code, 1 + span.status.code % 2)', 'set(scope.version, span.name)', "
+        "'set(span.status.code, 3 - span.status.code)', 'set(scope.version, span.name)', "
         "'delete_key(span.attributes, \"last\")', 'set(scope.schema_url, name)']}, "
         "{context: span, conditions: ['span_id.string != \"0000000000000000\" or Len(attributes) > "
         "2'], statements: ['set(attributes[\"found\"], resource.attributes[name])', "

@@ -147,6 +147,47 @@ static void takes_changes_back(void **state)
     }
 }
 
+static uint32_t first_of(const struct attribute_list *list, struct slice key)
+{
+    for (uint32_t i = 0; attribute_list_next(list, &i); i++)
+        if (slice_equal(list->entries[i].key, key))
+            return i;
+    return UINT32_MAX;
+}
+
+/* A list that is changed again and again finds what a search finds, and writes the same whether
+ * removed entries are dropped or not. */
+static void stays_small(void **state)
+{
+    bool was_compacted = false;
+    (void)state;
+    for (unsigned round = 0; round < 200; round++) {
+        struct fixture f;
+        set_up(&f, below(40));
+        attribute_list_read(&f.list, message_iter(&f.message, &f.arena), SPAN_ATTRIBUTES, NULL,
+                            UINT32_MAX - 1);
+        for (unsigned step = 0; step < 30; step++) {
+            change_at_random(&f, below(10));
+            if (below(4) == 0)
+                attribute_list_undo(&f.list);
+            if (below(10) == 0)
+                attribute_list_remove_all(&f.list);
+            attribute_list_commit(&f.list);
+            struct message before = f.message, after = f.message;
+            struct slice wanted = written(&f, &before, false);
+            attribute_list_compact(&f.list);
+            assert_true(slice_equal(written(&f, &after, true), wanted));
+            was_compacted |= f.list.is_compacted;
+            uint32_t at, key = below(64), found = first_of(&f.list, key_of(key));
+            assert_int_equal(attribute_list_find(&f.list, key_of(key), &at), found != UINT32_MAX);
+            assert_true(found == UINT32_MAX || at == found);
+        }
+        assert_true(f.list.count <= 2 * f.list.left + 32);
+        tear_down(&f);
+    }
+    assert_true(was_compacted);
+}
+
 static bool is_k1(void *context, struct slice key)
 {
     ++*(unsigned *)context;
@@ -177,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_what_it_has),
         cmocka_unit_test(takes_changes_back),
+        cmocka_unit_test(stays_small),
         cmocka_unit_test(reads_what_is_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -747,7 +747,10 @@ static void reading_what_items_share_has_an_end(void **state)
     static const char reads[] = "Index(resource.attributes[\"k\"], span.name) < 0",
                       searches[] = "resource.attributes[span.name] != nil",
                       compares[] = "resource.attributes[\"k\"] == span.name",
-                      computes[] = "Len(resource.attributes[\"k\"]) < 5 and span.name == \"a\"";
+                      computes[] = "Len(resource.attributes[\"k\"]) < 5 and span.name == \"a\"",
+                      sorts[] = "Len(Sort(Split(resource.attributes[\"k\"], span.name))) < 0",
+                      sorts_once[] = "Len(Sort(Split(resource.attributes[\"k\"], \"a\"))) > 0 and "
+                                     "span.name != \"\"";
     struct text why = {0};
     (void)state;
     assert_int_equal(spans_until_failure(reads, LARGE, MANY, &why), 65); /* 1 MiB and 64 a byte */
@@ -756,8 +759,12 @@ static void reading_what_items_share_has_an_end(void **state)
     /* What takes no time for a large text does not count, nor what is computed once. */
     assert_int_equal(spans_until_failure(compares, LARGE, MANY, &why), MANY);
     assert_int_equal(spans_until_failure(computes, LARGE, MANY, &why), MANY);
-    /* Nor do values of ordinary size. */
+    /* Work that takes much longer than reading counts as often. */
+    assert_true(spans_until_failure(sorts, LARGE, MANY, &why) < 4);
+    assert_int_equal(spans_until_failure(sorts_once, LARGE, MANY, &why), MANY);
+    /* Values of ordinary size do not count. */
     assert_int_equal(spans_until_failure(reads, 256, 100000, &why), 100000);
+    assert_int_equal(spans_until_failure(sorts, 64, 10000, &why), 10000);
     text_deinit(&why);
 }
 

@@ -217,8 +217,9 @@ static const char *const on_events[] = {
     "set(spanevent.attributes[\"was\"], span.attributes[\"last\"])",
     "set(spanevent.attributes[\"all\"], span.attributes)",
     "set(spanevent.attributes[\"n\"], Len(span.attributes))",
-    "set(spanevent.attributes[\"f\"], [span.name, span.kind, span.status.code, Len(span.events), "
-    "Len(span.links), span.trace_state[\"k\"]])",
+    "set(spanevent.attributes[\"f\"], [span.name, span.kind, span.status.code])",
+    "set(spanevent.attributes[\"g\"], [Len(span.events), span.trace_state[\"k\"]])",
+    "set(spanevent.attributes[\"h\"], Len(span.links))",
     "set(spanevent.attributes[\"found\"], span.attributes[spanevent.name])",
     "set(spanevent.name, span.attributes[\"k\"]) where span.attributes[\"k\"] != nil",
     "delete_key(span.attributes, \"last\")",
@@ -266,8 +267,8 @@ static const char *const on_samples[] = {
     "set(profilesample.attributes[\"all\"], profile.attributes)",
     "set(profilesample.attributes[\"n\"], Len(profile.attributes))",
     "set(profilesample.attributes[\"i\"], Len(profile.attribute_indices))",
-    "set(profilesample.attributes[\"f\"], [profile.period, profile.sample_type.type, "
-    "profile.duration])",
+    "set(profilesample.attributes[\"f\"], [profile.period, profile.sample_type.type])",
+    "set(profilesample.attributes[\"g\"], [profile.duration, profile.profile_id.string])",
     "merge_maps(profile.attributes, profilesample.attributes, \"upsert\")",
     "merge_maps(profilesample.attributes, profile.attributes, \"insert\")",
     "delete_key(profile.attributes, \"k\")",

@@ -805,6 +805,31 @@ static void test_values_are_not_nested_too_deep(void **state)
     sample_deinit(&sample);
 }
 
+/* Reading all attributes between two changes leaves no copy of them behind. */
+static void test_whole_reads_leave_no_copies(void **state)
+{
+    enum { STATEMENTS = 100, SIZE = 100000 };
+    struct sample sample;
+    struct text statement = {0}, why = {0};
+    (void)state;
+    sample_init(&sample);
+    text_printf(&statement, "set(attributes[\"big\"], \"%0*d\")", SIZE / 2, 0);
+    execute(OTTL_SPAN, text_string(&statement), &sample, &why);
+    size_t before = sample.arena.reserved_bytes;
+    for (int i = 0; i < STATEMENTS; i++) {
+        text_clear(&statement);
+        text_printf(&statement, "set(attributes[\"n%d\"], Len(attributes))", i);
+        execute(OTTL_SPAN, text_string(&statement), &sample, &why);
+    }
+    expect_text(text_string(&why), "");
+    assert_true(sample.arena.reserved_bytes - before < 2 * (size_t)SIZE);
+    ottl_item_finish(&sample.item);
+    assert_true(holds(OTTL_SPAN, "attributes[\"n99\"] == attributes[\"n0\"] + 99", &sample.item));
+    text_deinit(&statement);
+    text_deinit(&why);
+    sample_deinit(&sample);
+}
+
 /* ---- sequences ---- */
 
 /* Statements that change attributes, read them in each way, change other fields, and fail. */
@@ -965,6 +990,7 @@ int main(void)
         cmocka_unit_test(test_sequences_around),
         cmocka_unit_test(test_caches_have_an_end),
         cmocka_unit_test(test_values_are_not_nested_too_deep),
+        cmocka_unit_test(test_whole_reads_leave_no_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
