@@ -474,14 +474,24 @@ static bool read_chunks(struct reader *r, struct slice rest, struct error *err)
     return true;
 }
 
-/* A recording without events says that there were none of any kind. */
-static void open_all_if_empty(struct reader *r)
+/* Whether the recording would have events of this kind. Without a main event, such as "itimer",
+ * another profiler may measure the time of this process. */
+static bool is_recorded(const struct reader *r, enum kind kind)
 {
+    return (kind != CPU && kind != WALL) || r->event_name.size > 0;
+}
+
+/* Begins the profiles of the other kinds: they say that there were no events. */
+static void open_empty(struct reader *r)
+{
+    bool is_empty = true;
     for (int kind = 0; kind < KIND_COUNT; kind++)
-        if (r->profiles[kind] != 0)
-            return;
+        is_empty = is_empty && r->profiles[kind] == 0;
+    if (!is_empty && !profiles_builder_keeps_empty(r->builder))
+        return;
     for (int kind = 0; kind < KIND_COUNT; kind++)
-        profile_of(r, (enum kind)kind);
+        if (is_recorded(r, (enum kind)kind))
+            profile_of(r, (enum kind)kind);
 }
 
 bool jfr_read(struct profiles_builder *builder, struct slice jfr, struct slice labels_snapshot,
@@ -495,7 +505,7 @@ bool jfr_read(struct profiles_builder *builder, struct slice jfr, struct slice l
     bool done = jfr_labels_read(&r.labels, labels_snapshot, builder, options->budget, err) &&
                 read_chunks(&r, jfr, err);
     if (done)
-        open_all_if_empty(&r);
+        open_empty(&r);
     jfr_labels_deinit(&r.labels);
     wire_writer_deinit(&r.event_name);
     wire_writer_deinit(&r.text);

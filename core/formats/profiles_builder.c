@@ -59,7 +59,7 @@ struct open_profile {
     struct wire_writer samples;
     uint32_t sample_count;
     bool is_sibling;
-    bool is_wanted; /* it or a sibling has samples, or nobody has */
+    bool is_wanted; /* it or a sibling has samples, or empty ones are kept */
 };
 
 struct open_resource {
@@ -77,6 +77,7 @@ struct profiles_builder {
     uint64_t work;
     size_t charged_bytes; /* for samples; the arena charges its memory itself */
     enum profiles_builder_state state;
+    bool keeps_empty;
     struct arena arena;
     struct message root;
     struct dictionary *dictionary;
@@ -488,6 +489,16 @@ uint32_t profiles_builder_profile(struct profiles_builder *builder,
     return builder->profile_count++;
 }
 
+void profiles_builder_keep_empty(struct profiles_builder *builder)
+{
+    builder->keeps_empty = true;
+}
+
+bool profiles_builder_keeps_empty(const struct profiles_builder *builder)
+{
+    return builder->keeps_empty;
+}
+
 /* ---- samples ---- */
 
 /* Returns by how many bytes a writer grows for this many more bytes; writers double. */
@@ -791,7 +802,7 @@ struct buffer *profiles_builder_finish(struct profiles_builder *builder, uint32_
         return NULL;
     wire_writer_deinit(&builder->scratch);
     for (struct open_resource *r = builder->first; r; r = r->next)
-        size += measure_resource(r, *samples == 0);
+        size += measure_resource(r, builder->keeps_empty || *samples == 0);
     size_t dictionary_size = message_measure(&builder->root);
     struct buffer *request = take_buffer(builder, size + dictionary_size);
     if (!request)

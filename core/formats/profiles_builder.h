@@ -152,7 +152,7 @@ struct built_profile {
     bool is_sibling; /* of the previous profile: another sample type of the same measurement */
 };
 /* Begins a profile, and returns its number for the samples. A profile is left out if neither it nor
- * a sibling gets samples, but others do. */
+ * a sibling gets samples, but others do; profiles_builder_keep_empty prevents that. */
 uint32_t profiles_builder_profile(struct profiles_builder *builder,
                                   const struct built_profile *profile);
 
@@ -161,6 +161,10 @@ struct built_sample {
     const uint32_t *attributes;
     size_t attribute_count;
 };
+/* Profiles without samples are not left out. */
+void profiles_builder_keep_empty(struct profiles_builder *builder);
+bool profiles_builder_keeps_empty(const struct profiles_builder *builder);
+
 /* Adds a sample with one value and no timestamp. */
 void profiles_builder_sample(struct profiles_builder *builder, uint32_t profile,
                              const struct built_sample *sample, int64_t value);

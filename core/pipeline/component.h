@@ -79,7 +79,8 @@ struct component_type {
     bool (*joins_threads)(const struct component *component);
     /* It reads profiles requests without samples, and ends them, or it passes them on as they are;
      * both hold for all of its nodes. Nobody else gets such requests
-     * (core/pipeline/empty_profiles.h). */
+     * (core/pipeline/empty_profiles.h). Where a batch has links_are_labels, one that reads them
+     * also removes profiles without samples beside others. */
     bool reads_empty;
     bool passes_empty;
     /* The node holds data within its own limits, so reservations (block_on_overflow) end here. */

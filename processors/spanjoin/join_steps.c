@@ -4,6 +4,7 @@
 #include "core/base/container_of.h"
 #include "core/base/memory.h"
 #include "processors/spanjoin/child_samples.h"
+#include "processors/spanjoin/empty_uploads.h"
 #include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/keep_samples.h"
@@ -461,7 +462,10 @@ void join_apply(struct sample_plan *plan, struct join_counts *counts)
 {
     sample_plan_apply(plan);
     upload_services_apply(plan, &counts->service);
+    bool removed = empty_uploads_remove(plan->batch);
     keep_samples_apply(plan, &counts->keep);
+    if (removed && !plan->has_added_threads && plan->batch->items > 0)
+        batch_prune(plan->batch);
 }
 
 /* Spans of one request arrive at the same time, so that equal lags follow one another. */

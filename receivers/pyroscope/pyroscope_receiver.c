@@ -326,6 +326,7 @@ static bool joins_threads(const struct pyroscope_receiver *receiver, const struc
 struct conversion {
     enum protocol protocol;
     bool with_threads; /* samples get their threads and times */
+    bool with_empty;   /* profiles without samples are kept */
     size_t plain_max;  /* limit for all decompressed parts */
 };
 
@@ -342,6 +343,8 @@ static struct buffer *convert_upload(const struct pyroscope_receiver *receiver,
                 limit < conversion->plain_max ? limit : conversion->plain_max,
                 exchange_budget(exchange));
     upload.with_threads = conversion->with_threads;
+    if (conversion->with_empty)
+        profiles_builder_keep_empty(upload.builder);
     if (read_upload(&upload, conversion->protocol, exchange, body, why))
         result = received_profiles_finish(upload.builder, samples_out, why);
     *unfolds_out = upload.unfolds;
@@ -513,9 +516,11 @@ static void on_upload(struct pyroscope_receiver *receiver, struct exchange *exch
     uint32_t samples = 0;
     struct buffer *profiles = NULL;
     bool is_large = body->size >= READING_PACKED_BYTES;
+    const struct worker *worker = exchange_worker(exchange);
     struct conversion conversion = {.protocol = protocol,
-                                    .with_threads =
-                                        joins_threads(receiver, exchange_worker(exchange)),
+                                    .with_threads = joins_threads(receiver, worker),
+                                    .with_empty =
+                                        empty_profiles_are_removed(receiver->nodes[worker->index]),
                                     .plain_max = READING_UNPACKED_BYTES};
     if (!is_large)
         profiles = convert_upload(receiver, &conversion, exchange, buffer_slice(body), &is_large,

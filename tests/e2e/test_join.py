@@ -7,13 +7,12 @@ failing subtest is its seed.
 
 import os
 import random
-import struct
 import sys
 import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import canonical, client, join, make, outputs, server, testing, wire
+from tests.oracle import canonical, client, join, layout, make, outputs, server, testing, uploads, wire
 
 SEEDS = range(100 if os.environ.get("PROFCOL_SANITIZER") else 300)
 SECOND = 1_000_000_000
@@ -152,13 +151,31 @@ class LabelsTest(unittest.TestCase):
         self.assertEqual(names, 3 * [{"span_name": {"string_value": "GET /cart"}}])
 
 
-# A pprof of CPU time without samples, and a recording of Java without events.
-EMPTY_PPROF = (wire.put_bytes(1, bytes([8, 1, 16, 2])) + b"".join(wire.put_bytes(6, text) for text in (b"", b"cpu", b"nanoseconds"))
-               + wire.put_varint(9 << 3) + wire.put_varint(START) + wire.put_varint(10 << 3) + wire.put_varint(10 * SECOND + 1))
-EMPTY_JFR = (struct.pack(">4sHHQQQQQQQI", b"FLR\0", 2, 1, 92, 83, 68, START, 10 * SECOND, 0, SECOND, 1)
-             + bytes([15, 0, 0, 0, 1, 1, 3, 4, *b"root", 0, 0, 0]) + bytes([9, 1, 0, 0, 0, 0, 0, 0, 0]))    # metadata, then constants
+def pprof(kind, unit, *, value=None, start=START):
+    """Return a pprof of 10 s with one sample; without a value it has none."""
+    sample = wire.put_bytes(2, wire.put_bytes(2, bytes([value]))) if value else b""
+    return (wire.put_bytes(1, bytes([8, 1, 16, 2])) + sample + b"".join(wire.put_bytes(6, text) for text in (b"", kind, unit))
+            + wire.put_varint(9 << 3) + wire.put_varint(start) + wire.put_varint(10 << 3) + wire.put_varint(10 * SECOND + 1))
 
 
+def push(**pprofs):
+    """Return a push.v1.PushRequest with a series for each metric, as Python's SDK sends it."""
+    def label(name, value):
+        return wire.put_bytes(1, wire.put_bytes(1, name) + wire.put_bytes(2, value))
+    return b"".join(wire.put_bytes(1, label(b"__name__", metric.encode()) + label(b"service_name", b"tested") + wire.put_bytes(2, wire.put_bytes(1, body)))
+                    for metric, body in pprofs.items())
+
+
+def recording_without(*events):
+    """Return a recording of a Java program in which no reader knows these events."""
+    jfr = uploads.plain(uploads.form_files(uploads.captures("java-grpc-jfr")[4])["jfr"])
+    for event in events:
+        jfr = jfr.replace(event, b"x" + event[1:])
+    return jfr
+
+
+CPU_EVENTS = (b"jdk.ExecutionSample", b"profiler.WallClockSample")
+EVENTS = CPU_EVENTS + (b"jdk.ObjectAllocation", b"jdk.JavaMonitorEnter", b"jdk.ThreadPark", b"profiler.LiveObject", b"profiler.Malloc")
 EMPTY_CONFIG = """
 receivers:
   otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}, http: {endpoint: "127.0.0.1:@http@"}}}
@@ -168,7 +185,7 @@ processors:
   memory_limiter: {check_interval: 1s, limit_mib: 500}
   resource: {attributes: [{key: service.instance.id, value: "1", action: upsert}]}
   batch:
-  spanjoin: {window: 10m, spans: {wait: 10m}}
+  spanjoin: {window: 10m, samples: {wait: 0s}, spans: {wait: 10m}}
 exporters:
   file/traces: {path: "@dir@/traces.proto", format: proto}
   file/profiles: {path: "@dir@/profiles.proto", format: proto}
@@ -213,16 +230,40 @@ class EmptyUploadTest(unittest.TestCase):
         return client.post(profcol.address("pyroscope"), f"/ingest?name=tested&from={START}&until={end}&format={form}", body, content_type="x/y")
 
     def test_pyroscope_pprof(self):
-        self.check(lambda profcol: self.upload_to_pyroscope(profcol, "pprof", EMPTY_PPROF))
+        self.check(lambda profcol: self.upload_to_pyroscope(profcol, "pprof", pprof(b"cpu", b"nanoseconds")))
 
     def test_pyroscope_folded(self):
         self.check(lambda profcol: self.upload_to_pyroscope(profcol, "folded", b""))
 
     def test_pyroscope_jfr(self):
-        self.check(lambda profcol: self.upload_to_pyroscope(profcol, "jfr", EMPTY_JFR))
+        self.check(lambda profcol: self.upload_to_pyroscope(profcol, "jfr", recording_without(*EVENTS)))
 
     def test_pprof_push(self):
-        self.check(lambda profcol: client.post(profcol.address("push"), "/v1/pprof", EMPTY_PPROF, content_type="x/y"))
+        self.check(lambda profcol: client.post(profcol.address("push"), "/v1/pprof", pprof(b"cpu", b"nanoseconds"), content_type="x/y"))
+
+    def check_beside_others(self, send):
+        """Send an upload without samples of CPU time, but with others. What was empty does not leave."""
+        span = {"span_id": "00000000000000a1", "trace_id": "0" * 31 + "1", "start": START, "end": START + 5 * SECOND}
+        with server.Profcol(EMPTY_CONFIG[:EMPTY_CONFIG.index("    profiles/all")], arguments=["--workers", "1"]) as profcol:
+            before = pprof(b"cpu", b"nanoseconds", value=7, start=START - 20 * SECOND)
+            self.assertTrue(client.succeeded(self.upload_to_pyroscope(profcol, "pprof", before)))
+            self.assertTrue(client.succeeded(client.export("grpc", profcol.address("grpc"), make.traces([span]))))
+            self.assertEqual(profcol.metric("profcol_spanjoin_held_requests"), 1)
+            self.assertTrue(client.succeeded(send(profcol)))
+            server.wait_until(lambda: not profcol.metric("profcol_spanjoin_held_requests"), what="the span to leave")
+            profcol.stop()
+            _, after = (layout.REQUEST["v1.10"].FromString(record) for record in outputs.records(profcol.directory / "profiles.proto", "proto"))
+        profiles = [p for resource in after.resource_profiles for scope in resource.scope_profiles for p in scope.profiles]
+        self.assertTrue(profiles)
+        self.assertTrue(all(p.samples for p in profiles))
+        self.assertNotIn("cpu", after.dictionary.string_table)
+
+    def test_pyroscope_jfr_of_allocations(self):
+        self.check_beside_others(lambda profcol: self.upload_to_pyroscope(profcol, "jfr", recording_without(*CPU_EVENTS)))
+
+    def test_pyroscope_push_of_memory(self):
+        body = push(process_cpu=pprof(b"cpu", b"nanoseconds"), memory=pprof(b"inuse_space", b"bytes", value=7))
+        self.check_beside_others(lambda profcol: client.post(profcol.address("pyroscope"), "/push.v1.PusherService/Push", body, content_type="application/proto"))
 
     def test_http_large(self):
         self.check(lambda profcol: client.export("http", profcol.address("http"), self.upload(large=True)))

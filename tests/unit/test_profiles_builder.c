@@ -187,6 +187,25 @@ static void test_without_any_samples_all_profiles_are_there(void **state)
     profiles_builder_free(b);
 }
 
+static void test_empty_profiles_are_kept_beside_others(void **state)
+{
+    (void)state;
+    struct profiles_builder *b = begin(NULL, 1 << 20);
+    profiles_builder_keep_empty(b);
+    add_profile(b, false);
+    uint32_t full = add_profile(b, false);
+    struct built_sample sample = {.stack = 0};
+    profiles_builder_sample(b, full, &sample, 1);
+    uint32_t samples;
+    struct buffer *request = profiles_builder_finish(b, &samples);
+    request_message *message = check_and_unpack(request);
+    assert_int_equal(samples, 1);
+    assert_int_equal(message->resource_profiles[0]->scope_profiles[0]->n_profiles, 2);
+    free_request(message, NULL);
+    buffer_unref(request);
+    profiles_builder_free(b);
+}
+
 static void test_siblings_leave_together(void **state)
 {
     (void)state;
@@ -275,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_sums_keep_apart_what_differs_and_stay_at_the_ends),
         cmocka_unit_test(test_profiles_and_resources_without_samples_are_left_out),
         cmocka_unit_test(test_without_any_samples_all_profiles_are_there),
+        cmocka_unit_test(test_empty_profiles_are_kept_beside_others),
         cmocka_unit_test(test_siblings_leave_together),
         cmocka_unit_test(test_stops_at_its_bounds),
         cmocka_unit_test(test_bounds_follow_what_is_admitted),
