@@ -25,6 +25,18 @@ static void warn(const struct ottl_errors *errors, enum ottl_source source, cons
                  LOG_TEXT("statement", text), LOG_TEXT("error", error));
 }
 
+/* The sender learns it, too, but the one who wrote the statement reads this. */
+static void log_failure(const struct ottl_errors *errors, enum ottl_source source, const char *text,
+                        const char *error)
+{
+    if (source == OTTL_OF_CONDITION)
+        log_error(log_component(errors->label), "failed to eval condition",
+                  LOG_TEXT("condition", text), LOG_TEXT("error", error));
+    else
+        log_error(log_component(errors->label), "failed to execute statement",
+                  LOG_TEXT("statement", text), LOG_TEXT("error", error));
+}
+
 void ottl_errors_report(struct ottl_errors *errors, enum ottl_error_mode mode,
                         enum ottl_source source, const char *text, const char *error)
 {
@@ -34,6 +46,7 @@ void ottl_errors_report(struct ottl_errors *errors, enum ottl_error_mode mode,
     if (mode != OTTL_PROPAGATE || errors->failed)
         return;
     errors->failed = true;
+    log_failure(errors, source, text, error);
     errors->failure =
         source == OTTL_OF_CONDITION
             ? verdict_try_later(GRPC_UNAVAILABLE, -1, "failed to eval condition: %.100s, %.100s",

@@ -10,8 +10,8 @@
  *         ... refuse the batch with errors.failure
  *
  * ignore logs a warning, of which the process writes the first 10 in 10 s and then each 100th;
- * silent does nothing; propagate refuses the batch with the first error. In all three, what failed
- * counts as not matched, and the rest of the batch is still worked on.
+ * silent does nothing; propagate refuses the batch with the first error, which is logged as one. In
+ * all three, what failed counts as not matched, and the rest of the batch is still worked on.
  *
  * Owner: the caller; texts are copied.
  *
