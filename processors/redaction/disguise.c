@@ -3,6 +3,8 @@
 #include "core/base/text.h"
 #include "core/data/utf8.h"
 
+#include <string.h>
+
 /* In order. The controls C1 and those of hieroglyphs, Unicode's Default_Ignorable_Code_Point,
  * spaces, hyphens, and what NFKC or a comparison without case makes an ASCII letter, digit, space
  * or hyphen of. */
@@ -34,13 +36,24 @@ bool disguise_is_control(uint8_t c)
     return (c < ' ' && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
 }
 
-/* Without a branch for each byte. */
+/* Whether one of eight bytes may be a control: below a blank, or 0x7f. */
+static bool may_have_control(const uint8_t *bytes)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t word, deletes;
+    memcpy(&word, bytes, sizeof word);
+    deletes = word ^ (ones * 0x7f);
+    return (((word - ones * ' ') & ~word) | ((deletes - ones) & ~deletes)) & (ones << 7);
+}
+
 static bool has_control(struct slice text)
 {
-    bool has_one = false;
-    for (size_t i = 0; i < text.size; i++)
-        has_one |= disguise_is_control(text.data[i]);
-    return has_one;
+    size_t i = 0;
+    while (i + sizeof(uint64_t) <= text.size && !may_have_control(text.data + i))
+        i += sizeof(uint64_t);
+    while (i < text.size && !disguise_is_control(text.data[i]))
+        i++;
+    return i < text.size;
 }
 
 bool disguise_is_in(struct slice text)

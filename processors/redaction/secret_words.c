@@ -327,13 +327,14 @@ static bool may_begin(const struct secret_words *words, struct slice name, size_
 /* ---- many names ---- */
 
 /* Before each string of a dictionary is its tag, `*`, and then its size, which may look like a
- * control. A name with a visible `*` before a control splits there. */
+ * control. A name with a visible `*` before a control splits there. What is not ASCII counts as
+ * one, which costs nothing. */
 enum { STRING_TAG = DICTIONARY_STRING_TABLE << 3 | WIRE_BYTES };
 
 static bool is_before_control(struct slice bytes, size_t at)
 {
     return at + 1 < bytes.size && bytes.data[at] != STRING_TAG &&
-           (bytes.data[at + 1] < ' ' || bytes.data[at + 1] == 0x7f);
+           (bytes.data[at + 1] < ' ' || bytes.data[at + 1] >= 0x7f);
 }
 
 static bool is_place(const struct secret_words *words, struct slice bytes, size_t at)
@@ -353,8 +354,8 @@ static inline __attribute__((always_inline)) __m128i find_controls(const uint8_t
 {
     __m128i before = _mm_loadu_si128((const __m128i *)at);
     __m128i c = _mm_loadu_si128((const __m128i *)(at + 1));
-    __m128i is_low = _mm_cmpeq_epi8(_mm_min_epu8(c, _mm_set1_epi8(' ' - 1)), c);
-    __m128i is_control = _mm_or_si128(is_low, _mm_cmpeq_epi8(c, _mm_set1_epi8(0x7f)));
+    /* One more makes the controls 1 to 32, and all from 0x7f on negative or 0. */
+    __m128i is_control = _mm_cmplt_epi8(_mm_add_epi8(c, _mm_set1_epi8(1)), _mm_set1_epi8(' ' + 1));
     return _mm_andnot_si128(_mm_cmpeq_epi8(before, _mm_set1_epi8(STRING_TAG)), is_control);
 }
 

@@ -53,10 +53,10 @@ bool secret_word_is_valid(const char *text);
 void secret_words_init(struct secret_words *words, const char *const *texts, size_t count,
                        struct arena *arena);
 /* Searches the bytes of many names at once, from an offset on. Returns the offset of the next place
- * that may belong to a word, is not ASCII, or is before a control; the size of the bytes if there
- * is none. A name without such a place has no word, and is valid UTF-8. Between the names are tags
- * and sizes, as in the string table of a dictionary; what lies there does not matter. Every byte is
- * such a place unless words->has_rare_pairs. */
+ * that may belong to a word, is not ASCII, or is before such a byte or a control; the size of the
+ * bytes if there is none. A name without such a place has no word, and is valid UTF-8. Between the
+ * names are tags and sizes, as in the string table of a dictionary; what lies there does not
+ * matter. Every byte is such a place unless words->has_rare_pairs. */
 size_t secret_words_next_place(const struct secret_words *words, struct slice bytes, size_t from);
 /* Returns the word that the name has first, or one with the text "hidden characters"; NULL if it
  * has none. Takes time proportional to the name. */
