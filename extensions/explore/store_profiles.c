@@ -305,16 +305,32 @@ static enum store_unjoined reason_without_id(struct reading *reading)
     return STORE_UNJOINED_AMBIGUOUS_THREAD;
 }
 
-static void count_joined(struct reading *reading, const struct link_memo *memo, bool has_name)
+/* Returns why a sample did not find the span that it names. The join forgets a span some time after
+ * its window; the store may still have it. */
+static enum store_unjoined reason_with_id(const struct reading *reading,
+                                          const struct link_memo *memo)
 {
-    struct store_service *service = store_service_at(&reading->store->cells, reading->service);
     static const uint8_t reasons[JOIN_OUTCOMES] = {[JOIN_NOT_FOUND] = STORE_UNJOINED_NOT_FOUND,
                                                    [JOIN_EXPIRED] = STORE_UNJOINED_EXPIRED,
                                                    [JOIN_OVERFLOW] = STORE_UNJOINED_OVERFLOW};
+    const struct store_span *span = store_span_at(&reading->store->spans, memo->span - 1);
+    const struct join_report *report = reading->offer->report;
+    bool is_old = report && store_span_has_arrived(span) &&
+                  span->tenant == reading->offer->tenant &&
+                  reading->arrived_ns > span->arrived_ns &&
+                  reading->arrived_ns - span->arrived_ns > report->window_ns;
+    return memo->outcome == JOIN_NOT_FOUND && is_old ? STORE_UNJOINED_EXPIRED
+                                                     : reasons[memo->outcome];
+}
+
+static void count_joined(struct reading *reading, const struct link_memo *memo, bool has_name)
+{
+    struct store_service *service = store_service_at(&reading->store->cells, reading->service);
     if (memo->is_found || has_name)
         service->joined_samples++;
     else
-        service->unjoined[memo->names_span ? reasons[memo->outcome] : reason_without_id(reading)]++;
+        service->unjoined[memo->names_span ? reason_with_id(reading, memo)
+                                           : reason_without_id(reading)]++;
 }
 
 static void add_sample(struct reading *reading, const struct otlp_sample *sample)

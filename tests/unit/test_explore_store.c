@@ -332,6 +332,21 @@ static void test_ambiguous_threads(void **state)
     scene_end(&scene);
 }
 
+/* The join has forgotten the span; the store knows that it had arrived. */
+static void test_long_after_the_window(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene, 8 << 20, "window: 60s, samples: {wait: 0s}");
+    send_span(&scene, SPAN, "GET /a", SECOND);
+    scene_wait(&scene, 300 * SECOND);
+    send_sample(&scene, SPAN, 30);
+    send_sample(&scene, SPAN + 1, 30);
+    expect_number(&scene, "services", "", "services.0.samples.unjoined.expired", 1);
+    expect_number(&scene, "services", "", "services.0.samples.unjoined.not_found", 1);
+    scene_end(&scene);
+}
+
 /* ---- comparisons, functions ---- */
 
 static void test_diff_and_functions(void **state)
@@ -1080,6 +1095,7 @@ int main(void)
         cmocka_unit_test(test_entries),
         cmocka_unit_test(test_answered_calls),
         cmocka_unit_test(test_span_twice),
+        cmocka_unit_test(test_long_after_the_window),
         cmocka_unit_test(test_large_trace),
         cmocka_unit_test(test_circle_of_parents),
         cmocka_unit_test(test_version_of_the_span),

@@ -155,7 +155,8 @@ export async function spanPage(params) {
 	const operation = await findOperation(known, span);
 	const other = span.samples ? null : costliestOf(answer.trace, type); // whose graph there is instead
 	const selection = { trace: span.trace_id, span: span.span_id };
-	const profile = profileSection(selection, params, state, `Flame graph of ${clean(span.operation, 80)}`, () =>
+	const types = state.types.filter((t) => span.costs?.[t.name] != null);
+	const profile = profileSection(selection, params, types.length ? { ...state, types } : state, `Flame graph of ${clean(span.operation, 80)}`, () =>
 		emptyBox("No sample names this request.", h("p", span.duration_ns < 1e8 ? "A profiler takes samples, 100 in a second or fewer, so short requests often have none. " : "Samples of CPU time are taken while threads work, not while they wait. ", to(link("explain", { id: span.span_id }), "Explain"), " says what profcol knows. Meanwhile: ",
 			other && [to(linkIn(span, other), `the flame graph of ${clean(other.operation, 80)}`), " in its trace, or "], to(link("operation", ofOperation(span)), "the flame graph of all requests of this operation"), ".")));
 	return {
