@@ -56,12 +56,15 @@ enum store_phase {
     STORE_REDUCED,
     STORE_SWEEPS, /* names that nobody uses */
     STORE_REDUCES_LARGEST,
+    STORE_REDUCES_CELLS,
     STORE_REDUCES_NAMES,
     STORE_REDUCES_ALL
 };
 struct store_reduction {
     enum store_phase phase;
     int rounds, names_rounds;
+    unsigned cell_step, repeats; /* of store_reduce.c */
+    bool has_cell_step;
     size_t names_limit; /* bytes */
 };
 

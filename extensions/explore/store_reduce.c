@@ -605,8 +605,6 @@ static void sweep_names(struct store *store)
     store_table_trim(&store->cells.operations);
 }
 
-/* ---- all of it ---- */
-
 /* Merges the stacks that are too many, but leaves some. */
 static void reduce_stacks(struct store *store)
 {
@@ -617,39 +615,115 @@ static void reduce_stacks(struct store *store)
         merge_stacks(store, stacks - least > excess ? stacks - excess : least);
 }
 
-/* keep: operations that stay. */
-static void reduce_operations(struct store *store, uint32_t keep)
+/* ---- cells, step by step ---- */
+
+/* Steps that merge more and more. Each returns whether it has to be done again. */
+
+static bool merge_old_minutes(struct store *store)
 {
-    const struct store_cells *cells = &store->cells;
-    uint32_t excess = store_table_excess(&cells->operations);
-    if (excess > 0)
-        merge_operations(store, SIZED_OPERATIONS, excess, 0);
-    for (int i = 0; i < ROUNDS_MAX && (excess = store_table_excess(&cells->cells)) > 0; i++)
-        merge_operations(store, SIZED_CELLS, excess, keep);
-    for (int i = 0; i < ROUNDS_MAX && store_table_excess(&cells->entries) > 0; i++) {
-        reduce_stacks(store);
-        merge_operations(store, SIZED_ENTRIES, store_table_excess(&cells->entries), keep);
-    }
+    if (store_cells_have_excess(&store->cells))
+        merge_minutes(store, FRESH_MINUTES);
+    return false;
 }
 
-static void reduce_cells(struct store *store)
+static bool merge_all_minutes(struct store *store)
+{
+    if (store_cells_have_excess(&store->cells))
+        merge_minutes(store, 1);
+    return false;
+}
+
+static bool fold_rare_buckets(struct store *store)
+{
+    if (store_table_excess(&store->cells.entries) > 0)
+        fold_buckets(store);
+    return false;
+}
+
+static bool reduce_operations(struct store *store)
+{
+    uint32_t excess = store_table_excess(&store->cells.operations);
+    if (excess > 0)
+        merge_operations(store, SIZED_OPERATIONS, excess, 0);
+    return false;
+}
+
+/* keep: operations that stay. */
+static bool merge_for_cells(struct store *store, uint32_t keep)
+{
+    uint32_t excess = store_table_excess(&store->cells.cells);
+    if (excess > 0)
+        merge_operations(store, SIZED_CELLS, excess, keep);
+    return store_table_excess(&store->cells.cells) > 0;
+}
+
+static bool merge_for_entries(struct store *store, uint32_t keep)
+{
+    const struct store_table *entries = &store->cells.entries;
+    reduce_stacks(store);
+    if (store_table_excess(entries) > 0)
+        merge_operations(store, SIZED_ENTRIES, store_table_excess(entries), keep);
+    return store_table_excess(entries) > 0;
+}
+
+static bool merge_many_for_cells(struct store *store)
+{
+    return merge_for_cells(store, MANY_OPERATIONS);
+}
+
+static bool merge_many_for_entries(struct store *store)
+{
+    return merge_for_entries(store, MANY_OPERATIONS);
+}
+
+static bool merge_all_for_cells(struct store *store)
+{
+    return merge_for_cells(store, 0);
+}
+
+static bool merge_all_for_entries(struct store *store)
+{
+    return merge_for_entries(store, 0);
+}
+
+static bool merge_old_cells(struct store *store)
 {
     struct store_cells *cells = &store->cells;
-    if (!store_cells_have_excess(cells))
-        return;
-    merge_minutes(store, FRESH_MINUTES);
-    if (store_cells_have_excess(cells))
-        merge_minutes(store, 1);
-    if (store_table_excess(&cells->entries) > 0)
-        fold_buckets(store);
-    reduce_operations(store, MANY_OPERATIONS);
     if (store_table_excess(&cells->cells) > 0 || store_table_excess(&cells->entries) > 0)
         merge_oldest(store, cells->cells.target, true);
-    reduce_operations(store, 0);
-    if (store_cells_have_excess(cells))
-        merge_oldest(store, 0, false);
-    reduce_stacks(store);
+    return false;
 }
+
+static bool merge_all_cells(struct store *store)
+{
+    if (store_cells_have_excess(&store->cells))
+        merge_oldest(store, 0, false);
+    return false;
+}
+
+static bool merge_small_stacks(struct store *store)
+{
+    reduce_stacks(store);
+    return false;
+}
+
+static bool (*const cell_steps[])(struct store *store) = {
+    merge_old_minutes,    merge_all_minutes,      fold_rare_buckets, reduce_operations,
+    merge_many_for_cells, merge_many_for_entries, merge_old_cells,   reduce_operations,
+    merge_all_for_cells,  merge_all_for_entries,  merge_all_cells,   merge_small_stacks};
+enum { CELL_STEPS = sizeof cell_steps / sizeof cell_steps[0] };
+
+/* Does the next step. Returns whether there is another one. */
+static bool reduce_cells(struct store *store, struct store_reduction *reduction)
+{
+    bool again = cell_steps[reduction->cell_step](store);
+    if (again && ++reduction->repeats < ROUNDS_MAX)
+        return true;
+    reduction->repeats = 0;
+    return ++reduction->cell_step < CELL_STEPS && store_cells_have_excess(&store->cells);
+}
+
+/* ---- all of it ---- */
 
 static bool is_above_target(const struct store *store)
 {
@@ -691,8 +765,8 @@ static void set_target(struct store *store, struct store_table *table, const str
     table->target = is_reduced ? table->count - (table->count - table->reserve) / 4 : UINT32_MAX;
 }
 
-/* Returns how many bytes names may have. */
-static size_t reduce_largest(struct store *store)
+/* Sets what each part may have. Returns how many bytes names may. */
+static size_t set_targets(struct store *store)
 {
     enum { NAMES, OPERATIONS, CELLS, ENTRIES, PARTS };
     struct store_cells *cells = &store->cells;
@@ -707,7 +781,6 @@ static size_t reduce_largest(struct store *store)
     set_target(store, &cells->operations, &shares[OPERATIONS], level);
     set_target(store, &cells->cells, &shares[CELLS], level);
     set_target(store, &cells->entries, &shares[ENTRIES], level);
-    reduce_cells(store);
     return is_large(store, &shares[NAMES], level) ? names / 4 * 3 : SIZE_MAX;
 }
 
@@ -736,7 +809,12 @@ static void run_phase(struct store *store, struct store_reduction *reduction)
         sweep_names(store);
         break;
     case STORE_REDUCES_LARGEST:
-        reduction->names_limit = reduce_largest(store);
+        reduction->names_limit = set_targets(store);
+        reduction->cell_step = reduction->repeats = 0;
+        reduction->has_cell_step = store_cells_have_excess(&store->cells);
+        break;
+    case STORE_REDUCES_CELLS:
+        reduction->has_cell_step = reduce_cells(store, reduction);
         break;
     case STORE_REDUCES_NAMES:
         reduce_names(store);
@@ -749,8 +827,8 @@ static void run_phase(struct store *store, struct store_reduction *reduction)
 
 static enum store_phase next_phase(const struct store *store, struct store_reduction *reduction)
 {
-    if (reduction->phase == STORE_REDUCES_LARGEST)
-        return STORE_SWEEPS;
+    if (reduction->phase == STORE_REDUCES_LARGEST || reduction->phase == STORE_REDUCES_CELLS)
+        return reduction->has_cell_step ? STORE_REDUCES_CELLS : STORE_SWEEPS;
     if (reduction->phase == STORE_REDUCES_ALL || !is_above_target(store))
         return STORE_REDUCED;
     if (store_names_bytes(&store->names) > reduction->names_limit &&
