@@ -83,17 +83,18 @@ static inline bool is_short_entry(const uint8_t *at, const uint8_t *end, unsigne
     return end - at >= 2 && at[0] == tag && at[1] < 0x80 && at[1] <= end - at - 2;
 }
 
-/* A fast message_next for received bytes: reads following short entries of the same table, `most`
- * at most, and returns their number. */
+/* A fast message_next: reads following short entries of the same table that have no node, `most` at
+ * most, and returns their number. */
 static uint32_t take_short_entries(struct message_iter *it, int number, struct slice *entries,
                                    uint32_t most)
 {
-    const uint8_t *at = it->cursor.next, *end = it->cursor.end;
+    enum { LONGEST = 2 + 0x7f };
+    const uint8_t *at = it->cursor.next, *end = message_plain_end(it);
     unsigned tag = (unsigned)number << 3 | WIRE_BYTES;
     uint32_t count = 0;
 
-    if (it->message)
-        return 0;
+    for (; count < most && end - at >= LONGEST && at[0] == tag && at[1] < 0x80; at += 2 + at[1])
+        entries[count++] = (struct slice){at + 2, at[1]};
     for (; count < most && is_short_entry(at, end, tag); at += 2 + at[1])
         entries[count++] = (struct slice){at + 2, at[1]};
     it->cursor.next = at;
@@ -144,9 +145,9 @@ static void count_tables(struct dictionary *dictionary)
             table->start.cursor.next = field.wire.start;
             table->start.previous = previous;
         }
-        if (!it.message && *field.wire.start < 0x80)
-            it.cursor.next =
-                wire_skip_short(it.cursor.next, it.cursor.end, *field.wire.start, &table->count);
+        if (*field.wire.start < 0x80)
+            it.cursor.next = wire_skip_short(it.cursor.next, message_plain_end(&it),
+                                             *field.wire.start, &table->count);
     }
 }
 
@@ -198,6 +199,11 @@ struct slice dictionary_entry(struct dictionary *dictionary, int table, uint32_t
         return (struct slice){0};
     assert(index < opened->count);
     return opened->entries[index];
+}
+
+const struct slice *dictionary_entries(struct dictionary *dictionary, int table)
+{
+    return open_table(dictionary, table)->entries;
 }
 
 /* Finds the first equal entry. Returns false if there is none; the probe is then at the slot where

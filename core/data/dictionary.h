@@ -43,6 +43,10 @@ uint32_t dictionary_count(struct dictionary *dictionary, int table);
  * empty table. Asserts that the index is in range, which the scan has checked. */
 struct slice dictionary_entry(struct dictionary *dictionary, int table, uint32_t index);
 
+/* Returns the payloads of all entries, dictionary_count of them: for whoever reads many. Valid
+ * until an entry is added. */
+const struct slice *dictionary_entries(struct dictionary *dictionary, int table);
+
 /* Returns a string of the string_table. */
 static inline struct slice dictionary_string(struct dictionary *dictionary, uint32_t index)
 {

@@ -1,94 +1,140 @@
-/* Neighbours mostly have as many bytes as each other, because most indices of a large table have
- * two and those of a small one have one. So a block of 16 bytes is read as eight numbers of two
- * bytes, or as 16 of one, up to the first that is not like the others. */
+/* Most indices of a large table have two bytes. So a block of 16 bytes is read as eight numbers of
+ * two bytes, up to the first that has another length. */
 #include "core/data/index_list.h"
 
 #include <assert.h>
 
-enum { BLOCK = 16 };
-
 #ifdef __SSE2__
 #include <emmintrin.h>
+#endif
 
-static inline void write_pairs(__m128i bytes, uint32_t *out)
-{
-    const __m128i zero = _mm_setzero_si128();
-    __m128i low = _mm_and_si128(bytes, _mm_set1_epi16(0x007f));
-    __m128i high = _mm_srli_epi16(_mm_and_si128(bytes, _mm_set1_epi16(0x7f00)), 1);
-    __m128i numbers = _mm_or_si128(low, high);
-    _mm_storeu_si128((__m128i *)out, _mm_unpacklo_epi16(numbers, zero));
-    _mm_storeu_si128((__m128i *)(out + 4), _mm_unpackhi_epi16(numbers, zero));
-}
+/* What the indices lead to. */
+struct target {
+    bool is_marked; /* else the bytes are read; a constant where it is used */
+    uint8_t *bytes;
+    uint32_t count;
+    uint8_t all; /* that was read */
+};
 
-static inline void write_singles(__m128i bytes, uint32_t *out)
+static inline __attribute__((always_inline)) void visit(struct target *target, uint64_t index)
 {
-    const __m128i zero = _mm_setzero_si128();
-    __m128i first = _mm_unpacklo_epi8(bytes, zero), second = _mm_unpackhi_epi8(bytes, zero);
-    _mm_storeu_si128((__m128i *)out, _mm_unpacklo_epi16(first, zero));
-    _mm_storeu_si128((__m128i *)(out + 4), _mm_unpackhi_epi16(first, zero));
-    _mm_storeu_si128((__m128i *)(out + 8), _mm_unpacklo_epi16(second, zero));
-    _mm_storeu_si128((__m128i *)(out + 12), _mm_unpackhi_epi16(second, zero));
-}
-
-/* Returns the last bytes before the end, 16 of which may be read. */
-static inline __m128i load_last(const uint8_t *end, size_t size)
-{
-    uint8_t room[2 * BLOCK];
-    _mm_storeu_si128((__m128i *)(void *)room,
-                     _mm_loadu_si128((const __m128i *)(const void *)(end - BLOCK)));
-    _mm_storeu_si128((__m128i *)(void *)(room + BLOCK), _mm_setzero_si128());
-    return _mm_loadu_si128((const __m128i *)(const void *)(room + BLOCK - size));
-}
-
-/* Reads numbers that all have two bytes, or all one. Returns how many; 0 if the first has more, or
- * there are few bytes after the start. */
-static inline uint32_t read_block(struct wire_cursor *packed, const uint8_t *start, uint32_t *out)
-{
-    size_t size = (size_t)(packed->end - packed->next);
-    __m128i bytes;
-    if (size >= BLOCK)
-        bytes = _mm_loadu_si128((const __m128i *)(const void *)packed->next);
-    else if (size > 0 && packed->end - start >= BLOCK)
-        bytes = load_last(packed->end, size);
+    if (target->is_marked)
+        target->bytes[index] = 1;
     else
-        return 0;
-    unsigned upper = (unsigned)_mm_movemask_epi8(bytes), count;
-    if (upper & 1) { /* 01 for each number of two bytes; after the end, there are zeros */
-        count = (unsigned)__builtin_ctz((upper ^ 0x5555) | 1u << BLOCK) / 2;
-        write_pairs(bytes, out);
-        packed->next += (size_t)2 * count;
-    } else {
-        count = (unsigned)__builtin_ctz(upper | 1u << BLOCK);
-        count = count < size ? count : (unsigned)size;
-        write_singles(bytes, out);
-        packed->next += count;
+        target->all |= target->bytes[index];
+}
+
+#ifdef __SSE2__
+enum { BLOCK = 16, PAIRS = BLOCK / 2, PAIR_MAX = 0x3fff };
+
+/* Reads a block as numbers of two bytes. Returns how many of the first ones are such. */
+static inline __attribute__((always_inline)) unsigned read_pairs(const uint8_t *at, uint16_t *out)
+{
+    __m128i pairs = _mm_loadu_si128((const __m128i *)(const void *)at);
+    __m128i low = _mm_and_si128(pairs, _mm_set1_epi16(0x007f));
+    __m128i high = _mm_srli_epi16(_mm_and_si128(pairs, _mm_set1_epi16(0x7f00)), 1);
+    unsigned upper = (unsigned)_mm_movemask_epi8(pairs); /* 01 for each number of two bytes */
+    _mm_storeu_si128((__m128i *)(void *)out, _mm_or_si128(low, high));
+    return (unsigned)__builtin_ctz((upper ^ 0x5555) | 1u << BLOCK) / 2;
+}
+
+static inline __attribute__((always_inline)) bool are_below(const uint16_t *numbers, uint32_t count)
+{
+    short last = (short)(count - 1 < PAIR_MAX ? count - 1 : PAIR_MAX);
+    __m128i block = _mm_loadu_si128((const __m128i *)(const void *)numbers);
+    return _mm_movemask_epi8(_mm_cmpgt_epi16(block, _mm_set1_epi16(last))) == 0;
+}
+
+/* Visits the numbers of two bytes ahead. Returns the address after them. */
+static inline __attribute__((always_inline)) const uint8_t *
+take_pairs(struct target *target, const uint8_t *at, const uint8_t *end)
+{
+    uint16_t numbers[PAIRS];
+    unsigned taken = PAIRS;
+    for (; taken == PAIRS && end - at >= BLOCK; at += (size_t)2 * taken) {
+        taken = read_pairs(at, numbers);
+        if (taken == PAIRS) {
+            assert(are_below(numbers, target->count)); /* scanned */
+#pragma GCC unroll 8
+            for (unsigned i = 0; i < PAIRS; i++)
+                visit(target, numbers[i]);
+            continue;
+        }
+        for (unsigned i = 0; i < taken; i++) {
+            assert(numbers[i] < target->count);
+            visit(target, numbers[i]);
+        }
     }
-    return count;
+    return at;
 }
 #else
-static inline uint32_t read_block(struct wire_cursor *packed, const uint8_t *start, uint32_t *out)
+static inline const uint8_t *take_pairs(struct target *target, const uint8_t *at,
+                                        const uint8_t *end)
 {
-    (void)packed;
-    (void)start;
-    (void)out;
-    return 0;
+    (void)target;
+    (void)end;
+    return at;
 }
 #endif
 
-uint32_t index_list_read(struct wire_cursor *packed, uint32_t *out)
+struct number {
+    const uint8_t *end;
+    uint64_t value;
+};
+
+/* Reads a number of any length. */
+static __attribute__((noinline)) struct number read_long(const uint8_t *at, const uint8_t *end)
 {
-    const uint8_t *start = packed->next;
-    uint32_t count = 0;
-    uint64_t index;
-    while (count <= INDEX_LIST_ROOM - BLOCK) {
-        uint32_t read = read_block(packed, start, out + count);
-        count += read;
-        if (read > 0)
-            continue;
-        if (!wire_packed_varint(packed, &index))
-            break;
-        out[count++] = (uint32_t)index;
+    struct wire_cursor rest = {.next = at, .end = end};
+    struct number number;
+    bool exists = wire_packed_varint(&rest, &number.value);
+    assert(exists && !rest.broken); /* scanned */
+    number.end = rest.next;
+    return number;
+}
+
+/* Visits the number ahead. Returns the address after it. */
+static inline __attribute__((always_inline)) const uint8_t *
+take_number(struct target *target, const uint8_t *at, const uint8_t *end)
+{
+    struct number number = {at + 1, *at};
+    if (*at >= 0x80) {
+        if (end - at >= 2 && at[1] < 0x80)
+            number = (struct number){at + 2, (*at & 0x7fu) | (uint64_t)at[1] << 7};
+        else
+            number = read_long(at, end);
     }
-    assert(!packed->broken); /* scanned */
-    return count;
+    assert(number.value < target->count); /* scanned */
+    visit(target, number.value);
+    return number.end;
+}
+
+static inline __attribute__((always_inline)) void visit_all(struct target *target,
+                                                            struct slice list)
+{
+    const uint8_t *at = list.data, *end = at + list.size;
+    while (at < end) {
+        at = take_pairs(target, at, end);
+        while (at < end && *at < 0x80)
+            at = take_number(target, at, end);
+        if (at < end)
+            at = take_number(target, at, end);
+    }
+}
+
+void index_list_mark(struct slice list, uint8_t *bytes, uint32_t count)
+{
+    struct target target = {.is_marked = true, .bytes = bytes, .count = count};
+    assert(count > 0);
+    if (list.size > 0)
+        visit_all(&target, list);
+}
+
+uint8_t index_list_or(struct slice list, const uint8_t *bytes, uint32_t count)
+{
+    struct target target = {.bytes = (uint8_t *)bytes, .count = count};
+    assert(count > 0);
+    if (list.size > 0)
+        visit_all(&target, list);
+    return target.all;
 }

@@ -1,5 +1,7 @@
 /*
- * index_list: reads packed lists of indices, such as the locations of a stack, many at a time.
+ * index_list: looks at packed lists of indices, such as the locations of a stack, many at a time.
+ *
+ * Each function has an array with a byte for each entry of the table that the indices lead to.
  *
  * Owner: the bytes are the caller's.
  *
@@ -10,10 +12,12 @@
 
 #include "core/data/wire.h"
 
-enum { INDEX_LIST_ROOM = 80 };
+/* The list was scanned, so that each index is less than the count of bytes, which is not 0. They
+ * assert it. */
 
-/* Reads the next indices of a scanned list to `out`, which has INDEX_LIST_ROOM elements; those
- * after the result may be written over. Returns their number; 0 at the end. */
-uint32_t index_list_read(struct wire_cursor *packed, uint32_t *out);
+/* Sets the byte of each index to 1. */
+void index_list_mark(struct slice list, uint8_t *bytes, uint32_t count);
+/* Returns the bitwise or of the bytes of all indices. */
+uint8_t index_list_or(struct slice list, const uint8_t *bytes, uint32_t count);
 
 #endif

@@ -20,9 +20,18 @@ struct pruned_table {
     const uint8_t *end;   /* of the last one's; other tables may lie between */
 };
 
+struct gone_entry {
+    const uint8_t *start; /* of the field */
+    int table;
+    bool is_cut; /* else it becomes the zero value */
+};
+
 struct pruning {
     struct pruned_table tables[DICTIONARY_TABLE_COUNT];
     bool has_original; /* a profile has an original_payload */
+    /* The entries that go, table by table; gone_max of them at most are noted. */
+    struct gone_entry *gone;
+    size_t gone_count, gone_max;
 };
 
 /* ---- reading the tables ---- */
@@ -113,28 +122,13 @@ static void mark_named(struct pruning *pruning, int number, uint64_t index)
         table->named = (uint32_t)index + 1;
 }
 
-static void mark_indices(struct pruning *pruning, int number, struct wire_cursor *list)
-{
-    uint8_t *marks = pruning->tables[number].marks;
-    uint32_t indices[INDEX_LIST_ROOM], count, table_count = pruning->tables[number].count;
-    if (table_count == 0) /* they are all 0 */
-        return;
-    while (list->next < list->end) {
-        count = index_list_read(list, indices);
-        for (uint32_t i = 0; i < count; i++) {
-            assert(indices[i] < table_count); /* scanned */
-            marks[indices[i]] = 1;
-        }
-    }
-}
-
 static inline void mark_list(struct pruning *pruning, int number, struct slice list)
 {
-    struct wire_cursor packed = wire_cursor(list);
+    const struct pruned_table *table = &pruning->tables[number];
     if (list.size == 1 && *list.data < 0x80) /* as attributes of most samples */
         mark(pruning, number, *list.data);
-    else
-        mark_indices(pruning, number, &packed);
+    else if (table->count > 0) /* else they are all 0 */
+        index_list_mark(list, table->marks, table->count);
 }
 
 /* ---- usual messages ---- */
@@ -142,14 +136,24 @@ static inline void mark_list(struct pruning *pruning, int number, struct slice l
 /* Each returns false if the message is unusual, and then has marked only what it refers to in any
  * case. */
 
+static inline void mark_references(struct pruning *pruning,
+                                   const struct sample_references *references)
+{
+    mark(pruning, DICTIONARY_STACK_TABLE, references->stack);
+    mark(pruning, DICTIONARY_LINK_TABLE, references->link);
+    mark_list(pruning, DICTIONARY_ATTRIBUTE_TABLE, references->attributes);
+}
+
 static bool mark_usual_sample(struct pruning *pruning, struct slice sample)
 {
+    struct sample_references references;
     struct sample_layout layout;
-    if (!sample_layout_read(sample, &layout))
-        return false;
-    mark(pruning, DICTIONARY_STACK_TABLE, layout.stack);
-    mark(pruning, DICTIONARY_LINK_TABLE, layout.link);
-    mark_list(pruning, DICTIONARY_ATTRIBUTE_TABLE, layout.attributes);
+    if (!sample_references_read(sample, &references)) {
+        if (!sample_layout_read(sample, &layout))
+            return false;
+        references = (struct sample_references){layout.stack, layout.link, layout.attributes};
+    }
+    mark_references(pruning, &references);
     return true;
 }
 
@@ -389,12 +393,25 @@ struct pruned_sizes {
     size_t size;       /* of the new dictionary */
     size_t kept_bytes; /* of entries that something refers to */
     size_t zero_bytes; /* of those that stay as zero values */
-    bool changes;
 };
 
-/* Adds what goes of a table. */
-static void measure_table(struct pruned_table *table, int number, struct pruned_sizes *sizes)
+/* Notes an entry that goes, unless it is the zero value, and stays. */
+static void note_gone(struct pruning *pruning, struct pruned_sizes *sizes, struct gone_entry gone,
+                      size_t size)
 {
+    sizes->kept_bytes -= size;
+    sizes->zero_bytes += gone.is_cut ? 0 : EMPTY_FIELD_BYTES;
+    if (!gone.is_cut && size == EMPTY_FIELD_BYTES)
+        return;
+    if (pruning->gone_count < pruning->gone_max)
+        pruning->gone[pruning->gone_count] = gone;
+    pruning->gone_count++;
+}
+
+/* Adds what goes of a table. */
+static void measure_table(struct pruning *pruning, int number, struct pruned_sizes *sizes)
+{
+    struct pruned_table *table = &pruning->tables[number];
     struct wire_cursor cursor = {.next = table->start, .end = table->end};
     struct entry entry;
     table->kept = table->count;
@@ -402,21 +419,17 @@ static void measure_table(struct pruned_table *table, int number, struct pruned_
         return;
     while (table->kept > table->named && !table->marks[table->kept - 1])
         table->kept--;
-    for (uint32_t i = 0; next_entry(&cursor, number, &entry); i++) {
-        if (table->marks[i])
-            continue;
-        size_t size = (size_t)(cursor.next - entry.start);
-        sizes->kept_bytes -= size;
-        sizes->zero_bytes += i < table->kept ? EMPTY_FIELD_BYTES : 0;
-        sizes->changes |= i >= table->kept || size != EMPTY_FIELD_BYTES;
-    }
+    for (uint32_t i = 0; next_entry(&cursor, number, &entry); i++)
+        if (!table->marks[i])
+            note_gone(pruning, sizes, (struct gone_entry){entry.start, number, i >= table->kept},
+                      (size_t)(cursor.next - entry.start));
 }
 
 static struct pruned_sizes measure(struct pruning *pruning, struct slice dictionary)
 {
     struct pruned_sizes sizes = {.kept_bytes = dictionary.size};
     for (int number = 1; number < DICTIONARY_TABLE_COUNT; number++)
-        measure_table(&pruning->tables[number], number, &sizes);
+        measure_table(pruning, number, &sizes);
     sizes.size = sizes.kept_bytes + sizes.zero_bytes;
     return sizes;
 }
@@ -471,6 +484,25 @@ static struct slice write_dictionary(struct pruning *pruning, struct slice dicti
     return slice_of(data, size);
 }
 
+/* Changes single entries, which leaves the others where they are. */
+static void take_out(const struct pruning *pruning, struct message *dictionary, struct arena *arena)
+{
+    struct message_iter it = message_iter(dictionary, arena);
+    struct message_field field;
+    for (size_t i = 0; i < pruning->gone_count; i++) {
+        const struct gone_entry *gone = &pruning->gone[i];
+        if (i > 0 && gone->table != gone[-1].table) /* which may be before it */
+            it = message_iter(dictionary, arena);
+        it.cursor.next = gone->start;
+        bool exists = message_next(&it, &field);
+        assert(exists && field.wire.start == gone->start);
+        if (gone->is_cut)
+            message_remove(&it, &field);
+        else
+            message_replace(&it, &field, (struct slice){0});
+    }
+}
+
 /* ---- pruning ---- */
 
 /* Returns the dictionary as plain bytes, written out to scratch memory if it was changed. */
@@ -484,6 +516,20 @@ static struct slice plain_dictionary(const struct message_field *field, struct a
     return slice_of(data, size);
 }
 
+/* What a node costs as much as to copy, in bytes. */
+enum { NODE_BYTES = 256 };
+
+/* Takes what goes out of the dictionary, which is received bytes if it was not changed before. */
+static void change_dictionary(struct pruning *pruning, struct message_iter *it,
+                              struct message_field *field, struct slice dictionary, size_t size)
+{
+    bool is_received = dictionary.data == field->wire.bytes.data;
+    if (is_received && pruning->gone_count <= pruning->gone_max)
+        take_out(pruning, message_open(it, field), it->arena);
+    else
+        message_replace(it, field, write_dictionary(pruning, dictionary, size, it->arena));
+}
+
 static enum prune_result prune(struct pruning *pruning, struct message *root, struct arena *arena,
                                struct arena *scratch)
 {
@@ -495,14 +541,17 @@ static enum prune_result prune(struct pruning *pruning, struct message *root, st
         dictionary = plain_dictionary(&field, scratch);
     find_tables(pruning, dictionary, scratch);
     mark_all(pruning, root);
+    pruning->gone_max = dictionary.size / NODE_BYTES;
+    pruning->gone = arena_alloc(scratch, pruning->gone_max * sizeof *pruning->gone);
     struct pruned_sizes sizes = measure(pruning, dictionary);
-    if (sizes.changes)
-        message_replace(&it, &field, write_dictionary(pruning, dictionary, sizes.size, arena));
+    bool changes = pruning->gone_count > 0;
+    if (changes)
+        change_dictionary(pruning, &it, &field, dictionary, sizes.size);
     if (pruning->has_original)
         originals_remove(root, arena);
-    if (sizes.changes && sizes.zero_bytes > sizes.kept_bytes)
+    if (changes && sizes.zero_bytes > sizes.kept_bytes)
         return PRUNE_SPARSE;
-    return sizes.changes || pruning->has_original ? PRUNE_DONE : PRUNE_NOTHING;
+    return changes || pruning->has_original ? PRUNE_DONE : PRUNE_NOTHING;
 }
 
 enum prune_result dictionary_prune(struct message *root, struct arena *arena)

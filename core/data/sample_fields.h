@@ -15,6 +15,26 @@
 
 struct arena;
 
+/* What a sample refers to. */
+struct sample_references {
+    uint32_t stack, link;
+    struct slice attributes; /* packed; empty: no field */
+};
+/* Reads a usual Sample whose lists are short, as most are, for whoever needs no more of it. Returns
+ * false if it is another one, which sample_layout_read may read. */
+static inline bool sample_references_read(struct slice raw, struct sample_references *out)
+{
+    const uint8_t *at = raw.data, *end = at + raw.size;
+    struct slice unused;
+    *out = (struct sample_references){.stack = 0};
+    at = usual_index(at, end, SAMPLE_STACK_INDEX, &out->stack);
+    at = usual_bytes(at, end, SAMPLE_ATTRIBUTE_INDICES, &out->attributes);
+    at = usual_index(at, end, SAMPLE_LINK_INDEX, &out->link);
+    at = usual_bytes(at, end, SAMPLE_VALUES, &unused);
+    at = usual_bytes(at, end, SAMPLE_TIMESTAMPS_UNIX_NANO, &unused);
+    return at == end;
+}
+
 /* Where the fields of a usual sample are: in the order of their numbers, each of them once at most,
  * lists packed. Samples are as profilers write them, so that nearly all are usual. */
 struct sample_layout {

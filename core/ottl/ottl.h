@@ -232,6 +232,11 @@ bool ottl_is_of_stack(const struct ottl_evaluator *evaluator);
  * OTTL_FAILED, ottl_evaluate says why for each sample. */
 enum ottl_result ottl_evaluate_stack(struct ottl_evaluator *evaluator, struct ottl_item *item,
                                      uint32_t stack);
+/* The same for all stacks of the batch at once: sets the element of a stack to 0 unless it is known
+ * already that the condition is false for its samples. `missed` has dictionary_count elements;
+ * others are left as they are. */
+void ottl_miss_stacks(struct ottl_evaluator *evaluator, struct ottl_item *item, uint8_t *missed,
+                      uint32_t count);
 /* Computes a value, and writes it to `out`, which is empty, as the payload of an AnyValue.
  * OTTL_NO_MATCH: there is none (nil). OTTL_FAILED also if it takes more than `limit` bytes, or has
  * no place in an AnyValue (a time, an id). */

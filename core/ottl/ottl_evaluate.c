@@ -809,6 +809,13 @@ struct ottl_verdicts *ottl_evaluator_verdicts(struct ottl_evaluator *evaluator)
     return &evaluator->verdicts;
 }
 
+const struct ottl_stack_search *ottl_evaluator_search(const struct ottl_evaluator *evaluator,
+                                                      const struct ottl_node *call)
+{
+    assert(call->search < evaluator->program->search_count);
+    return &evaluator->searches[call->search];
+}
+
 struct ottl_evaluator *ottl_evaluator_new(const struct ottl_program *program)
 {
     struct ottl_evaluator *evaluator =

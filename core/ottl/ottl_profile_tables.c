@@ -4,6 +4,7 @@
 #include "core/data/index_list.h"
 #include "core/data/message_fields.h"
 #include "core/data/usual_fields.h"
+#include "core/data/wire_runs.h"
 #include "core/ottl/ottl.h"
 #include "core/ottl/ottl_regex.h"
 
@@ -153,14 +154,29 @@ static struct wire_cursor lines_of(struct slice location)
     return cursor;
 }
 
+/* Reads the next line of a location. Returns false at the end. */
+static inline bool next_line(struct wire_cursor *lines, struct slice *out)
+{
+    struct wire_field line;
+    const uint8_t *after = usual_bytes(lines->next, lines->end, LOCATION_LINES, out);
+    if (after != lines->next) {
+        lines->next = after;
+        return true;
+    }
+    if (lines->next == lines->end || !wire_next_bytes(lines, LOCATION_LINES, &line))
+        return false;
+    *out = line.bytes;
+    return true;
+}
+
 /* Reads the index of the function of the first line of a location. Returns false without one. */
 static bool function_of_first_line(struct slice location, uint32_t *out)
 {
     struct wire_cursor lines = lines_of(location);
-    struct wire_field line;
-    if (!wire_next_bytes(&lines, LOCATION_LINES, &line))
+    struct slice line;
+    if (!next_line(&lines, &line))
         return false;
-    *out = function_of_line(line.bytes);
+    *out = function_of_line(line);
     return true;
 }
 
@@ -354,23 +370,27 @@ uint32_t ottl_stack_depth(struct ottl_profile_tables *tables, uint32_t stack)
     return tables->depths[stack] - 1;
 }
 
-/* Finds the first location of a stack. Returns false if it is empty. */
-static bool first_location(struct ottl_profile_tables *tables, uint32_t stack, uint32_t *out)
+static __attribute__((noinline)) bool first_location_of_any(struct slice stack, uint32_t *out)
 {
-    struct wire_cursor entry =
-        wire_cursor(dictionary_entry(tables->dictionary, DICTIONARY_STACK_TABLE, stack));
-    struct wire_field field;
-    uint64_t location;
-    if (wire_next(&entry, &field) && field.number == STACK_LOCATION_INDICES &&
-        field.type == WIRE_BYTES) {
-        struct wire_cursor packed = wire_cursor(field.bytes);
-        if (wire_packed_varint(&packed, &location)) {
-            *out = (uint32_t)location;
-            return true;
-        }
-    }
-    struct ottl_frames frames = ottl_frames(tables, stack);
+    struct ottl_frames frames = {.stack = wire_cursor(stack),
+                                 .packed = wire_cursor((struct slice){0})};
     return next_index(&frames.stack, &frames.packed, STACK_LOCATION_INDICES, out);
+}
+
+/* Finds the first location of a stack. Returns false if it is empty. */
+static inline bool first_location(struct slice stack, uint32_t *out)
+{
+    enum { TAG = STACK_LOCATION_INDICES << 3 | WIRE_BYTES };
+    struct slice list = {0};
+    if (stack.size == 0)
+        return false;
+    wire_short_payload(stack.data, stack.data + stack.size, TAG, &list);
+    if (list.size < 2 || (list.data[0] & list.data[1]) >= 0x80) /* as few are */
+        return first_location_of_any(stack, out);
+    *out = list.data[0] & 0x7fu;
+    if (list.data[0] >= 0x80)
+        *out |= (uint32_t)list.data[1] << 7;
+    return true;
 }
 
 static uint32_t find_leaf(struct ottl_profile_tables *tables, uint32_t location,
@@ -389,30 +409,59 @@ static uint32_t find_leaf(struct ottl_profile_tables *tables, uint32_t location,
                                                          : FUNCTION_FILENAME_STRINDEX);
 }
 
-/* Most samples have a stack of their own, but many stacks begin with the same location. */
-uint32_t ottl_stack_leaf(struct ottl_profile_tables *tables, uint32_t stack, enum ottl_leaf leaf)
+/* Returns what is known of each location as the leaf, which many stacks begin with. */
+static uint32_t *known_leaves(struct ottl_profile_tables *tables, enum ottl_leaf leaf)
 {
-    uint32_t **known = &tables->leaves[leaf], location;
-    if (tables->leaf && leaf == OTTL_LEAF_FUNCTION)
-        return *tables->leaf;
-    if (!first_location(tables, stack, &location))
-        return 0;
-    if (!*known)
-        *known = ottl_numbers_for(tables, DICTIONARY_LOCATION_TABLE, sizeof **known,
-                                  &tables->leaf_count);
+    if (!tables->leaves[leaf])
+        tables->leaves[leaf] = ottl_numbers_for(tables, DICTIONARY_LOCATION_TABLE, sizeof(uint32_t),
+                                                &tables->leaf_count);
+    return tables->leaves[leaf];
+}
+
+static uint32_t leaf_of_location(struct ottl_profile_tables *tables, uint32_t location,
+                                 enum ottl_leaf leaf)
+{
+    uint32_t *known = known_leaves(tables, leaf);
     if (location >= tables->leaf_count)
         return find_leaf(tables, location, leaf);
-    if ((*known)[location] != 0)
-        return (*known)[location] - 1;
+    if (known[location] != 0)
+        return known[location] - 1;
     uint32_t string = find_leaf(tables, location, leaf);
     if (!tables->ran_out)
-        (*known)[location] = string + 1;
+        known[location] = string + 1;
     return string;
+}
+
+uint32_t ottl_stack_leaf(struct ottl_profile_tables *tables, uint32_t stack, enum ottl_leaf leaf)
+{
+    uint32_t location;
+    if (tables->leaf && leaf == OTTL_LEAF_FUNCTION)
+        return *tables->leaf;
+    bool exists = first_location(
+        dictionary_entry(tables->dictionary, DICTIONARY_STACK_TABLE, stack), &location);
+    return exists ? leaf_of_location(tables, location, leaf) : 0;
+}
+
+uint32_t ottl_stack_leaves(struct ottl_profile_tables *tables, uint32_t *names)
+{
+    const struct slice *stacks = dictionary_entries(tables->dictionary, DICTIONARY_STACK_TABLE);
+    const uint32_t count = dictionary_count(tables->dictionary, DICTIONARY_STACK_TABLE);
+    const uint32_t *known = known_leaves(tables, OTTL_LEAF_FUNCTION);
+    uint32_t location;
+    for (uint32_t i = 0; i < count && !tables->ran_out; i++) {
+        names[i] = 0;
+        if (!first_location(stacks[i], &location))
+            continue;
+        bool is_known = location < tables->leaf_count && known[location] != 0;
+        names[i] =
+            is_known ? known[location] - 1 : leaf_of_location(tables, location, OTTL_LEAF_FUNCTION);
+    }
+    return tables->ran_out ? 0 : count;
 }
 
 /* ---- patterns ---- */
 
-enum found { UNKNOWN, NOT_FOUND, FOUND, FAILED };
+enum found { UNKNOWN, NOT_FOUND = OTTL_STACK_MISSES, FOUND, FAILED };
 
 struct searching {
     struct ottl_profile_tables *tables;
@@ -421,20 +470,6 @@ struct searching {
     struct ottl_matcher *matcher;
     struct error *err;
 };
-
-static void begin_search(struct ottl_profile_tables *tables, struct ottl_stack_search *search,
-                         uint64_t batch)
-{
-    if (search->batch == batch)
-        return;
-    *search = (struct ottl_stack_search){.batch = batch};
-    search->stacks = ottl_numbers_for(tables, DICTIONARY_STACK_TABLE, 1, &search->stack_count);
-    search->locations =
-        ottl_numbers_for(tables, DICTIONARY_LOCATION_TABLE, 1, &search->location_count);
-    search->functions =
-        ottl_numbers_for(tables, DICTIONARY_FUNCTION_TABLE, 1, &search->function_count);
-    search->strings = ottl_numbers_for(tables, DICTIONARY_STRING_TABLE, 1, &search->string_count);
-}
 
 /* Returns where a result is kept; *unkept for an entry that was added since. */
 static uint8_t *result_of(uint8_t *results, uint32_t count, uint32_t index, uint8_t *unkept)
@@ -497,28 +532,14 @@ static bool search_location(const struct searching *s, uint32_t location, bool *
     return keep(s, result, ok, *found_out);
 }
 
-/* Returns the place of the first index that is not known to be without a match. */
-static uint32_t skip_known(const struct ottl_stack_search *search, const uint32_t *indices,
-                           uint32_t at, uint32_t count)
-{
-    const uint8_t *results = search->locations;
-    uint32_t known = search->location_count;
-    while (at < count && indices[at] < known && results[indices[at]] == NOT_FOUND)
-        at++;
-    return at;
-}
-
 static bool search_list(const struct searching *s, struct slice list, bool *found_out)
 {
-    uint32_t indices[INDEX_LIST_ROOM];
     struct wire_cursor packed = wire_cursor(list);
-    while (packed.next < packed.end) {
-        uint32_t count = index_list_read(&packed, indices), at = 0;
-        for (; (at = skip_known(s->search, indices, at, count)) < count; at++)
-            if (!search_location(s, indices[at], found_out) || *found_out)
-                return *found_out;
-    }
-    return true;
+    uint64_t location;
+    bool ok = true;
+    while (ok && !*found_out && wire_packed_varint(&packed, &location))
+        ok = search_location(s, (uint32_t)location, found_out);
+    return ok;
 }
 
 static bool search_locations(const struct searching *s, uint32_t stack, bool *found_out)
@@ -544,11 +565,98 @@ static bool search_stack(const struct searching *s, uint32_t stack, bool *found_
     return keep(s, result, ok, *found_out);
 }
 
+/* ---- all stacks at once ---- */
+
+/* Searches the names of all functions. Returns false if a match takes too many steps; what is left
+ * is then searched when it is asked for. */
+static bool search_functions(const struct searching *s)
+{
+    const struct slice *functions =
+        dictionary_entries(s->tables->dictionary, DICTIONARY_FUNCTION_TABLE);
+    bool ok = true, found;
+    for (uint32_t i = 0; ok && i < s->search->function_count; i++) {
+        uint32_t name = string_of_function(functions[i], FUNCTION_NAME_STRINDEX);
+        ok = search_name(s, name, &found);
+        if (ok)
+            s->search->functions[i] = found ? FOUND : NOT_FOUND;
+        else if (name < s->search->string_count)
+            s->search->strings[name] = UNKNOWN; /* the error is for who asks */
+    }
+    return ok;
+}
+
+/* Returns the result of a whole from those of its parts. */
+static uint8_t result_of_parts(unsigned results)
+{
+    static_assert((FOUND & NOT_FOUND) == 0, "each is a bit");
+    return results & FOUND ? FOUND : NOT_FOUND;
+}
+
+static uint8_t result_of_location(const struct ottl_stack_search *search, struct slice location)
+{
+    struct wire_cursor lines = lines_of(location);
+    struct slice line;
+    unsigned results = NOT_FOUND;
+    while (next_line(&lines, &line)) {
+        uint32_t function = function_of_line(line);
+        assert(function < search->function_count); /* scanned */
+        results |= search->functions[function];
+    }
+    return result_of_parts(results);
+}
+
+static uint8_t result_of_stack(const struct ottl_stack_search *search, struct slice stack)
+{
+    struct wire_cursor cursor = wire_cursor(stack);
+    struct wire_field field;
+    unsigned results = NOT_FOUND;
+    while (wire_next(&cursor, &field)) {
+        if (field.number != STACK_LOCATION_INDICES)
+            continue;
+        assert(field.type == WIRE_BYTES || field.value < search->location_count); /* scanned */
+        results |= field.type == WIRE_BYTES
+                       ? index_list_or(field.bytes, search->locations, search->location_count)
+                       : search->locations[field.value];
+    }
+    return result_of_parts(results);
+}
+
+/* Reads each table once, in its order. An index into an empty table is 0. */
+static void search_all(const struct searching *s)
+{
+    struct ottl_stack_search *search = s->search;
+    struct dictionary *dictionary = s->tables->dictionary;
+    const struct slice *locations = dictionary_entries(dictionary, DICTIONARY_LOCATION_TABLE);
+    const struct slice *stacks = dictionary_entries(dictionary, DICTIONARY_STACK_TABLE);
+    bool has_empty = search->function_count == 0 || search->location_count == 0;
+    if (has_empty || !search_functions(s))
+        return;
+    for (uint32_t i = 0; i < search->location_count; i++)
+        search->locations[i] = result_of_location(search, locations[i]);
+    for (uint32_t i = 0; i < search->stack_count; i++)
+        search->stacks[i] = result_of_stack(search, stacks[i]);
+}
+
+static void begin_search(const struct searching *s, uint64_t batch)
+{
+    struct ottl_stack_search *search = s->search;
+    *search = (struct ottl_stack_search){.batch = batch};
+    search->stacks = ottl_numbers_for(s->tables, DICTIONARY_STACK_TABLE, 1, &search->stack_count);
+    search->locations =
+        ottl_numbers_for(s->tables, DICTIONARY_LOCATION_TABLE, 1, &search->location_count);
+    search->functions =
+        ottl_numbers_for(s->tables, DICTIONARY_FUNCTION_TABLE, 1, &search->function_count);
+    search->strings =
+        ottl_numbers_for(s->tables, DICTIONARY_STRING_TABLE, 1, &search->string_count);
+    search_all(s);
+}
+
 bool ottl_stack_contains(struct ottl_profile_tables *tables, struct ottl_stack_search *search,
                          uint64_t batch, uint32_t stack, const struct ottl_regex *regex,
                          struct ottl_matcher *matcher, bool *found_out, struct error *err)
 {
     struct searching searching = {tables, search, regex, matcher, err};
-    begin_search(tables, search, batch);
+    if (search->batch != batch)
+        begin_search(&searching, batch);
     return search_stack(&searching, stack, found_out);
 }

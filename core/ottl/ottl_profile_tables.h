@@ -52,6 +52,9 @@ uint32_t ottl_stack_depth(struct ottl_profile_tables *tables, uint32_t stack);
 /* Returns the index in the string_table of a name that the first frame has, 0 for an empty stack.
  */
 uint32_t ottl_stack_leaf(struct ottl_profile_tables *tables, uint32_t stack, enum ottl_leaf leaf);
+/* Sets the element of each stack to the name of its leaf's function. Returns their number; 0 if
+ * there were no steps left. */
+uint32_t ottl_stack_leaves(struct ottl_profile_tables *tables, uint32_t *names);
 /* Returns a string of the dictionary, and counts the steps of reading it. */
 struct slice ottl_table_string(struct ottl_profile_tables *tables, uint32_t index);
 
@@ -103,9 +106,10 @@ bool ottl_table_attribute_get(struct ottl_profile_tables *tables, uint32_t numbe
 /* ---- patterns ---- */
 
 /* What StackContains has found, one for each call in a condition. All zero: nothing. */
+enum { OTTL_STACK_MISSES = 1 };
 struct ottl_stack_search {
     uint64_t batch;  /* whose tables these are */
-    uint8_t *stacks; /* a result for each */
+    uint8_t *stacks; /* a result for each; OTTL_STACK_MISSES: no name in it matches */
     uint8_t *locations;
     uint8_t *functions;
     uint8_t *strings;

@@ -3,6 +3,7 @@
 #include "core/base/memory.h"
 #include "core/data/groups_split.h"
 #include "core/data/sample_fields.h"
+#include "core/data/wire_runs.h"
 
 #include <assert.h>
 
@@ -122,6 +123,14 @@ static void set_item(struct filter_walk *walk, const struct place *place, unsign
         ottl_item_set_sample(item, message_iter_into(&place->field, arena));
 }
 
+/* What is known of the stack of a sample is not evaluated again. */
+static enum ottl_result evaluate(struct filter_walk *walk, uint32_t condition)
+{
+    struct ottl_evaluator *evaluator = walk->evaluators[condition];
+    return walk->has_stack ? ottl_evaluate_stack(evaluator, &walk->item, walk->stack)
+                           : ottl_evaluate(evaluator, &walk->item);
+}
+
 enum decision { KEEP, DROP, FAIL };
 
 /* The first condition that is true decides. With error_mode propagate, one that fails does. */
@@ -132,7 +141,7 @@ static enum decision decide(struct filter_walk *walk, unsigned depth, uint32_t *
         const struct filter_condition *condition = &walk->plan->conditions[i];
         if (ottl_context_depth(condition->context) != depth)
             continue;
-        enum ottl_result result = ottl_evaluate(walk->evaluators[i], &walk->item);
+        enum ottl_result result = evaluate(walk, i);
         *by_out = i;
         if (result == OTTL_MATCH)
             return DROP;
@@ -158,32 +167,76 @@ static bool asks_stacks(const struct filter_walk *walk)
     return pass->depth == PARTS;
 }
 
-static bool is_kept_by_stack(struct filter_walk *walk, struct slice sample)
+/* Finds the stacks whose samples no condition drops. */
+static void find_kept_stacks(struct filter_walk *walk)
 {
     const struct filter_pass *pass = walk->pass;
-    struct sample_layout layout;
-    if (!sample_layout_read(sample, &layout))
-        return false;
+    uint32_t count = dictionary_count(batch_dictionary(walk->batch), DICTIONARY_STACK_TABLE);
+    walk->stack_count = count;
+    walk->keeps_stack = arena_alloc(&walk->batch->arena, count + 1);
+    memset(walk->keeps_stack, 1, count);
+    for (uint32_t i = pass->first; i < pass->first + pass->count; i++)
+        if (ottl_context_depth(walk->plan->conditions[i].context) == PARTS)
+            ottl_miss_stacks(walk->evaluators[i], &walk->item, walk->keeps_stack, count);
+    walk->keeps_all = !memchr(walk->keeps_stack, 0, count);
+}
+
+/* Asks the conditions for which that was not known. */
+static bool ask_about_stack(struct filter_walk *walk, uint32_t stack)
+{
+    const struct filter_pass *pass = walk->pass;
     for (uint32_t i = pass->first; i < pass->first + pass->count; i++)
         if (ottl_context_depth(walk->plan->conditions[i].context) == PARTS &&
-            ottl_evaluate_stack(walk->evaluators[i], &walk->item, layout.stack) != OTTL_NO_MATCH)
+            ottl_evaluate_stack(walk->evaluators[i], &walk->item, stack) != OTTL_NO_MATCH)
             return false;
     return true;
 }
 
+/* Whether no condition drops the sample, as far as its stack says it. */
+static inline bool is_kept(struct filter_walk *walk, struct slice sample)
+{
+    struct sample_references references;
+    struct sample_layout layout;
+    if (!sample_references_read(sample, &references)) {
+        if (!sample_layout_read(sample, &layout))
+            return false;
+        references.stack = layout.stack;
+    }
+    if (references.stack < walk->stack_count && walk->keeps_stack[references.stack])
+        return true;
+    walk->stack = references.stack;
+    walk->has_stack = !ask_about_stack(walk, references.stack);
+    return !walk->has_stack;
+}
+
+/* Goes past the samples ahead that no condition drops. Returns the address after them. */
+static const uint8_t *skip_run(struct filter_walk *walk, const uint8_t *at, const uint8_t *end)
+{
+    enum { TAG = PROFILE_SAMPLES << 3 | WIRE_BYTES };
+    struct slice sample;
+    for (const uint8_t *next; (next = wire_short_payload(at, end, TAG, &sample)); at = next)
+        if (!walk->keeps_all && !is_kept(walk, sample))
+            break;
+    return at;
+}
+
 /* Goes past samples that no condition drops, as most are. Stops before the first one that may be
- * dropped, or is unusual. Returns whether there were any. */
+ * dropped, whose stack it notes, or is unusual. Returns whether there were any. */
 static bool skip_kept_samples(struct filter_walk *walk, struct message_iter *it)
 {
     struct wire_cursor cursor = {.next = it->cursor.next, .end = message_plain_end(it)};
     struct wire_field field;
     bool were_any = false;
-    while (wire_next(&cursor, &field)) {
-        bool is_sample = field.number == PROFILE_SAMPLES && field.type == WIRE_BYTES;
-        if (is_sample && !is_kept_by_stack(walk, field.bytes))
-            break;
-        were_any |= is_sample;
+    if (!walk->keeps_stack)
+        find_kept_stacks(walk);
+    for (;;) {
+        cursor.next = skip_run(walk, it->cursor.next, cursor.end);
+        were_any |= cursor.next != it->cursor.next;
         it->cursor.next = cursor.next;
+        bool goes_on = !walk->has_stack && wire_next(&cursor, &field);
+        if (!goes_on || (field.number == PROFILE_SAMPLES && field.type == WIRE_BYTES))
+            break;
+        it->cursor.next = cursor.next; /* after another field */
     }
     assert(!cursor.broken); /* scanned */
     return were_any;
@@ -236,6 +289,7 @@ static bool walk_below(struct filter_walk *walk, struct place *above, unsigned d
     uint32_t number = number_of(walk, depth);
     bool is_left = false;
     for (;;) {
+        walk->has_stack = false;
         if (depth == PARTS && walk->asks_stacks)
             is_left |= skip_kept_samples(walk, &place.it);
         if (!message_next_bytes(&place.it, number, &place.field))
@@ -258,6 +312,7 @@ static void make_pass(struct filter_walk *walk, const struct filter_pass *pass)
     struct batch *batch = walk->batch;
     walk->pass = pass;
     walk->has_groups = false;
+    walk->keeps_stack = NULL;
     walk->asks_stacks = batch->signal == SIGNAL_PROFILES && asks_stacks(walk);
     ottl_item_begin(&walk->item);
     if (batch->signal == SIGNAL_PROFILES)

@@ -26,7 +26,12 @@ struct filter_walk {
     struct ottl_errors errors;
     /* While it walks: */
     const struct filter_pass *pass;
-    bool asks_stacks; /* all conditions of the pass on samples read only their stacks */
+    bool asks_stacks;     /* all conditions of the pass on samples read only their stacks */
+    uint8_t *keeps_stack; /* by index: 1: none of them drops a sample; NULL: not known yet */
+    uint32_t stack_count;
+    bool keeps_all; /* none drops a sample of any stack */
+    bool has_stack; /* it is at a sample that may be dropped, of this stack: */
+    uint32_t stack;
     struct batch *batch;
     struct ottl_item item;
 };

@@ -16,6 +16,9 @@ extern const struct component_type filter_processor_type;
 enum { REQUESTS = 400 };
 
 static const char *const conditions[] = {
+    "profilesample.leaf.function == \"\"",
+    "profilesample.leaf.function != \"\"",
+    "StackContains(\"\")",
     "IsMatch(profilesample.leaf.function, \"[05]s$\")",
     "profilesample.leaf.function == profilesample.leaf.file or IsMatch(profilesample.leaf.file, "
     "\"[1-3]s$\")",

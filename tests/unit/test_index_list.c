@@ -1,4 +1,4 @@
-/* index_list: the same numbers as the reader of single varints. */
+/* index_list: the bytes of the same numbers as were written. */
 #include "core/data/index_list.h"
 
 #include "tests/unit/random_profiles.h"
@@ -11,7 +11,9 @@
 
 #include <cmocka.h>
 
-enum { NUMBERS_MAX = 300 };
+enum { NUMBERS_MAX = 300, TABLE = 1 << 22 };
+
+static uint8_t marks[TABLE], table[TABLE];
 
 /* A number with as many bytes as wanted; longer ones are padded with zeros, which protobuf allows.
  */
@@ -25,7 +27,7 @@ static uint8_t *write_number(uint8_t *to, uint32_t number, unsigned bytes)
 
 static uint32_t random_number(uint32_t kind)
 {
-    static const uint32_t below[] = {1 << 7, 1 << 14, 1 << 21, INT32_MAX};
+    static const uint32_t below[] = {1 << 7, 1 << 14, 1 << 21, TABLE};
     return random_below(below[kind % 4]);
 }
 
@@ -35,20 +37,29 @@ static void check(const uint32_t *numbers, size_t count, const uint8_t *encoded,
     uint8_t *exact = malloc(size + (size == 0));
     if (size > 0)
         memcpy(exact, encoded, size);
-    struct wire_cursor packed = wire_cursor(slice_of(exact, size));
-    uint32_t out[INDEX_LIST_ROOM], read;
-    size_t at = 0;
-    while ((read = index_list_read(&packed, out)) > 0) {
-        assert_true(read <= INDEX_LIST_ROOM && read <= count - at);
-        for (uint32_t i = 0; i < read; i++)
-            assert_int_equal(out[i], numbers[at++]);
+    uint8_t all = 0;
+    index_list_mark(slice_of(exact, size), marks, TABLE);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(marks[numbers[i]], 1);
+    for (size_t i = 0; i < count; i++)
+        marks[numbers[i]] = 0;
+    if (count > 0) {
+        uint32_t one = numbers[random_below((uint32_t)count)];
+        table[one] = 0x24;
+        assert_int_equal(index_list_or(slice_of(exact, size), table, TABLE), 0x24);
+        table[one] = 0;
     }
-    assert_int_equal(at, count);
-    assert_ptr_equal(packed.next, packed.end);
+    for (size_t i = 0; i < count; i++)
+        table[numbers[i]] = (uint8_t)(1U << i % 8);
+    for (size_t i = 0; i < count; i++)
+        all |= table[numbers[i]];
+    assert_int_equal(index_list_or(slice_of(exact, size), table, TABLE), all);
+    for (size_t i = 0; i < count; i++)
+        table[numbers[i]] = 0;
     free(exact);
 }
 
-static void reads_what_single_varints_say(void **unused)
+static void visits_what_was_written(void **unused)
 {
     (void)unused;
     for (int round = 0; round < 20000; round++) {
@@ -64,6 +75,16 @@ static void reads_what_single_varints_say(void **unused)
         }
         check(numbers, count, encoded, (size_t)(end - encoded));
     }
+}
+
+/* Nothing else was marked. */
+static int end(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TABLE; i++)
+        if (marks[i] != 0)
+            return -1;
+    return 0;
 }
 
 static void the_largest_of_each_length(void **unused)
@@ -82,8 +103,8 @@ static void the_largest_of_each_length(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_what_single_varints_say),
+        cmocka_unit_test(visits_what_was_written),
         cmocka_unit_test(the_largest_of_each_length),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, end);
 }
