@@ -220,6 +220,8 @@ void ottl_item_finish(struct ottl_item *item)
 
 void ottl_item_leave(struct ottl_item *item, unsigned depth)
 {
+    if (item->kept >> depth == 0 && !item->draft->parts[item->draft->depth].row)
+        return;
     ottl_draft_write_indices(item);
     for (unsigned i = OTTL_DEPTH_COUNT; i-- > depth;) {
         write_part(item, &item->draft->parts[i]);

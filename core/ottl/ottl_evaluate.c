@@ -266,7 +266,7 @@ static bool take_search_again(struct ottl_evaluation *evaluation, const struct o
 static bool read_draft(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
                        const struct attribute_list *list, struct ottl_value *out)
 {
-    enum { DRAFTED = 1, STEPS_OF_ENTRY = 8 };
+    enum { DRAFTED = 1, STEPS_OF_ENTRY = 24 };
     size_t size = 0;
     bool is_shared = is_around(evaluation, row);
     if (is_shared && !take_large(evaluation, STEPS_OF_ENTRY * (size_t)list->count))
@@ -356,9 +356,18 @@ static bool has_keys(const struct ottl_path_row *row)
     return row->is_map && !row->is_cache && !row->is_indices;
 }
 
+/* A message around the items is searched once more, but not after each statement that changes it or
+ * one around it. */
+static void open_if_again(struct ottl_evaluation *evaluation, const struct ottl_path_row *row)
+{
+    if (evaluation->is_again && evaluation->item->draft && is_around(evaluation, row))
+        ottl_outer_open(evaluation->item, row);
+}
+
 static bool evaluate_path(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                           struct ottl_value *out)
 {
+    open_if_again(evaluation, node->path);
     bool is_missing = false, is_kept = node->operand_count > 0; /* what the keys are of */
     bool is_drafted =
         node->key_count > 0 && evaluation->item->draft && ottl_draft_find(evaluation, node->path);

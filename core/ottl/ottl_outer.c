@@ -112,13 +112,16 @@ static void read_fields(struct ottl_outer *outer, const struct kind *kind,
         last[number] = field;
         found |= NUMBER(number);
     }
-    for (uint32_t i = 0; i < OTTL_OUTER_FIELDS; i++) {
+    for (uint32_t i = 0; kind->numbers >> i > 0; i++) {
         struct slice bytes = {0};
+        if (!(kind->numbers & NUMBER(i)))
+            continue;
         if (found & kind->repeated & NUMBER(i))
             bytes = collect(message, i, arena);
         else if (found & NUMBER(i))
             bytes = bytes_of(&last[i], arena);
-        outer->fields[i] = (struct ottl_outer_field){.next = 0};
+        outer->fields[i].buffers[0] = outer->fields[i].buffers[1] = NULL;
+        outer->fields[i].next = 0;
         set_field(&outer->fields[i], bytes, arena);
     }
 }

@@ -1,6 +1,7 @@
 /*
  * Statements that write, on any request that a receiver takes. The first bytes choose the signal
- * and up to four statements; a request follows. What comes out must be a request that the next
+ * and up to four statements, of which those of one context that follow each other are a group; a
+ * request follows. What comes out must be a request that the next
  * receiver takes.
  */
 #include "core/base/budget.h"
@@ -131,6 +132,14 @@ static const struct row of_traces[] = {
     {OTTL_RESOURCE, "set(dropped_attributes_count, -1)"},
     {OTTL_RESOURCE, "replace_all_patterns(attributes, \"value\", \"(a+)+$\", \"x\")"},
     {OTTL_RESOURCE, "keep_keys(attributes, [])"},
+    {OTTL_SPAN_EVENT, "set(span.status.code, span.kind)"},
+    {OTTL_SPAN_EVENT, "set(span.status.message, span.trace_state)"},
+    {OTTL_SPAN_EVENT, "set(span.trace_state[\"a\"], name)"},
+    {OTTL_SPAN_EVENT, "set(span.attributes[name][\"b\"], span.attributes)"},
+    {OTTL_SPAN_EVENT, "delete_key(span.attributes, name)"},
+    {OTTL_SPAN_EVENT, "keep_keys(span.attributes, [span.name, \"a\"])"},
+    {OTTL_SPAN_EVENT, "set(scope.schema_url, span.attributes[\"a\"])"},
+    {OTTL_SPAN_EVENT, "set(attributes[\"n\"], Len(span.events) + Len(span.links))"},
 };
 
 static const struct row of_profiles[] = {
@@ -197,6 +206,12 @@ static const struct row of_profiles[] = {
     {OTTL_SCOPE, "set(version, name)"},
     {OTTL_RESOURCE, "flatten(attributes, resolve_conflicts=true)"},
     {OTTL_RESOURCE, "set(attributes[\"a\"], ToKeyValueString(attributes))"},
+    {OTTL_PROFILE_SAMPLE, "set(profile.attributes, attributes)"},
+    {OTTL_PROFILE_SAMPLE, "set(profile.attributes[\"a\"], profile.attribute_indices)"},
+    {OTTL_PROFILE_SAMPLE, "delete_key(profile.attributes, \"a\")"},
+    {OTTL_PROFILE_SAMPLE, "set(profile.duration, values[0])"},
+    {OTTL_PROFILE_SAMPLE, "set(profile.sample_type.type, leaf.function)"},
+    {OTTL_PROFILE_SAMPLE, "set(profile.period_type, profile.sample_type)"},
 };
 
 enum {
@@ -271,17 +286,22 @@ static void transform(struct batch *batch, const uint8_t *choices)
     const char *texts[STATEMENTS_MAX];
     struct ottl_program *chosen[STATEMENTS_MAX];
     struct transform_walk walk;
+    uint32_t count = 0;
     for (int i = 0; i < STATEMENTS_MAX; i++) {
         size_t at = choices[i] % (is_traces ? (size_t)TRACES_COUNT : (size_t)PROFILES_COUNT);
         const struct row *row = is_traces ? &of_traces[at] : &of_profiles[at];
         texts[i] = row->statement;
         chosen[i] = is_traces ? programs_of_traces[at] : programs_of_profiles[at];
-        groups[i] = (struct transform_group){.context = row->context,
-                                             .error_mode = OTTL_SILENT,
-                                             .statements = {.items = &texts[i], .count = 1}};
-        programs[i] = (struct transform_programs){.statements = &chosen[i]};
+        if (count > 0 && groups[count - 1].context == row->context) {
+            groups[count - 1].statements.count++;
+            continue;
+        }
+        groups[count] = (struct transform_group){.context = row->context,
+                                                 .error_mode = OTTL_SILENT,
+                                                 .statements = {.items = &texts[i], .count = 1}};
+        programs[count++] = (struct transform_programs){.statements = &chosen[i]};
     }
-    struct transform_plan plan = {groups, STATEMENTS_MAX, STATEMENTS_MAX};
+    struct transform_plan plan = {groups, count, count};
     transform_walk_init(&walk, &plan, "transform", programs);
     transform_walk_batch(&walk, batch);
     if (walk.changed)
