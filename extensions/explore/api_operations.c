@@ -138,7 +138,7 @@ static void write_join(const struct join_figures *figures, struct json_text *jso
     json_text_close(json, '}');
 }
 
-void api_write_join(const struct process *process, struct text *out)
+void api_write_join(const struct process *process, const struct join_late *late, struct text *out)
 {
     struct json_text json = {.out = out};
     const struct config *config = process->config;
@@ -149,6 +149,7 @@ void api_write_join(const struct process *process, struct text *out)
         if (!component->used || !is_join(component))
             continue;
         struct join_figures figures = read_join(process->metrics, component);
+        join_late_apply(late, &figures);
         write_join(&figures, &json);
     }
     json_text_close(&json, ']');
@@ -315,8 +316,10 @@ static void draw(struct drawing *drawing, const char *key,
     json_text_close(&drawing->json, ']');
 }
 
-void api_write_pipelines(const struct process *process, struct text *out)
+void api_write_pipelines(const struct process *process, const struct join_late *late,
+                         struct text *out)
 {
+    (void)late;
     struct arena arena;
     arena_init(&arena, NULL);
     struct drawing drawing = {.process = process,
@@ -333,8 +336,9 @@ void api_write_pipelines(const struct process *process, struct text *out)
 
 /* ---- /api/config ---- */
 
-void api_write_config(const struct process *process, struct text *out)
+void api_write_config(const struct process *process, const struct join_late *late, struct text *out)
 {
+    (void)late;
     struct json_text json = {.out = out};
     struct text yaml = {0};
     config_print(process->config, &yaml);

@@ -180,6 +180,11 @@ void explore_engine_forget(struct explore_engine *engine, const void *owner)
 
 /* ---- life ---- */
 
+const struct join_late *explore_engine_late(const struct explore_engine *engine)
+{
+    return &engine->store->late;
+}
+
 size_t explore_engine_budget(const struct explore_engine *engine)
 {
     return engine->budget_bytes;

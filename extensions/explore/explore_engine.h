@@ -43,6 +43,9 @@ struct explore_engine *explore_engine_ref(struct explore_engine *engine);
 void explore_engine_unref(struct explore_engine *engine);
 size_t explore_engine_budget(const struct explore_engine *engine);
 
+/* Returns what the store counts for /api/join. */
+const struct join_late *explore_engine_late(const struct explore_engine *engine);
+
 /* Begins and ends to listen to the feed. On main. Returns false if somebody else listens. */
 bool explore_engine_listen(struct explore_engine *engine);
 void explore_engine_stop_listening(struct explore_engine *engine);

@@ -207,7 +207,7 @@ static bool refuse(struct exchange *exchange, int status, const char *code, cons
 /* Answers that need no store. */
 static const struct {
     const char *path;
-    void (*write)(const struct process *process, struct text *out);
+    void (*write)(const struct process *process, const struct join_late *late, struct text *out);
 } operations[] = {
     {"pipelines", api_write_pipelines}, {"join", api_write_join}, {"config", api_write_config}};
 enum { OPERATIONS = sizeof operations / sizeof operations[0] };
@@ -328,7 +328,8 @@ static void on_request(void *context, struct exchange *exchange)
     } else if (path.data) {
         struct api_request request = {.store = NULL};
         if (api_begin_plain(&request, exchange_query(exchange)))
-            operations[operation_index(path)].write(explore->component.process, &request.body);
+            operations[operation_index(path)].write(
+                explore->component.process, explore_engine_late(explore->engine), &request.body);
         respond_json(exchange, &request);
         api_deinit(&request);
     } else {

@@ -8,6 +8,9 @@
 const char *const join_reason_names[JOIN_REASONS] = {"no_id", "ambiguous_thread", "not_found",
                                                      "expired", "overflow"};
 
+const uint64_t join_late_seconds[JOIN_LATE_STEPS - 1] = {
+    10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 86400 /* the longest window */};
+
 uint64_t join_figures_samples(const struct join_figures *figures)
 {
     uint64_t samples = figures->joined;
@@ -110,13 +113,34 @@ static void advise_wait(const struct join_figures *figures, struct json_text *js
 
 /* ---- other reasons ---- */
 
+/* Returns the smallest window, twice the present one at least, that has nearly all expired samples
+ * of which it is known how late they came. */
+static uint64_t find_window(const struct join_figures *figures)
+{
+    uint64_t window_ns = (uint64_t)figures->window_ns * 2;
+    uint64_t covered = figures->unjoined[JOIN_REASON_EXPIRED], missed = 0;
+    for (int i = 0; i < JOIN_LATE_STEPS; i++)
+        missed += figures->late[i];
+    assert(missed <= covered);
+    covered -= missed;
+    missed -= figures->late[JOIN_LATE_STEPS - 1]; /* no window has these */
+    const uint64_t all = covered + missed;
+    for (int i = 0; i < JOIN_LATE_STEPS - 1 && covered * 20 < all * 19; i++) {
+        uint64_t bound_ns = join_late_seconds[i] * (uint64_t)NS_PER_S;
+        covered += figures->late[i];
+        if (figures->late[i] > 0 && bound_ns > window_ns)
+            window_ns = bound_ns;
+    }
+    return window_ns;
+}
+
 static void advise_window(const struct join_figures *figures, struct json_text *json)
 {
     const uint64_t all = join_figures_samples(figures);
     struct text sentence = {0}, value = {0};
     if (!is_worth_it(figures->unjoined[JOIN_REASON_EXPIRED], all))
         return;
-    text_append_duration(&value, (uint64_t)figures->window_ns * 2);
+    text_append_duration(&value, find_window(figures));
     text_printf(&sentence,
                 "%u %% of the samples come after their span has left the window. A larger one "
                 "joins them, and needs more memory.",

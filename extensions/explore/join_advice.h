@@ -24,13 +24,18 @@ enum join_reason {
 /* As in the label `reason` of profcol_spanjoin_samples_unjoined. */
 extern const char *const join_reason_names[JOIN_REASONS];
 
-enum { JOIN_LAGS_MAX = 64 };
+enum { JOIN_LAGS_MAX = 64, JOIN_LATE_STEPS = 12 };
+/* Bounds of `late` in seconds, ascending; the last step has none. */
+extern const uint64_t join_late_seconds[JOIN_LATE_STEPS - 1];
 
 struct join_figures {
     const char *id; /* of the spanjoin */
     int64_t window_ns, wait_ns;
     uint64_t joined, by_thread;
     uint64_t unjoined[JOIN_REASONS];
+    /* Of the expired ones, those that came after the join had forgotten their span, by how long
+     * after it they came (join_late.h): */
+    uint64_t late[JOIN_LATE_STEPS];
     uint64_t evicted;             /* entries that left the index early because it was full */
     double bounds[JOIN_LAGS_MAX]; /* seconds, ascending */
     uint64_t counts[JOIN_LAGS_MAX + 1];

@@ -18,6 +18,7 @@
 #define PROFCOL_EXPLORE_STORE_H
 
 #include "core/pipeline/join_feed.h"
+#include "extensions/explore/join_late.h"
 #include "extensions/explore/store_spans.h"
 #include "extensions/explore/store_stacks.h"
 
@@ -78,6 +79,7 @@ struct store {
     uint64_t trail_count;        /* since the start */
     struct store_unread *unread; /* a ring */
     uint64_t unread_count;
+    struct join_late late; /* the only part that other threads may read */
     size_t budget_bytes;
     uint64_t started_ns;
     struct store_reduction reduction;

@@ -305,32 +305,34 @@ static enum store_unjoined reason_without_id(struct reading *reading)
     return STORE_UNJOINED_AMBIGUOUS_THREAD;
 }
 
-/* Returns why a sample did not find the span that it names. The join forgets a span some time after
- * its window; the store may still have it. */
-static enum store_unjoined reason_with_id(const struct reading *reading,
-                                          const struct link_memo *memo)
+/* Returns how long after its span a sample came, if the join has forgotten the span: it does so
+ * some time after its window, but the store may still have it. Returns 0 otherwise. */
+static uint64_t late_ns(const struct reading *reading, const struct link_memo *memo)
 {
-    static const uint8_t reasons[JOIN_OUTCOMES] = {[JOIN_NOT_FOUND] = STORE_UNJOINED_NOT_FOUND,
-                                                   [JOIN_EXPIRED] = STORE_UNJOINED_EXPIRED,
-                                                   [JOIN_OVERFLOW] = STORE_UNJOINED_OVERFLOW};
     const struct store_span *span = store_span_at(&reading->store->spans, memo->span - 1);
     const struct join_report *report = reading->offer->report;
-    bool is_old = report && store_span_has_arrived(span) &&
-                  span->tenant == reading->offer->tenant &&
-                  reading->arrived_ns > span->arrived_ns &&
-                  reading->arrived_ns - span->arrived_ns > report->window_ns;
-    return memo->outcome == JOIN_NOT_FOUND && is_old ? STORE_UNJOINED_EXPIRED
-                                                     : reasons[memo->outcome];
+    if (memo->outcome != JOIN_NOT_FOUND || !report || !store_span_has_arrived(span) ||
+        span->tenant != reading->offer->tenant || reading->arrived_ns < span->arrived_ns)
+        return 0;
+    uint64_t after_ns = reading->arrived_ns - span->arrived_ns;
+    return after_ns > report->window_ns ? after_ns : 0;
 }
 
 static void count_joined(struct reading *reading, const struct link_memo *memo, bool has_name)
 {
+    static const uint8_t reasons[JOIN_OUTCOMES] = {[JOIN_NOT_FOUND] = STORE_UNJOINED_NOT_FOUND,
+                                                   [JOIN_EXPIRED] = STORE_UNJOINED_EXPIRED,
+                                                   [JOIN_OVERFLOW] = STORE_UNJOINED_OVERFLOW};
     struct store_service *service = store_service_at(&reading->store->cells, reading->service);
+    uint64_t after_ns = memo->names_span ? late_ns(reading, memo) : 0;
+    if (after_ns > 0)
+        join_late_add(&reading->store->late, reading->offer->component, after_ns);
     if (memo->is_found || has_name)
         service->joined_samples++;
+    else if (!memo->names_span)
+        service->unjoined[reason_without_id(reading)]++;
     else
-        service->unjoined[memo->names_span ? reason_with_id(reading, memo)
-                                           : reason_without_id(reading)]++;
+        service->unjoined[after_ns > 0 ? STORE_UNJOINED_EXPIRED : reasons[memo->outcome]]++;
 }
 
 static void add_sample(struct reading *reading, const struct otlp_sample *sample)

@@ -344,6 +344,10 @@ static void test_long_after_the_window(void **state)
     send_sample(&scene, SPAN + 1, 30);
     expect_number(&scene, "services", "", "services.0.samples.unjoined.expired", 1);
     expect_number(&scene, "services", "", "services.0.samples.unjoined.not_found", 1);
+    struct join_figures figures = {.id = "spanjoin", .unjoined = {[JOIN_REASON_NOT_FOUND] = 2}};
+    join_late_apply(&scene.store->late, &figures);
+    assert_int_equal(figures.unjoined[JOIN_REASON_EXPIRED], 1);
+    assert_int_equal(figures.unjoined[JOIN_REASON_NOT_FOUND], 1);
     scene_end(&scene);
 }
 

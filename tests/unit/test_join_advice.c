@@ -1,8 +1,9 @@
-#include "extensions/explore/join_advice.h"
+#include "extensions/explore/join_late.h"
 #include "tests/unit/expect_text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -102,6 +103,64 @@ static void spans_have_left_the_window(void **state)
                   "\"setting\":\"processors.spanjoin.window\",\"value\":\"4m0s\"}]");
 }
 
+/* It names a window that has nearly all of them, as far as one can. */
+static void the_join_has_forgotten_the_spans(void **state)
+{
+    (void)state;
+    struct join_figures figures = figures_with((uint64_t[10]){0});
+    figures.joined = 9900;
+    figures.unjoined[JOIN_REASON_EXPIRED] = 100;
+    figures.late[4] = 80; /* until 5 min */
+    figures.late[7] = 4;
+    figures.late[JOIN_LATE_STEPS - 1] = 2;
+    expect_advice(&figures,
+                  "[{\"text\":\"1 % of the samples come after their span has left the window. A "
+                  "larger one joins them, and needs more memory.\","
+                  "\"setting\":\"processors.spanjoin.window\",\"value\":\"5m0s\"}]");
+}
+
+static void late_samples_are_expired(void **state)
+{
+    (void)state;
+    struct join_late late = {.count = 0};
+    struct join_figures figures = figures_with((uint64_t[10]){0});
+    figures.unjoined[JOIN_REASON_NOT_FOUND] = 3;
+    join_late_add(&late, "spanjoin", 151 * NS_PER_S);
+    join_late_add(&late, "spanjoin", 300 * NS_PER_S);
+    join_late_add(&late, "spanjoin/other", 300 * NS_PER_S);
+    join_late_apply(&late, &figures);
+    assert_int_equal(figures.late[4], 2);
+    assert_int_equal(figures.unjoined[JOIN_REASON_EXPIRED], 2);
+    assert_int_equal(figures.unjoined[JOIN_REASON_NOT_FOUND], 1);
+}
+
+/* A store that has counted more than the metrics have: these change a little later. */
+static void late_samples_are_at_most_all(void **state)
+{
+    (void)state;
+    struct join_late late = {.count = 0};
+    struct join_figures figures = figures_with((uint64_t[10]){0});
+    figures.unjoined[JOIN_REASON_NOT_FOUND] = 1;
+    for (int i = 0; i < 3; i++)
+        join_late_add(&late, "spanjoin", (uint64_t)(2 + i) * 100000 * NS_PER_S);
+    join_late_apply(&late, &figures);
+    assert_int_equal(figures.late[JOIN_LATE_STEPS - 1], 1);
+    assert_int_equal(figures.unjoined[JOIN_REASON_EXPIRED], 1);
+    assert_int_equal(figures.unjoined[JOIN_REASON_NOT_FOUND], 0);
+}
+
+static void only_so_many_joins_are_counted(void **state)
+{
+    (void)state;
+    struct join_late late = {.count = 0};
+    char id[120];
+    for (int i = 0; i < 2 * JOIN_LATE_MAX; i++) {
+        snprintf(id, sizeof id, "spanjoin/%0*d", 1 + i % 2 * 100, i); /* long ones are cut */
+        join_late_add(&late, id, 200 * NS_PER_S);
+    }
+    assert_int_equal(late.count, JOIN_LATE_MAX);
+}
+
 static void other_reasons_name_their_setting(void **state)
 {
     (void)state;
@@ -145,6 +204,10 @@ int main(void)
         cmocka_unit_test(requests_that_do_not_wait),
         cmocka_unit_test(samples_without_bound),
         cmocka_unit_test(spans_have_left_the_window),
+        cmocka_unit_test(the_join_has_forgotten_the_spans),
+        cmocka_unit_test(late_samples_are_expired),
+        cmocka_unit_test(late_samples_are_at_most_all),
+        cmocka_unit_test(only_so_many_joins_are_counted),
         cmocka_unit_test(other_reasons_name_their_setting),
         cmocka_unit_test(threads_whose_span_is_not_sure),
     };
