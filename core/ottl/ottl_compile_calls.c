@@ -1,6 +1,7 @@
 #include "core/base/time_zone.h"
 #include "core/ottl/ottl_compiler.h"
 #include "core/ottl/ottl_functions.h"
+#include "core/ottl/ottl_node_kinds.h"
 #include "core/ottl/ottl_path.h"
 #include "core/ottl/ottl_replace.h"
 #include "core/ottl/ottl_setters.h"
@@ -62,18 +63,36 @@ static const struct ottl_function *find_function(struct ottl_compiler *c,
     return fail_function(c, call, is_editor);
 }
 
+static const char not_a_list[] = "must be a list, as [a, b]";
+
 /* A list that is written as such, so that the function can evaluate its items one by one. */
-static struct ottl_node *compile_list_argument(struct ottl_compiler *c, const struct ottl_ast *call,
-                                               uint32_t index)
+static struct ottl_node *compile_written_list(struct ottl_compiler *c, const struct ottl_ast *call,
+                                              uint32_t index)
 {
     const struct ottl_ast *list = call->parts[index].value;
     if (list->kind != OTTL_AST_LIST)
-        return fail_argument(c, call, index, "must be a list, as [a, b]");
+        return fail_argument(c, call, index, not_a_list);
     struct ottl_node *node = ottl_compiler_node(c, OTTL_MAKE_LIST, list->part_count);
     if (!ottl_compiler_parts(c, list, node))
         return NULL;
     ottl_compiler_depend_on_all(node);
     return node;
+}
+
+/* What is read or computed may be a list each time; what cannot be one is refused. */
+static struct ottl_node *compile_list_argument(struct ottl_compiler *c, const struct ottl_ast *call,
+                                               uint32_t index)
+{
+    const struct ottl_ast *ast = call->parts[index].value;
+    if (ast->kind == OTTL_AST_LIST)
+        return compile_written_list(c, call, index);
+    struct ottl_node *node = ottl_compiler_value(c, ast);
+    if (!node)
+        return NULL;
+    int kind = ottl_node_kind(node);
+    return kind == OTTL_LIST || kind == OTTL_KIND_UNKNOWN
+               ? node
+               : fail_argument(c, call, index, not_a_list);
 }
 
 static void name_constants(struct ottl_compiler *c, struct ottl_node *list)
@@ -93,7 +112,9 @@ static bool is_computed(const struct ottl_ast *ast)
 static struct ottl_node *compile_strings(struct ottl_compiler *c, const struct ottl_ast *call,
                                          uint32_t index, bool are_literal)
 {
-    struct ottl_node *list = compile_list_argument(c, call, index);
+    if (!are_literal && call->parts[index].value->kind != OTTL_AST_LIST)
+        return compile_list_argument(c, call, index);
+    struct ottl_node *list = compile_written_list(c, call, index);
     uint32_t constants = 0;
     for (uint32_t i = 0; list && i < list->operand_count; i++) {
         const struct ottl_node *item = list->operands[i];

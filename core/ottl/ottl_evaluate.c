@@ -748,6 +748,11 @@ static size_t size_of_own(const struct ottl_evaluation *evaluation)
     return (size_t)(cursor->end - cursor->next);
 }
 
+bool ottl_take_repeated(struct ottl_evaluation *evaluation, size_t steps)
+{
+    return !evaluation->item || take_large(evaluation, steps);
+}
+
 bool ottl_take_work(struct ottl_evaluation *evaluation, const struct ottl_value *value)
 {
     enum { FREE_STEPS = 256, FREE_FACTOR = 4 };

@@ -36,6 +36,10 @@ bool ottl_node_fold(const struct ottl_node *node, struct arena *arena, struct ot
  * bounded by the request. Returns false with the error set if there are no steps left. */
 bool ottl_take_work(struct ottl_evaluation *evaluation, const struct ottl_value *value);
 
+/* Counts steps of writing what a client lets repeat, unless they are few. Returns false likewise.
+ */
+bool ottl_take_repeated(struct ottl_evaluation *evaluation, size_t steps);
+
 const struct ottl_item *ottl_evaluation_item(const struct ottl_evaluation *evaluation);
 struct error *ottl_evaluation_error(struct ottl_evaluation *evaluation);
 struct ottl_matcher *ottl_evaluation_matcher(struct ottl_evaluation *evaluation);

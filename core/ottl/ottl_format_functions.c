@@ -448,26 +448,34 @@ static bool append_argument(const struct directive *d, const struct ottl_value *
 
 /* ---- the function ---- */
 
-static bool append_extra(struct ottl_evaluation *evaluation, const struct ottl_node *list,
-                         uint32_t from, struct text *out)
+static bool append_extra(struct ottl_items *items, struct text *out)
 {
     struct ottl_value value;
-    for (uint32_t i = from; i < list->operand_count; i++) {
-        text_append(out, i == from ? "%!(EXTRA " : ", ");
-        if (!ottl_node_evaluate(evaluation, list->operands[i], &value) ||
-            !ottl_take_work(evaluation, &value) ||
-            !append_typed(&value, out, ottl_evaluation_error(evaluation)))
+    bool is_first = true;
+    for (; ottl_items_next(items, &value); is_first = false) {
+        text_append(out, is_first ? "%!(EXTRA " : ", ");
+        if (!ottl_take_work(items->evaluation, &value) ||
+            !append_typed(&value, out, ottl_evaluation_error(items->evaluation)) ||
+            !ottl_items_fit(items, out->size))
             return false;
     }
-    text_append(out, from < list->operand_count ? ")" : "");
-    return true;
+    text_append(out, is_first ? "" : ")");
+    return !items->has_failed;
 }
 
-static bool append_format(struct ottl_evaluation *evaluation, struct slice format,
-                          const struct ottl_node *list, struct text *out)
+/* An item for each directive, as long as there are some. */
+static bool append_next(struct ottl_items *items, const struct directive *d, struct text *out)
 {
     struct ottl_value value;
-    uint32_t next = 0;
+    if (ottl_items_next(items, &value))
+        return ottl_take_work(items->evaluation, &value) &&
+               append_argument(d, &value, out, ottl_evaluation_error(items->evaluation));
+    text_printf(out, "%%!%c(MISSING)", d->verb);
+    return !items->has_failed;
+}
+
+static bool append_format(struct ottl_items *items, struct slice format, struct text *out)
+{
     for (size_t i = 0; i < format.size;) {
         if (format.data[i] != '%') {
             text_append_char(out, (char)format.data[i++]);
@@ -479,22 +487,19 @@ static bool append_format(struct ottl_evaluation *evaluation, struct slice forma
             text_append(out, "%!(NOVERB)");
         else if (d.verb == '%')
             text_append_char(out, '%');
-        else if (next >= list->operand_count)
-            text_printf(out, "%%!%c(MISSING)", d.verb);
-        else if (!ottl_node_evaluate(evaluation, list->operands[next++], &value) ||
-                 !ottl_take_work(evaluation, &value) ||
-                 !append_argument(&d, &value, out, ottl_evaluation_error(evaluation)))
+        else if (!append_next(items, &d, out))
             return false;
     }
-    return append_extra(evaluation, list, next, out);
+    return append_extra(items, out);
 }
 
 static bool format_values(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                           struct ottl_value *out)
 {
     struct text text = {0};
-    bool ok =
-        append_format(evaluation, node->operands[0]->constant.bytes, node->operands[1], &text);
+    struct ottl_items items;
+    bool ok = ottl_argument_items(evaluation, node, 1, &items) &&
+              append_format(&items, node->operands[0]->constant.bytes, &text);
     if (ok)
         *out = ottl_string(ottl_evaluation_text(evaluation, &text));
     else

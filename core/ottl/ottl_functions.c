@@ -162,18 +162,69 @@ bool ottl_node_text(struct ottl_evaluation *evaluation, const struct ottl_node *
                     struct slice *out, bool *is_nil_out)
 {
     struct ottl_value value;
+    return ottl_node_evaluate(evaluation, node, &value) &&
+           ottl_value_text(evaluation, &value, out, is_nil_out);
+}
+
+bool ottl_value_text(struct ottl_evaluation *evaluation, const struct ottl_value *value,
+                     struct slice *out, bool *is_nil_out)
+{
     struct text text = {0};
-    if (!ottl_node_evaluate(evaluation, node, &value) || !ottl_take_work(evaluation, &value))
+    if (!ottl_take_work(evaluation, value))
         return false;
-    *is_nil_out = value.kind == OTTL_NIL;
-    if (value.kind == OTTL_NIL || value.kind == OTTL_STRING) {
-        *out = value.kind == OTTL_NIL ? SLICE("") : readable(value.bytes);
+    *is_nil_out = value->kind == OTTL_NIL;
+    if (value->kind == OTTL_NIL || value->kind == OTTL_STRING) {
+        *out = value->kind == OTTL_NIL ? SLICE("") : readable(value->bytes);
         return true;
     }
-    if (!ottl_print(&value, &text, ottl_evaluation_error(evaluation))) {
+    if (!ottl_print(value, &text, ottl_evaluation_error(evaluation))) {
         text_deinit(&text);
         return false;
     }
     *out = ottl_evaluation_text(evaluation, &text);
     return true;
+}
+
+/* ---- arguments that are lists ---- */
+
+bool ottl_argument_items(struct ottl_evaluation *evaluation, const struct ottl_node *call,
+                         uint32_t index, struct ottl_items *out)
+{
+    const struct ottl_node *node = call->operands[index];
+    struct ottl_value list;
+    *out = (struct ottl_items){.evaluation = evaluation};
+    if (node->code == OTTL_MAKE_LIST) {
+        out->written = node;
+        return true;
+    }
+    if (!ottl_argument(evaluation, call, index, &list) ||
+        !expect(evaluation, &list, OTTL_LIST, "pcommon.Slice"))
+        return false;
+    out->cursor = ottl_cursor(&list);
+    return true;
+}
+
+bool ottl_items_next(struct ottl_items *items, struct ottl_value *out)
+{
+    struct ottl_entry entry;
+    if (items->written) {
+        if (items->next == items->written->operand_count)
+            return false;
+        items->has_failed =
+            !ottl_node_evaluate(items->evaluation, items->written->operands[items->next++], out);
+        return !items->has_failed;
+    }
+    if (!ottl_cursor_next(&items->cursor, &entry))
+        return false;
+    *out = entry.value;
+    return true;
+}
+
+bool ottl_items_fit(struct ottl_items *items, size_t size)
+{
+    enum { TEXT_MAX = 1 << 20 };
+    items->has_failed =
+        !items->written && size > TEXT_MAX &&
+        !error_set(ottl_evaluation_error(items->evaluation), "a list makes a text above 1 MiB");
+    return !items->has_failed;
 }

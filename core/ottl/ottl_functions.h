@@ -22,11 +22,11 @@ enum ottl_parameter_kind {
     OTTL_PARAMETER_PATTERN,      /* a literal string: a regular expression */
     OTTL_PARAMETER_LITERAL_BOOL, /* true or false, written as such */
     OTTL_PARAMETER_LITERAL_STRING,
-    OTTL_PARAMETER_LIST,    /* a list that is written as such */
-    OTTL_PARAMETER_STRINGS, /* the same, of strings */
-    OTTL_PARAMETER_LITERAL_STRINGS,
-    OTTL_PARAMETER_ZONE,     /* a literal string: the name of a time zone */
-    OTTL_PARAMETER_LAMBDA_0, /* a lambda with so many parameters */
+    OTTL_PARAMETER_LIST,            /* a list: see struct ottl_items */
+    OTTL_PARAMETER_STRINGS,         /* the same, of strings */
+    OTTL_PARAMETER_LITERAL_STRINGS, /* a list of literal strings that is written as such */
+    OTTL_PARAMETER_ZONE,            /* a literal string: the name of a time zone */
+    OTTL_PARAMETER_LAMBDA_0,        /* a lambda with so many parameters */
     OTTL_PARAMETER_LAMBDA_2,
     OTTL_PARAMETER_LAMBDA_3,
     /* Of editors: */
@@ -89,6 +89,28 @@ bool ottl_argument_int(struct ottl_evaluation *evaluation, const struct ottl_nod
 /* Evaluates a node as a string, converting other values; *is_nil_out instead of a text for nil. */
 bool ottl_node_text(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                     struct slice *out, bool *is_nil_out);
+
+/* The same of a value that is there. */
+bool ottl_value_text(struct ottl_evaluation *evaluation, const struct ottl_value *value,
+                     struct slice *out, bool *is_nil_out);
+
+/* The items of an argument that is a list: written in place, each is evaluated when it is its turn;
+ * otherwise those of a value, whose number a client chooses. */
+struct ottl_items {
+    struct ottl_evaluation *evaluation;
+    const struct ottl_node *written; /* NULL: they are those of a value */
+    uint32_t next;                   /* of what is written */
+    struct ottl_cursor cursor;
+    bool has_failed; /* the error is set */
+};
+/* Begins with the items of argument `index`. Returns false with the error set. */
+bool ottl_argument_items(struct ottl_evaluation *evaluation, const struct ottl_node *call,
+                         uint32_t index, struct ottl_items *out);
+/* Moves to the next item; returns false at the end, and where it has failed. */
+bool ottl_items_next(struct ottl_items *items, struct ottl_value *out);
+/* Checks the size of a text that is made of the items. Returns false if it has failed: the items of
+ * a value make at most 1 MiB. */
+bool ottl_items_fit(struct ottl_items *items, size_t size);
 
 /* Converts a value to a float as the converter Double does; nil stays nil. */
 bool ottl_to_double(struct ottl_evaluation *evaluation, const struct ottl_value *value,

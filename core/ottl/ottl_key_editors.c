@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 #define EDITOR(name)                                                                               \
     static bool name(struct ottl_evaluation *evaluation, const struct ottl_node *node,             \
@@ -22,50 +23,82 @@ EDITOR(delete_key)
     return ottl_edit_store(evaluation, node->operands[0], edit);
 }
 
-/* Evaluates item `at` of a list of keys. */
-static bool read_key(struct ottl_evaluation *evaluation, const struct ottl_node *list, uint32_t at,
-                     struct slice *out)
+/* Keys that an argument lists. Those of a value are sorted, because a client chooses how many there
+ * are. */
+struct keys {
+    const struct slice *names;
+    uint32_t count;
+    bool is_sorted;
+};
+
+static int compare_names(const void *a, const void *b)
 {
-    struct ottl_value key;
-    if (!ottl_node_evaluate(evaluation, list->operands[at], &key))
+    const struct slice *left = a, *right = b;
+    size_t size = left->size < right->size ? left->size : right->size;
+    int order = size > 0 ? memcmp(left->data, right->data, size) : 0;
+    return order != 0 ? order : (left->size > right->size) - (left->size < right->size);
+}
+
+/* Returns how many items there are at most. */
+static uint32_t count_items(const struct ottl_items *items)
+{
+    return items->written ? items->written->operand_count : ottl_value_count(&items->cursor.of);
+}
+
+static bool read_names(struct ottl_items *items, struct slice *names, uint32_t *count_out)
+{
+    struct ottl_value name;
+    uint32_t max = count_items(items);
+    while (*count_out < max && ottl_items_next(items, &name)) {
+        if (name.kind != OTTL_STRING)
+            return error_set(ottl_evaluation_error(items->evaluation), "expected string but got %s",
+                             ottl_type_name(&name));
+        names[(*count_out)++] = name.bytes;
+    }
+    return !items->has_failed;
+}
+
+/* Reads the keys of argument `index`. Returns false with the error set. */
+static bool read_keys(struct ottl_evaluation *evaluation, const struct ottl_node *call,
+                      uint32_t index, struct keys *out)
+{
+    const struct ottl_node *list = call->operands[index];
+    struct ottl_items items;
+    *out = (struct keys){.names = list->names, .count = list->operand_count};
+    if (list->code == OTTL_MAKE_LIST && list->names)
+        return true;
+    if (!ottl_argument_items(evaluation, call, index, &items))
         return false;
-    *out = key.bytes;
-    return key.kind == OTTL_STRING || error_set(ottl_evaluation_error(evaluation),
-                                                "expected string but got %s", ottl_type_name(&key));
+    struct slice *names =
+        ottl_evaluation_alloc(evaluation, ((size_t)count_items(&items) + 1) * sizeof *names);
+    *out = (struct keys){.names = names, .is_sorted = !items.written};
+    if (!read_names(&items, names, &out->count))
+        return false;
+    if (out->is_sorted)
+        qsort(names, out->count, sizeof *names, compare_names);
+    return true;
 }
 
-/* Returns the keys of a list; NULL with the error set. */
-static const struct slice *read_keys(struct ottl_evaluation *evaluation,
-                                     const struct ottl_node *list)
+static bool is_among(struct slice key, const struct keys *keys)
 {
-    if (list->names)
-        return list->names;
-    struct slice *keys =
-        ottl_evaluation_alloc(evaluation, (list->operand_count + 1) * sizeof *keys);
-    for (uint32_t i = 0; i < list->operand_count; i++)
-        if (!read_key(evaluation, list, i, &keys[i]))
-            return NULL;
-    return keys;
-}
-
-static bool is_among(struct slice key, const struct slice *keys, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (slice_equal(key, keys[i]))
+    if (keys->is_sorted)
+        return bsearch(&key, keys->names, keys->count, sizeof key, compare_names) != NULL;
+    for (uint32_t i = 0; i < keys->count; i++)
+        if (slice_equal(key, keys->names[i]))
             return true;
     return false;
 }
 
 EDITOR(keep_keys)
 {
-    const struct ottl_node *list = node->operands[1];
-    const struct slice *keys = read_keys(evaluation, list);
+    struct keys keys;
     struct attribute_list *edit;
     (void)out;
-    if (!keys || !(edit = ottl_edit_load(evaluation, node->operands[0])))
+    if (!read_keys(evaluation, node, 1, &keys) ||
+        !(edit = ottl_edit_load(evaluation, node->operands[0])))
         return false;
     for (uint32_t i = 0; attribute_list_next(edit, &i); i++)
-        if (!is_among(edit->entries[i].key, keys, list->operand_count))
+        if (!is_among(edit->entries[i].key, &keys))
             attribute_list_remove(edit, i);
     return ottl_edit_store(evaluation, node->operands[0], edit);
 }
@@ -118,20 +151,19 @@ static bool check_limit(const struct ottl_node *node, struct error *err)
 /* Keys with priority stay, and of the others the first ones. */
 EDITOR(limit)
 {
-    const struct ottl_node *list = node->operands[2];
-    const struct slice *keys = read_keys(evaluation, list);
+    struct keys keys;
     struct attribute_list *edit;
-    uint32_t key_count = list->operand_count;
     (void)out;
-    if (!keys || !(edit = ottl_edit_load(evaluation, node->operands[0])))
+    if (!read_keys(evaluation, node, 2, &keys) ||
+        !(edit = ottl_edit_load(evaluation, node->operands[0])))
         return false;
     int64_t room = node->operands[1]->constant.integer;
     if (room >= edit->left)
         return true;
     for (uint32_t i = 0; attribute_list_next(edit, &i); i++)
-        room -= is_among(edit->entries[i].key, keys, key_count);
+        room -= is_among(edit->entries[i].key, &keys);
     for (uint32_t i = 0; attribute_list_next(edit, &i); i++)
-        if (!is_among(edit->entries[i].key, keys, key_count) && room-- <= 0)
+        if (!is_among(edit->entries[i].key, &keys) && room-- <= 0)
             attribute_list_remove(edit, i);
     return ottl_edit_store(evaluation, node->operands[0], edit);
 }
@@ -150,7 +182,8 @@ const struct ottl_function ottl_key_editors[] = {
      .call = delete_matching_keys},
     {.name = "keep_keys",
      .parameters = {MAP, {"keys", OTTL_PARAMETER_STRINGS, false}},
-     .call = keep_keys},
+     .call = keep_keys,
+     .work = 16},
     {.name = "keep_matching_keys",
      .parameters = {MAP, {"pattern", OTTL_PARAMETER_PATTERN, false}},
      .call = keep_matching_keys},

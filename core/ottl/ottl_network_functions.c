@@ -81,6 +81,8 @@ static bool check_networks(const struct ottl_node *node, struct error *err)
 {
     const struct ottl_node *list = node->operands[1];
     struct network network;
+    if (list->code != OTTL_MAKE_LIST)
+        return true;
     for (uint32_t i = 0; i < list->operand_count; i++)
         if (list->operands[i]->code != OTTL_CONSTANT ||
             list->operands[i]->constant.kind != OTTL_STRING)
@@ -91,15 +93,16 @@ static bool check_networks(const struct ottl_node *node, struct error *err)
     return true;
 }
 
-static bool is_in_one(struct ottl_evaluation *evaluation, const struct ottl_node *list,
+static bool is_in_one(struct ottl_evaluation *evaluation, const struct ottl_node *node,
                       const struct address *address, bool *found_out)
 {
+    struct ottl_items items;
+    struct ottl_value text;
+    if (!ottl_argument_items(evaluation, node, 1, &items))
+        return false;
     *found_out = false;
-    for (uint32_t i = 0; i < list->operand_count && !*found_out; i++) {
-        struct ottl_value text;
+    while (!*found_out && ottl_items_next(&items, &text)) {
         struct network network;
-        if (!ottl_node_evaluate(evaluation, list->operands[i], &text))
-            return false;
         if (text.kind != OTTL_STRING)
             return error_set(ottl_evaluation_error(evaluation), "expected string but got %s",
                              ottl_type_name(&text));
@@ -107,7 +110,7 @@ static bool is_in_one(struct ottl_evaluation *evaluation, const struct ottl_node
             return refuse_network(text.bytes, ottl_evaluation_error(evaluation));
         *found_out = contains(&network, address);
     }
-    return true;
+    return !items.has_failed;
 }
 
 /* What is no address is in no network. */
@@ -118,8 +121,7 @@ static bool is_in_cidr(struct ottl_evaluation *evaluation, const struct ottl_nod
     struct address address;
     bool found = false;
     if (!ottl_argument_string(evaluation, node, 0, &text) ||
-        (read_address(text, &address) &&
-         !is_in_one(evaluation, node->operands[1], &address, &found)))
+        (read_address(text, &address) && !is_in_one(evaluation, node, &address, &found)))
         return false;
     *out = ottl_bool(found);
     return true;

@@ -180,22 +180,36 @@ FUNCTION(trim_suffix)
 /* ---- new texts ---- */
 
 /* nil is written as Go prints it. */
+static bool join(struct ottl_items *items, struct slice separator, struct text *out)
+{
+    struct ottl_value item;
+    struct slice part;
+    bool is_nil;
+    uint32_t count = 0;
+    for (; ottl_items_next(items, &item); count++) {
+        if (!ottl_value_text(items->evaluation, &item, &part, &is_nil) ||
+            !ottl_items_fit(items, out->size + separator.size + part.size))
+            return false;
+        if (count > 0)
+            text_append_slice(out, separator);
+        text_append_slice(out, is_nil ? SLICE("<nil>") : part);
+    }
+    /* A client chooses how often the separator is written. */
+    return !items->has_failed &&
+           (items->written || ottl_take_repeated(items->evaluation, count * separator.size));
+}
+
 FUNCTION(concat)
 {
-    const struct ottl_node *list = node->operands[0];
     struct text text = {0};
-    struct slice separator, part = {0};
-    bool is_nil = false;
-    if (!ottl_argument_string(evaluation, node, 1, &separator))
+    struct slice separator;
+    struct ottl_items items;
+    if (!ottl_argument_string(evaluation, node, 1, &separator) ||
+        !ottl_argument_items(evaluation, node, 0, &items))
         return false;
-    for (uint32_t i = 0; i < list->operand_count; i++) {
-        if (!ottl_node_text(evaluation, list->operands[i], &part, &is_nil)) {
-            text_deinit(&text);
-            return false;
-        }
-        if (i > 0)
-            text_append_slice(&text, separator);
-        text_append_slice(&text, is_nil ? SLICE("<nil>") : part);
+    if (!join(&items, separator, &text)) {
+        text_deinit(&text);
+        return false;
     }
     *out = ottl_string(ottl_evaluation_text(evaluation, &text));
     return true;

@@ -331,17 +331,18 @@ FUNCTION(length)
 
 FUNCTION(coalesce)
 {
-    const struct ottl_node *list = node->operands[0];
+    struct ottl_items items;
+    if (!ottl_argument_items(evaluation, node, 0, &items))
+        return false;
     *out = (struct ottl_value){.kind = OTTL_NIL};
-    for (uint32_t i = 0; i < list->operand_count && out->kind == OTTL_NIL; i++)
-        if (!ottl_node_evaluate(evaluation, list->operands[i], out))
-            return false;
-    return true;
+    while (out->kind == OTTL_NIL && ottl_items_next(&items, out))
+        continue;
+    return !items.has_failed;
 }
 
 static bool has_values(const struct ottl_node *node, struct error *err)
 {
-    return node->operands[0]->operand_count > 0 ||
+    return node->operands[0]->code != OTTL_MAKE_LIST || node->operands[0]->operand_count > 0 ||
            error_set(err, "Coalesce requires at least one argument");
 }
 

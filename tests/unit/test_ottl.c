@@ -749,6 +749,11 @@ static void reading_what_items_share_has_an_end(void **state)
                       compares[] = "resource.attributes[\"k\"] == span.name",
                       computes[] = "Len(resource.attributes[\"k\"]) < 5 and span.name == \"a\"",
                       sorts[] = "Len(Sort(Split(resource.attributes[\"k\"], span.name))) < 0",
+                      joins[] =
+                          "Len(Concat(Split(resource.attributes[\"k\"], \"a\"), span.name)) < "
+                          "0",
+                      joins_itself[] = "Len(Concat(Split(resource.attributes[\"k\"], \"\"), "
+                                       "resource.attributes[\"k\"])) < 0",
                       sorts_once[] = "Len(Sort(Split(resource.attributes[\"k\"], \"a\"))) > 0 and "
                                      "span.name != \"\"";
     struct text why = {0};
@@ -762,6 +767,11 @@ static void reading_what_items_share_has_an_end(void **state)
     /* Work that takes much longer than reading counts as often. */
     assert_true(spans_until_failure(sorts, LARGE, MANY, &why) < 4);
     assert_int_equal(spans_until_failure(sorts_once, LARGE, MANY, &why), MANY);
+    /* A separator is written as often as a client's list has items. */
+    assert_true(spans_until_failure(joins, LARGE / 4, MANY, &why) < 20);
+    assert_int_equal(spans_until_failure(joins, 64, 10000, &why), 10000);
+    assert_int_equal(spans_until_failure(joins_itself, 2048, MANY, &why), 0);
+    expect_text(text_string(&why), "a list makes a text above 1 MiB");
     /* Values of ordinary size do not count. */
     assert_int_equal(spans_until_failure(reads, 256, 100000, &why), 100000);
     assert_int_equal(spans_until_failure(sorts, 64, 10000, &why), 10000);

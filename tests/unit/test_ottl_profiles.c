@@ -159,6 +159,8 @@ static const struct row {
     {"Len(stack.functions) == 4", "true"},
     {"stack.functions == [\"leaf\", \"caller\", \"\", \"main\"]", "true"},
     {"stack.functions[3] == \"main\"", "true"},
+    {"Concat(stack.functions, \";\") == \"leaf;caller;;main\"", "true"},
+    {"Concat(profilesample.values, \"\") != Concat(timestamps, \";\")", "true"},
     {"stack.functions[4] == \"main\"", "index 4 out of bounds"},
     {"leaf.function == \"leaf\" and leaf.file == \"leaf.c\"", "true"},
     {"leaf.mapping == \"/usr/bin/shop\"", "true"},

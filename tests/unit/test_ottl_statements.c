@@ -317,6 +317,44 @@ static void test_other_contexts(void **state)
     CHECK(OTTL_SCOPE, scopes);
 }
 
+/* A list may be read or computed. */
+static void test_list_arguments(void **state)
+{
+    static const struct row rows[] = {
+        {"set(name, Concat(attributes[\"list\"], \"-\"))", "name == \"1-x\""},
+        {"set(name, Concat(Split(attributes[\"s\"], \"e\"), \"_\"))", "name == \"t_xt\""},
+        {"set(name, Concat(Split(\"a-b\", \"-\"), \"_\"))", "name == \"a_b\""},
+        {"set(name, Concat(vals=Keys(resource.attributes), delimiter=\",\"))",
+         "name == \"service.name,host\""},
+        {"set(name, Concat(Filter(attributes[\"list\"], (i, v) => Concat(Split(\"1\", \",\"), "
+         "\"\") == String(v)), \"\"))",
+         "name == \"1\""},
+        {"set(name, Concat(attributes[\"s\"], \"-\"))", "? expected pcommon.Slice but got string"},
+        {"set(name, Concat(attributes[\"gone\"], \"-\"))", "? expected pcommon.Slice but got nil"},
+        {"set(name, Concat(attributes[\"map\"], \"-\"))", "? expected pcommon.Slice but got"},
+        {"set(name, Concat(name, \"-\"))", "! argument 1 of Concat: must be a list"},
+        {"set(name, Concat(nil, \"-\"))", "! argument 1 of Concat: must be a list"},
+        {"set(name, Concat(attributes, \"-\"))", "! argument 1 of Concat: must be a list"},
+        {"keep_keys(attributes, Split(\"twice,s,gone\", \",\"))",
+         "Len(attributes) == 3 and attributes[\"s\"] == \"text\" and attributes[\"i\"] == nil"},
+        {"keep_keys(attributes, Keys(attributes))", "Len(attributes) == 13"},
+        {"keep_keys(attributes, attributes[\"list\"])", "? expected string but got int64"},
+        {"keep_keys(attributes, [attributes[\"gone\"]])", "? expected string but got nil"},
+        {"set(name, Format(\"%v/%v/%v\", attributes[\"list\"]))", "name == \"1/x/%!v(MISSING)\""},
+        {"set(name, Format(\"%v\", attributes[\"list\"]))", "name == \"1%!(EXTRA string=x)\""},
+        {"set(name, Format(\"%v\", attributes[\"i\"]))", "? expected pcommon.Slice but got int64"},
+        {"set(kind, Coalesce(attributes[\"list\"]))", "kind == 1"},
+        {"set(attributes[\"s\"], Coalesce([nil, nil]))", "attributes[\"s\"] == nil"},
+        {"set(name, \"in\") where IsInCIDR(\"10.0.0.1\", Split(\"::/0,10.0.0.0/8\", \",\"))",
+         "name == \"in\""},
+        {"set(name, \"in\") where IsInCIDR(\"10.0.0.1\", attributes[\"list\"])",
+         "? expected string but got int64"},
+        {"limit(attributes, 5, Split(\"s\", \",\"))", "! must be a list"},
+    };
+    (void)state;
+    CHECK(OTTL_SPAN, rows);
+}
+
 /* What a path does not take compiles, with a warning, and fails. */
 static void test_warnings(void **state)
 {
@@ -980,6 +1018,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_other_contexts),
+        cmocka_unit_test(test_list_arguments),
         cmocka_unit_test(test_warnings),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_maps),
