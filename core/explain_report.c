@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BODY_MAX = 1 << 20, ID_MAX = 64 };
+enum { BODY_MAX = 1 << 20, ID_MAX = 64, URL_MAX = 1024 };
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -20,6 +20,39 @@ static void append_plain(struct text *out, const char *text)
         text_append_char(out, iscntrl((unsigned char)*text) ? '?' : *text);
 }
 
+static bool is_time(const char *name)
+{
+    return strcmp(name, "start") == 0 || strcmp(name, "arrived") == 0;
+}
+
+static bool is_duration(const char *name)
+{
+    size_t size = strlen(name);
+    return size > 3 && strcmp(name + size - 3, "_ns") == 0;
+}
+
+static void append_duration(struct text *out, uint64_t ns)
+{
+    if (ns < 1000000)
+        text_printf(out, "%g µs", (double)ns / 1e3);
+    else
+        text_append_duration(out, ns);
+}
+
+/* Times and durations, which are nanoseconds, as people read them, and then as they are. */
+static void append_value(struct text *out, const char *name, const char *value)
+{
+    uint64_t number = strtoull(value, NULL, 10);
+    if (is_time(name))
+        text_append_utc(out, number);
+    else if (is_duration(name))
+        append_duration(out, number);
+    if (is_time(name) || is_duration(name))
+        text_append(out, " = ");
+    append_plain(out, value);
+    text_append(out, is_duration(name) ? " ns" : "");
+}
+
 static void print_facts(const json_t *answer, struct text *out)
 {
     const json_t *fact;
@@ -27,7 +60,7 @@ static void print_facts(const json_t *answer, struct text *out)
     json_array_foreach(json_object_get(answer, "facts"), i, fact)
     {
         text_printf(out, "  %-15s ", text_of(fact, "name"));
-        append_plain(out, text_of(fact, "value"));
+        append_value(out, text_of(fact, "name"), text_of(fact, "value"));
         text_append_char(out, '\n');
     }
 }
@@ -80,8 +113,8 @@ static bool refuse(const char *url, const struct http_answer *answer, struct err
     struct text why = {0};
     text_printf(&why, "%s: status %s", url, answer->status);
     if (strncmp(answer->status, "401", 3) == 0)
-        text_append(&why, getenv("PROFCOL_EXPLORE_TOKEN") ? "; PROFCOL_EXPLORE_TOKEN is wrong"
-                                                          : "; set PROFCOL_EXPLORE_TOKEN");
+        text_printf(&why, "; %s PROFCOL_EXPLORE_TOKEN, or write http://USER:PASSWORD@HOST:PORT",
+                    getenv("PROFCOL_EXPLORE_TOKEN") ? "check" : "set");
     else if (strncmp(answer->status, "404", 3) == 0)
         text_append(&why, "; that is not the extension explore");
     else
@@ -106,6 +139,29 @@ static bool read_answer(const char *url, const struct http_answer *answer, struc
     return true;
 }
 
+/* Appends an id, which has a few characters that mean something else in a query. */
+static void append_id(struct text *url, const char *id)
+{
+    for (; *id; id++) {
+        if (isalnum((unsigned char)*id) || strchr("-_", *id))
+            text_append_char(url, *id);
+        else
+            text_printf(url, "%%%02X", (unsigned char)*id);
+    }
+}
+
+/* Returns the URL to ask; free it with text_deinit. */
+static struct text make_url(const char *base, const char *id)
+{
+    struct text url = {0};
+    size_t size = strlen(base);
+    while (size > 0 && base[size - 1] == '/')
+        size--;
+    text_printf(&url, "%.*s/api/explain?id=", (int)(size > URL_MAX ? URL_MAX : size), base);
+    append_id(&url, id);
+    return url;
+}
+
 static bool is_id(const char *id)
 {
     size_t size = strlen(id);
@@ -115,32 +171,36 @@ static bool is_id(const char *id)
     return size > 0 && size <= ID_MAX;
 }
 
+/* What to do if nothing answers. Returns false. */
+static bool add_advice(struct error *err)
+{
+    char why[sizeof err->text];
+    snprintf(why, sizeof why, "%s", err->text);
+    return error_set(err,
+                     "%s. Nothing answers there: run profcol with the extension explore "
+                     "(extensions: {explore: }, service: {extensions: [explore]}), or give its "
+                     "URL",
+                     why);
+}
+
 bool explain_report(const char *id, const char *url, const struct http_get_options *options,
                     struct text *report, struct error *err)
 {
-    char full[2048];
     struct http_answer answer = {0};
     struct http_get_options ask = *options;
     ask.timeout_s = 10;
     ask.body_max = BODY_MAX;
     ask.bearer_token = getenv("PROFCOL_EXPLORE_TOKEN");
     if (!is_id(id))
-        return error_set(err, "\"%s\" is not the id of a span (16 hex digits) or trace (32)", id);
-    size_t size = strlen(url);
-    while (size > 0 && url[size - 1] == '/')
-        size--;
-    snprintf(full, sizeof full, "%.*s/api/explain?id=%s", (int)(size > 1024 ? 1024 : size), url,
-             id);
-    if (!http_get(full, &ask, &answer, err)) {
-        char why[sizeof err->text];
-        snprintf(why, sizeof why, "%s", err->text);
         return error_set(err,
-                         "%s. Nothing answers there: run profcol with the extension explore "
-                         "(extensions: {explore: }, service: {extensions: [explore]}), or give its "
-                         "URL",
-                         why);
-    }
-    bool is_fine = read_answer(full, &answer, report, err);
+                         "\"%s\" is not the id of a span (16 hex digits) or trace (32), and no "
+                         "traceparent",
+                         id);
+    struct text full = make_url(url, id);
+    bool is_fine = http_get(text_string(&full), &ask, &answer, err)
+                       ? read_answer(http_get_shown(text_string(&full)), &answer, report, err)
+                       : add_advice(err);
     buffer_unref(answer.body);
+    text_deinit(&full);
     return is_fine;
 }

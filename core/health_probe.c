@@ -23,5 +23,5 @@ bool health_probe(const char *url, const struct http_get_options *options, struc
     if (!http_get(url, &probe, &answer, err))
         return false;
     return answer.status[0] == '2' ||
-           error_set(err, "%s: status %s%s", url, answer.status, advice(&answer));
+           error_set(err, "%s: status %s%s", http_get_shown(url), answer.status, advice(&answer));
 }

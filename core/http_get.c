@@ -1,8 +1,10 @@
 #include "core/http_get.h"
 
+#include "core/base/text.h"
 #include "core/net/http1_chunked.h"
 #include "core/net/tls.h"
 #include "core/pipeline/endpoint.h"
+#include "extensions/basicauth/basic_credentials.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -284,16 +286,15 @@ static bool read_answer(struct link *link, const struct endpoint *endpoint,
     return is_read;
 }
 
-static bool ask(struct link *link, const struct endpoint *endpoint,
+static bool ask(struct link *link, const struct endpoint *endpoint, const char *credentials,
                 const struct http_get_options *options, struct http_answer *answer,
                 struct error *err)
 {
-    char request[1024];
-    const char *token = options->bearer_token;
+    char request[2048];
     int size = snprintf(request, sizeof request,
                         "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n%s%s%s\r\n",
-                        endpoint->path, endpoint->authority, token ? "Authorization: Bearer " : "",
-                        token ? token : "", token ? "\r\n" : "");
+                        endpoint->path, endpoint->authority, credentials ? "Authorization: " : "",
+                        credentials ? credentials : "", credentials ? "\r\n" : "");
     if (size < 0 || (size_t)size >= sizeof request)
         return error_set(err, "%s: the URL is too long", endpoint->url);
     errno = 0;
@@ -319,6 +320,54 @@ static void parse_socket(struct arena *arena, const char *url, struct endpoint *
                              .url = url};
 }
 
+/* Returns where the host of a URL begins. */
+static const char *find_host(const char *url)
+{
+    const char *scheme = strstr(url, "://");
+    const char *authority = scheme ? scheme + 3 : url;
+    const char *at = memrchr(authority, '@', strcspn(authority, "/?#"));
+    return at ? at + 1 : authority;
+}
+
+const char *http_get_shown(const char *url)
+{
+    const char *host = find_host(url);
+    return host > url && host[-1] == '@' ? host : url;
+}
+
+static const char *decode(struct arena *arena, struct slice text)
+{
+    uint8_t *plain = arena_alloc(arena, text.size + 1);
+    size_t size;
+    text_decode_percent(text, TEXT_PERCENT_KEEP_BROKEN, plain, text.size, &size);
+    plain[size] = '\0';
+    return (const char *)plain;
+}
+
+/* Takes user and password off a URL. Returns the value of the header; NULL if there are none. */
+static const char *take_credentials(struct arena *arena, const char **url)
+{
+    const char *host = find_host(*url), *scheme = strstr(*url, "://");
+    const char *user = scheme ? scheme + 3 : *url;
+    if (host == user)
+        return NULL;
+    const char *end = host - 1, *colon = memchr(user, ':', (size_t)(end - user));
+    const char *name_end = colon ? colon : end, *password = colon ? colon + 1 : end;
+    *url = arena_printf(arena, "%.*s%s", (int)(user - *url), *url, host);
+    return basic_credentials_print(arena, decode(arena, slice_of(user, (size_t)(name_end - user))),
+                                   decode(arena, slice_of(password, (size_t)(end - password))));
+}
+
+/* Returns the value of an Authorization header; NULL: none. */
+static const char *credentials_of(struct arena *arena, const char **url,
+                                  const struct http_get_options *options)
+{
+    const char *of_url = strncmp(*url, "unix:", 5) == 0 ? NULL : take_credentials(arena, url);
+    if (of_url || !options->bearer_token)
+        return of_url;
+    return arena_printf(arena, "Bearer %s", options->bearer_token);
+}
+
 static bool parse(struct arena *arena, const char *url, struct endpoint *out, struct error *err)
 {
     if (strncmp(url, "unix:", 5) == 0) {
@@ -334,6 +383,7 @@ static bool get(struct arena *arena, const char *url, const struct http_get_opti
                 struct http_answer *answer, struct error *err)
 {
     struct endpoint endpoint;
+    const char *credentials = credentials_of(arena, &url, options);
     if (!parse(arena, url, &endpoint, err))
         return false;
     assert(endpoint.scheme == ENDPOINT_HTTP || endpoint.scheme == ENDPOINT_HTTPS);
@@ -343,7 +393,7 @@ static bool get(struct arena *arena, const char *url, const struct http_get_opti
     if (link.fd < 0)
         return false;
     bool is_read = (!answer->is_https || shake_hands(&link, &endpoint, options, err)) &&
-                   ask(&link, &endpoint, options, answer, err);
+                   ask(&link, &endpoint, credentials, options, answer, err);
     close_link(&link);
     return is_read;
 }

@@ -28,9 +28,12 @@ struct http_answer {
 };
 
 /* Sends GET to an http:// or https:// URL, to host:port, or to a Unix socket: unix:///run/a.sock,
- * or unix:///run/a.sock:/path. Returns false with err set, which names the URL, if there is no
- * complete answer. */
+ * or unix:///run/a.sock:/path. User and password of a URL, http://user:password@host, go into an
+ * Authorization header instead of the bearer token. Returns false with err set, which names the
+ * URL, if there is no complete answer. */
 bool http_get(const char *url, const struct http_get_options *options, struct http_answer *answer,
               struct error *err);
+/* Returns the part of a URL that messages may show: from the host on if it has a password. */
+const char *http_get_shown(const char *url);
 
 #endif

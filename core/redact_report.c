@@ -61,7 +61,7 @@ static struct buffer *read_url(const char *url, const struct http_get_options *h
         return NULL;
     if (answer.status[0] == '2')
         return answer.body;
-    error_set(err, "%s: status %s", url, answer.status);
+    error_set(err, "%s: status %s", http_get_shown(url), answer.status);
     buffer_unref(answer.body);
     return NULL;
 }

@@ -118,11 +118,10 @@ static void find_trails(struct explanation *e)
 static void find_unread(struct explanation *e)
 {
     const struct store *store = e->request->store;
-    uint64_t count =
-        store->unread_count < STORE_UNREAD_MAX ? store->unread_count : STORE_UNREAD_MAX;
-    for (uint64_t i = 0; i < count && !e->is_trace; i++)
-        if (memcmp(store->unread[i].span_id, e->span_id, SPAN_ID_SIZE) == 0)
-            e->unread = &store->unread[i];
+    for (int ring = 0; ring < STORE_UNREAD_RINGS && !e->is_trace && !e->unread; ring++)
+        for (uint32_t i = 0; i < store_unread_used(store, ring); i++)
+            if (memcmp(store->unread[ring][i].span_id, e->span_id, SPAN_ID_SIZE) == 0)
+                e->unread = &store->unread[ring][i];
 }
 
 static bool is_zero(const uint8_t *id, size_t size)
@@ -403,7 +402,10 @@ static const char *describe(struct explanation *e, const struct store_trail *tra
         [JOIN_NOT_FOUND] = "its span had not arrived",
         [JOIN_EXPIRED] = "its span had left the window",
         [JOIN_OVERFLOW] = "there was no room to wait for its span"};
-    return arena_printf(&e->request->arena, "%s%s%s%s", texts[trail->outcome],
+    bool is_forgotten = trail->outcome == JOIN_NOT_FOUND && e->span &&
+                        e->span->tenant == trail->tenant && e->span->arrived_ns < trail->left_ns;
+    return arena_printf(&e->request->arena, "%s%s%s%s",
+                        is_forgotten ? "its span was forgotten" : texts[trail->outcome],
                         trail->is_promoted ? ", named by an attribute" : "",
                         trail->is_ambiguous ? ", several spans have this id" : "",
                         trail->is_kept_out ? ", without its detail (keep)" : "");
@@ -475,14 +477,28 @@ static bool read_hex(struct slice text, uint8_t *out, size_t size)
     return true;
 }
 
+/* Reads the span id of a traceparent header (W3C Trace Context, section 3.2). */
+static bool read_traceparent(struct slice text, uint8_t span_id[SPAN_ID_SIZE])
+{
+    enum { SIZE = 55, TRACE_AT = 3, SPAN_AT = 36, FLAGS_AT = 53 };
+    uint8_t trace_id[TRACE_ID_SIZE];
+    if (text.size < SIZE || text.data[TRACE_AT - 1] != '-' || text.data[SPAN_AT - 1] != '-' ||
+        text.data[FLAGS_AT - 1] != '-')
+        return false;
+    return read_hex(slice_of(text.data + TRACE_AT, (size_t)2 * TRACE_ID_SIZE), trace_id,
+                    TRACE_ID_SIZE) &&
+           read_hex(slice_of(text.data + SPAN_AT, (size_t)2 * SPAN_ID_SIZE), span_id, SPAN_ID_SIZE);
+}
+
 void api_explain(struct api_request *request)
 {
     struct explanation e = {.request = request};
     struct slice id = api_parameter(request, "id");
     e.is_trace = read_hex(id, e.trace_id, TRACE_ID_SIZE);
-    if (!e.is_trace && !store_read_id(id, e.span_id)) {
-        api_refuse(request, 400, "invalid_parameter",
-                   "id: must be the id of a span (16 hex digits) or a trace (32)");
+    if (!e.is_trace && !read_traceparent(id, e.span_id) && !store_read_id(id, e.span_id)) {
+        api_refuse(
+            request, 400, "invalid_parameter",
+            "id: must be the id of a span (16 hex digits) or a trace (32), or a traceparent");
         return;
     }
     find_span(&e);

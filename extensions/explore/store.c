@@ -9,12 +9,13 @@
 /* Percent of the budget. A tenth is for the mailbox, and the rest for what a query or a reduction
  * needs for a moment. */
 enum { STORE_PART = 82, TRAILS_PART = 2 };
+#define UNREAD_BYTES (sizeof(struct store_unread) * STORE_UNREAD_RINGS * STORE_UNREAD_MAX)
 
 /* The tables share what is left of the store's part. */
 static size_t pool_of(const struct store *store)
 {
     return store->budget_bytes / 100 * STORE_PART - sizeof *store -
-           store->trail_limit * sizeof *store->trails - STORE_UNREAD_MAX * sizeof *store->unread;
+           store->trail_limit * sizeof *store->trails - UNREAD_BYTES;
 }
 
 struct store *store_new(size_t budget_bytes, uint64_t now_ns)
@@ -25,7 +26,8 @@ struct store *store_new(size_t budget_bytes, uint64_t now_ns)
     store->started_ns = store->now_ns = now_ns;
     store->trail_limit = (uint32_t)(budget_bytes / 100 * TRAILS_PART / sizeof *store->trails) + 1;
     store->trails = memory_zalloc(store->trail_limit * sizeof *store->trails);
-    store->unread = memory_zalloc(STORE_UNREAD_MAX * sizeof *store->unread);
+    for (int ring = 0; ring < STORE_UNREAD_RINGS; ring++)
+        store->unread[ring] = memory_zalloc(STORE_UNREAD_MAX * sizeof *store->unread[ring]);
     store->pool.limit = pool_of(store);
     store_names_init(&store->names, &store->pool);
     store_cells_init(&store->cells, &store->names, &store->pool);
@@ -41,7 +43,8 @@ void store_free(struct store *store)
     store_cells_deinit(&store->cells);
     store_spans_deinit(&store->spans);
     free(store->trails);
-    free(store->unread);
+    for (int ring = 0; ring < STORE_UNREAD_RINGS; ring++)
+        free(store->unread[ring]);
     free(store);
 }
 
@@ -50,8 +53,7 @@ size_t store_bytes(const struct store *store)
     size_t tables = store_names_bytes(&store->names) + store_cells_bytes(&store->cells) +
                     store_spans_bytes(&store->spans);
     assert(tables == store->pool.used);
-    return sizeof *store + tables + store->trail_limit * sizeof *store->trails +
-           STORE_UNREAD_MAX * sizeof *store->unread;
+    return sizeof *store + tables + store->trail_limit * sizeof *store->trails + UNREAD_BYTES;
 }
 
 /* Converts a monotonic time to one since 1970. */

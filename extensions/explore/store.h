@@ -23,8 +23,9 @@
 #include "extensions/explore/store_stacks.h"
 
 enum {
-    STORE_JSON_MAX = 4096, /* bytes of the attributes of a span, as JSON */
-    STORE_UNREAD_MAX = 1024,
+    STORE_JSON_MAX = 4096,  /* bytes of the attributes of a span, as JSON */
+    STORE_UNREAD_RINGS = 2, /* attributes whose names have "span", and others */
+    STORE_UNREAD_MAX = 512, /* of a ring */
 };
 #define STORE_BUDGET_MIN ((size_t)512 * 1024)
 #define STORE_MINUTE_NS UINT64_C(60000000000)
@@ -76,10 +77,10 @@ struct store {
     struct store_spans spans;
     struct store_trail *trails; /* a ring */
     uint32_t trail_limit;
-    uint64_t trail_count;        /* since the start */
-    struct store_unread *unread; /* a ring */
-    uint64_t unread_count;
-    struct join_late late; /* the only part that other threads may read */
+    uint64_t trail_count; /* since the start */
+    struct store_unread *unread[STORE_UNREAD_RINGS];
+    uint64_t unread_count[STORE_UNREAD_RINGS]; /* since the start */
+    struct join_late late;                     /* the only part that other threads may read */
     size_t budget_bytes;
     uint64_t started_ns;
     struct store_reduction reduction;
@@ -102,6 +103,12 @@ static inline void store_make_room(struct store *store)
 {
     while (store_reduce(store))
         ;
+}
+/* Returns how many places of a ring are used. */
+static inline uint32_t store_unread_used(const struct store *store, int ring)
+{
+    uint64_t count = store->unread_count[ring];
+    return (uint32_t)(count < STORE_UNREAD_MAX ? count : STORE_UNREAD_MAX);
 }
 /* Returns the memory in bytes. */
 size_t store_bytes(const struct store *store);

@@ -7,6 +7,7 @@
 #include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/data/dictionary.h"
+#include "core/data/id_text.h"
 #include "core/formats/otlp_profile.h"
 #include "extensions/explore/store.h"
 #include "extensions/explore/store_stacks.h"
@@ -15,7 +16,7 @@
 enum meaning { MEANS_UNREAD, MEANS_NOTHING, MEANS_NAME, MEANS_KIND, MEANS_STATUS, MEANS_ID };
 struct attribute_memo {
     uint8_t meaning; /* enum meaning */
-    uint8_t number;  /* kind, status */
+    uint8_t number;  /* kind, status; of MEANS_ID the ring */
     uint32_t text;   /* name; of MEANS_ID the key */
 };
 
@@ -70,6 +71,18 @@ static bool contains(struct slice text, const char *word)
     return false;
 }
 
+/* Reads the id of a span from an attribute that may have one. Returns false if it has none. */
+static bool read_id(struct slice key, const struct any_value *value, uint8_t id[SPAN_ID_SIZE])
+{
+    enum { DIGITS_MIN = 16 }; /* shorter numbers, and other spellings, are other things */
+    if (value->kind == ANY_VALUE_INT)
+        return contains(key, "span") && id_from_number((uint64_t)value->integer, id);
+    if (contains(key, "span"))
+        return store_read_id(value->bytes, id);
+    return value->bytes.size >= DIGITS_MIN && !contains(key, "trace") &&
+           (id_from_hex(value->bytes, id, SPAN_ID_SIZE) || id_from_decimal(value->bytes, id));
+}
+
 static struct attribute_memo classify(struct reading *reading, struct slice key,
                                       const struct any_value *value)
 {
@@ -78,17 +91,19 @@ static struct attribute_memo classify(struct reading *reading, struct slice key,
     static const char *const states[] = {"unset", "ok", "error"};
     struct attribute_memo memo = {.meaning = MEANS_NOTHING};
     uint8_t id[SPAN_ID_SIZE];
-    if (value->kind != ANY_VALUE_STRING || key.size > 256)
+    bool is_text = value->kind == ANY_VALUE_STRING;
+    if ((!is_text && value->kind != ANY_VALUE_INT) || key.size > 256)
         return memo;
-    if (slice_is(key, "span_name")) {
+    if (is_text && slice_is(key, "span_name")) {
         memo.meaning = MEANS_NAME;
         memo.text = store_names_text(&reading->store->names, value->bytes, STORE_TEXT_MAX);
-    } else if (slice_is(key, "span_kind")) {
+    } else if (is_text && slice_is(key, "span_kind")) {
         memo = (struct attribute_memo){MEANS_KIND, number_of(value->bytes, kinds, 6), 0};
-    } else if (slice_is(key, "span_status")) {
+    } else if (is_text && slice_is(key, "span_status")) {
         memo = (struct attribute_memo){MEANS_STATUS, number_of(value->bytes, states, 3), 0};
-    } else if (contains(key, "span") && store_read_id(value->bytes, id)) {
+    } else if (read_id(key, value, id)) {
         memo.meaning = MEANS_ID;
+        memo.number = contains(key, "span") ? 0 : 1;
         memo.text = store_names_text(&reading->store->names, key, STORE_TEXT_MAX);
     }
     return memo;
@@ -112,15 +127,19 @@ struct said {
     bool has_name;
 };
 
-static void note_unread(struct reading *reading, uint32_t attribute, uint32_t key)
+/* Once for each attribute of a request. */
+static void note_unread(struct reading *reading, uint32_t attribute)
 {
     struct store *store = reading->store;
+    struct attribute_memo *memo = &reading->attributes[attribute];
     struct key_value_and_unit entry = dictionary_attribute(reading->dictionary, attribute);
     struct any_value value = any_value_read(entry.value);
-    struct store_unread *unread = &store->unread[store->unread_count++ % STORE_UNREAD_MAX];
+    uint64_t place = store->unread_count[memo->number]++ % STORE_UNREAD_MAX;
+    struct store_unread *unread = &store->unread[memo->number][place];
     *unread = (struct store_unread){
-        .key = key, .service = reading->service, .arrived_ns = reading->arrived_ns};
-    store_read_id(value.bytes, unread->span_id);
+        .key = memo->text, .service = reading->service, .arrived_ns = reading->arrived_ns};
+    read_id(dictionary_string(reading->dictionary, entry.key), &value, unread->span_id);
+    memo->meaning = MEANS_NOTHING;
 }
 
 static struct said read_said(struct reading *reading, const struct otlp_sample *sample,
@@ -136,7 +155,7 @@ static struct said read_said(struct reading *reading, const struct otlp_sample *
         else if (memo->meaning == MEANS_STATUS)
             said.status = memo->number;
         else if (memo->meaning == MEANS_ID && !has_span)
-            note_unread(reading, sample->attributes[i], memo->text);
+            note_unread(reading, sample->attributes[i]);
     }
     return said;
 }

@@ -559,10 +559,9 @@ static void visit_all(struct store *store, const struct visit *visit)
     for (uint32_t i = 0; i < store->spans.spans.count; i++)
         if (store_span_at(&store->spans, i)->is_used)
             visit_span(store, visit, store_span_at(&store->spans, i));
-    uint64_t unread =
-        store->unread_count < STORE_UNREAD_MAX ? store->unread_count : STORE_UNREAD_MAX;
-    for (uint64_t i = 0; i < unread; i++)
-        visit->text(visit->sweep, &store->unread[i].key);
+    for (int ring = 0; ring < STORE_UNREAD_RINGS; ring++)
+        for (uint32_t i = 0; i < store_unread_used(store, ring); i++)
+            visit->text(visit->sweep, &store->unread[ring][i].key);
 }
 
 static void mark_text(struct store_sweep *sweep, uint32_t *text)

@@ -76,8 +76,8 @@ def wait_for_total(profcol, total, what="the store"):
     server.wait_until(lambda: sum(one["total"] for one in ask(profcol, "status")["types"]) == total, what=what)
 
 
-def explain(profcol, span_id=SPAN, environment=None):
-    return subprocess.run([os.environ["PROFCOL"], "explain", span_id, f"http://{profcol.address('explore')}"],
+def explain(profcol, span_id=SPAN, environment=None, user=""):
+    return subprocess.run([os.environ["PROFCOL"], "explain", span_id, f"http://{user}{profcol.address('explore')}"],
                           env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=False)
 
 
@@ -109,6 +109,11 @@ class Explore(unittest.TestCase):
             said = explain(profcol)
             self.assertEqual(said.returncode, 0, said.stderr)
             self.assertIn("1 sample (cpu) was joined. [joined]", said.stdout)
+            self.assertIn("  duration_ns     2s = 2000000000 ns\n  start           1970-01-01T00:16:40.000000000Z = 1000000000000\n", said.stdout)
+            identifier = base64.b64encode(bytes.fromhex(SPAN)).decode()
+            for spelling in (SPAN.upper(), f"0x{SPAN}", identifier, f"00-{TRACE.upper()}-{SPAN.upper()}-01"):
+                self.assertEqual(explain(profcol, spelling).stdout, said.stdout, spelling)
+            self.assertIn("is not the id of a span", explain(profcol, "a b").stderr)
 
     def test_requests_that_are_refused(self):
         with server.Profcol(CONFIG, listen=LISTEN) as profcol:
@@ -234,6 +239,13 @@ class Access(unittest.TestCase):
             self.assertEqual(get(profcol, "/")[0], 401)
             secret = base64.b64encode(b"ann:secret").decode()
             ask(profcol, "status", Authorization=f"Basic {secret}")
+            self.assertIn("unknown", explain(profcol, user="ann:s%65cret@").stdout)
+            for user in ("", "ann:wrong@", "ann@"):
+                said = explain(profcol, user=user)
+                self.assertIn("status 401", said.stderr)
+                self.assertIn("http://USER:PASSWORD@HOST:PORT", said.stderr)
+                self.assertNotIn("wrong", said.stderr)
+            self.assertNotIn("secret", explain(profcol, user="ann:secret@127.0.0.1:0/").stderr)
 
 
     def test_silent_connections_keep_nobody_out(self):

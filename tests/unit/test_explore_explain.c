@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 enum { TRACE = 7, SPAN = 42, OTHER = 43 };
+#define SPAN_LARGE UINT64_C(9876543210987654321)
 
 static SpanMessage *add_span(struct request *request, uint64_t span, uint64_t duration_ns)
 {
@@ -94,6 +95,15 @@ static void has_unread_id(struct scene *scene)
     send_span(scene, SPAN, SECOND);
     begin_profile(&request, "cpu");
     sample_string(&request, add_sample(&request, 0), "dd.span", "0x000000000000002A");
+    scene_send(scene, &request);
+}
+
+static void has_id_in_attribute(struct scene *scene, const char *key, const char *id)
+{
+    struct request request;
+    send_span(scene, SPAN_LARGE, SECOND);
+    begin_profile(&request, "cpu");
+    sample_string(&request, add_sample(&request, 0), key, id);
     scene_send(scene, &request);
 }
 
@@ -224,6 +234,33 @@ static void test_spellings(void **state)
     check(0, "id=0x000000000000002a");
     check(0, "id=0000000000000000042");
     check(0, "id=AAAAAAAAACo%3D");
+    check(0, "id=00-AAAAAAAAAAAAAAAA0000000000000007-000000000000002A-01");
+}
+
+/* Names that do not say what they have: a long number that is the id of a span is one. */
+static void test_ids_in_any_attribute(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *value, *code;
+    } attributes[] = {
+        {"context", "9876543210987654321", "unread_id"},
+        {"context", "891087b8e3b70cb2", "no_thread"}, /* another one */
+        {"request", "891087b8e3b70cb1", "unread_id"},
+        {"request", "iRCHuOO3DLE=", "no_thread"}, /* too many texts look like that */
+        {"dd.span", "iRCHuOO3DLE=", "unread_id"},
+        {"trace.id", "9876543210987654321", "no_thread"},
+    };
+    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
+        struct scene scene;
+        scene_begin(&scene, 4 << 20, WAITS);
+        has_id_in_attribute(&scene, attributes[i].key, attributes[i].value);
+        scene_wait(&scene, 10 * SECOND);
+        json_t *answer = scene_ask(&scene, "explain", "id=9876543210987654321");
+        assert_string_equal(json_text_at(answer, "reason.code"), attributes[i].code);
+        json_decref(answer);
+        scene_end(&scene);
+    }
 }
 
 static void test_short_span(void **state)
@@ -247,7 +284,7 @@ static void test_trace(void **state)
     scene_begin(&scene, 4 << 20, WAITS);
     is_below_root(&scene);
     scene_wait(&scene, 10 * SECOND);
-    json_t *answer = scene_ask(&scene, "explain", "id=aaaaaaaaaaaaaaaa0000000000000007");
+    json_t *answer = scene_ask(&scene, "explain", "id=AAAAaaaaaaaaaaaa0000000000000007");
     assert_string_equal(json_text_at(answer, "kind"), "trace");
     assert_string_equal(json_text_at(answer, "reason.text"),
                         "1 of its 2 spans that have arrived have samples.");
@@ -275,8 +312,11 @@ static void test_wrong_ids(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reasons),    cmocka_unit_test(test_spellings),
-        cmocka_unit_test(test_short_span), cmocka_unit_test(test_trace),
+        cmocka_unit_test(test_ids_in_any_attribute),
+        cmocka_unit_test(test_reasons),
+        cmocka_unit_test(test_spellings),
+        cmocka_unit_test(test_short_span),
+        cmocka_unit_test(test_trace),
         cmocka_unit_test(test_wrong_ids),
     };
     scan_init();
