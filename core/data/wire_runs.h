@@ -36,14 +36,17 @@ static inline const uint8_t *wire_short_payload(const uint8_t *at, const uint8_t
 /* Skips short fields with the same tag after the field that was read. Returns their number. */
 static inline uint32_t wire_skip_run(struct wire_cursor *cursor, const struct wire_field *field)
 {
-    const uint8_t *at = cursor->next;
+    const uint8_t *at = cursor->next, *next;
+    const uint8_t tag = *field->start;
     uint32_t skipped = 0;
     struct slice payload;
-    if (*field->start >= 0x80) /* the tag has more bytes */
+    if (tag >= 0x80) /* it has more bytes */
         return 0;
-    for (const uint8_t *next; (next = wire_short_payload(at, cursor->end, *field->start, &payload));
-         at = next)
+    at = wire_skip_short(at, cursor->end, tag, &skipped);
+    while ((next = wire_short_payload(at, cursor->end, tag, &payload))) {
         skipped++;
+        at = wire_skip_short(next, cursor->end, tag, &skipped);
+    }
     cursor->next = at;
     return skipped;
 }

@@ -30,6 +30,7 @@ static void read_strings(struct dictionary_tables *tables, struct arena *arena)
            dictionary_next_entry(&cursor, DICTIONARY_STRING_TABLE, &tables->strings[i]))
         i++;
     assert(i == count);
+    tables->ranges[DICTIONARY_STRING_TABLE].end = cursor.next;
 }
 
 void dictionary_tables_read(struct dictionary_tables *tables, struct slice dictionary,
@@ -37,6 +38,20 @@ void dictionary_tables_read(struct dictionary_tables *tables, struct slice dicti
 {
     *tables = (struct dictionary_tables){.bytes = dictionary};
     find_ranges(tables);
+    read_strings(tables, arena);
+}
+
+void dictionary_tables_read_received(struct dictionary_tables *tables, struct slice dictionary,
+                                     const struct dictionary_layout *layout, const uint8_t *request,
+                                     struct arena *arena)
+{
+    assert(layout->are_known);
+    *tables = (struct dictionary_tables){.bytes = dictionary};
+    for (int number = 1; number < DICTIONARY_TABLE_COUNT; number++)
+        if (layout->counts[number] > 0)
+            tables->ranges[number] = (struct table_range){.start = request + layout->starts[number],
+                                                          .end = dictionary.data + dictionary.size,
+                                                          .count = layout->counts[number]};
     read_strings(tables, arena);
 }
 

@@ -8,6 +8,7 @@
 #ifndef PROFCOL_PROCESSORS_REDACTION_DICTIONARY_TABLES_H
 #define PROFCOL_PROCESSORS_REDACTION_DICTIONARY_TABLES_H
 
+#include "core/data/dictionary.h"
 #include "core/data/otlp.h"
 #include "core/data/wire_runs.h"
 
@@ -16,7 +17,7 @@ struct arena;
 /* Where the entries of a table are; those of other tables may lie between them. */
 struct table_range {
     const uint8_t *start;
-    const uint8_t *end;
+    const uint8_t *end; /* of the string table: after its last entry; others may end before it */
     uint32_t count;
 };
 
@@ -30,6 +31,10 @@ struct dictionary_tables {
 /* Reads a dictionary that was scanned. */
 void dictionary_tables_read(struct dictionary_tables *tables, struct slice dictionary,
                             struct arena *arena);
+/* The same for a dictionary as it was received in a request that begins at `request`. */
+void dictionary_tables_read_received(struct dictionary_tables *tables, struct slice dictionary,
+                                     const struct dictionary_layout *layout, const uint8_t *request,
+                                     struct arena *arena);
 
 /* Returns the string; an empty one for index 0 of a dictionary without strings. */
 struct slice dictionary_tables_string(const struct dictionary_tables *tables, uint64_t index);
@@ -37,7 +42,8 @@ struct slice dictionary_tables_string(const struct dictionary_tables *tables, ui
 /* Returns the whole field of a string. */
 struct slice dictionary_tables_string_field(const struct dictionary_tables *tables, uint32_t index);
 
-/* Reads the next entry of a table; false at the end. */
+/* Reads the next entry of a table; false at the end of the range, so call it for as many entries as
+ * the table has. */
 static inline bool dictionary_next_entry(struct wire_cursor *cursor, int table,
                                          struct slice *payload_out)
 {

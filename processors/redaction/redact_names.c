@@ -2,6 +2,7 @@
 
 #include "core/base/arena.h"
 #include "core/data/any_value.h"
+#include "core/data/usual_fields.h"
 #include "core/data/utf8.h"
 
 #include <assert.h>
@@ -9,47 +10,47 @@
 /* ---- which texts to test ---- */
 
 /* Marks the text if words change it: most texts with a place for a word have none. */
-static bool mark_word(const struct redact_names *names, uint32_t index)
+static void mark_word(struct redact_names *names, uint32_t index)
 {
     struct slice text = names->tables->strings[index];
     const struct secret_word *word = secret_words_find(&names->redactor->rules->words, text);
     if (!word && utf8_is_valid(text))
-        return false;
+        return;
     names->decisions[index] = (struct string_decision){.state = NAME_TO_TEST, .word = word};
-    return true;
+    names->to_test++;
 }
 
-/* Marks the texts that have a secret word or are no UTF-8. Returns whether there are any. */
-static bool mark_words(struct redact_names *names)
+static inline const uint8_t *string_end(const struct dictionary_tables *tables, uint32_t index)
+{
+    return tables->strings[index].data + tables->strings[index].size;
+}
+
+/* Marks the texts that have a secret word or are no UTF-8. */
+static void mark_words(struct redact_names *names)
 {
     const struct dictionary_tables *tables = names->tables;
     const struct table_range *range = &tables->ranges[DICTIONARY_STRING_TABLE];
     const struct secret_words *words = &names->redactor->rules->words;
     struct slice all = slice_of(range->start, (size_t)(range->end - range->start));
-    bool any = false;
-    size_t at = 0;
-    for (uint32_t i = 0; i < tables->string_count; i++) {
-        struct slice text = tables->strings[i];
-        size_t end = (size_t)(text.data - all.data) + text.size;
-        if (at < end)
-            at = secret_words_next_place(words, all, at);
-        if (at == all.size)
-            break;
-        if (at >= end)
-            continue;
-        at = end;
-        any |= mark_word(names, i);
+    uint32_t i = 0;
+    for (size_t at = 0; (at = secret_words_next_place(words, all, at)) < all.size;) {
+        while (string_end(tables, i) <= all.data + at) /* all end with the last string */
+            i++;
+        assert(i < tables->string_count);
+        mark_word(names, i);
+        at = (size_t)(string_end(tables, i) - all.data);
     }
-    return any;
 }
 
-static bool mark_texts(struct redact_names *names)
+static void mark_texts(struct redact_names *names)
 {
-    if (names->redactor->rules->blocked_values.texts->count == 0)
-        return mark_words(names);
-    for (uint32_t i = 0; i < names->tables->string_count; i++)
+    if (names->redactor->rules->blocked_values.texts->count == 0) {
+        mark_words(names);
+        return;
+    }
+    names->to_test = names->tables->string_count;
+    for (uint32_t i = 0; i < names->to_test; i++)
         names->decisions[i].state = NAME_TO_TEST;
-    return true;
 }
 
 /* ---- names ---- */
@@ -130,9 +131,35 @@ static inline bool next_short_varint(struct wire_cursor *cursor, uint32_t *numbe
     return true;
 }
 
-static inline void test_entry(struct redact_names *names, int table, struct slice entry)
+static inline void test_index(struct redact_names *names, int table, uint32_t number,
+                              uint64_t index)
 {
     enum redaction_kind kind;
+    if (!is_to_test(names, index) || !is_name(table, number, &kind))
+        return;
+    names->to_test--;
+    test_name(names, kind, index);
+}
+
+/* Returns false if the function is unusual. */
+static inline bool test_usual_function(struct redact_names *names, struct slice function)
+{
+    const uint8_t *at = function.data, *end = at + function.size;
+    uint32_t name = UINT32_MAX, system_name = UINT32_MAX, file = UINT32_MAX;
+    at = usual_index(at, end, FUNCTION_NAME_STRINDEX, &name);
+    at = usual_index(at, end, FUNCTION_SYSTEM_NAME_STRINDEX, &system_name);
+    at = usual_index(at, end, FUNCTION_FILENAME_STRINDEX, &file);
+    at = usual_number(at, end, FUNCTION_START_LINE);
+    if (at != end)
+        return false;
+    test_index(names, DICTIONARY_FUNCTION_TABLE, FUNCTION_NAME_STRINDEX, name);
+    test_index(names, DICTIONARY_FUNCTION_TABLE, FUNCTION_SYSTEM_NAME_STRINDEX, system_name);
+    test_index(names, DICTIONARY_FUNCTION_TABLE, FUNCTION_FILENAME_STRINDEX, file);
+    return true;
+}
+
+static void test_entry(struct redact_names *names, int table, struct slice entry)
+{
     struct wire_cursor cursor = wire_cursor(entry);
     struct wire_field field;
     for (;;) {
@@ -142,17 +169,23 @@ static inline void test_entry(struct redact_names *names, int table, struct slic
             if (field.type != WIRE_VARINT)
                 continue;
         }
-        if (is_to_test(names, field.value) && is_name(table, field.number, &kind))
-            test_name(names, kind, field.value);
+        test_index(names, table, field.number, field.value);
     }
 }
 
+/* Tests the names in a table until nothing is left to test. */
 static void test_table(struct redact_names *names, int table)
 {
     struct wire_cursor cursor = dictionary_tables_entries(names->tables, table);
+    const uint32_t count = names->tables->ranges[table].count;
     struct slice entry;
-    while (dictionary_next_entry(&cursor, table, &entry))
-        test_entry(names, table, entry);
+    for (uint32_t i = 0; i < count && names->to_test > 0; i++) {
+        bool exists = dictionary_next_entry(&cursor, table, &entry);
+        assert(exists);
+        if (entry.size > 0 &&
+            (table != DICTIONARY_FUNCTION_TABLE || !test_usual_function(names, entry)))
+            test_entry(names, table, entry);
+    }
 }
 
 void redact_names_test(struct redact_names *names, const struct dictionary_tables *tables,
@@ -160,8 +193,9 @@ void redact_names_test(struct redact_names *names, const struct dictionary_table
 {
     *names = (struct redact_names){.tables = tables, .redactor = redactor, .scratch = scratch};
     names->decisions = arena_array(scratch, tables->string_count, sizeof *names->decisions);
-    if (tables->string_count == 0 || !mark_texts(names))
+    if (tables->string_count == 0)
         return;
+    mark_texts(names);
     test_table(names, DICTIONARY_FUNCTION_TABLE);
     test_table(names, DICTIONARY_MAPPING_TABLE);
 }
@@ -169,6 +203,8 @@ void redact_names_test(struct redact_names *names, const struct dictionary_table
 bool redact_names_are_left(const struct redact_names *names, const struct text_uses *uses)
 {
     bool reports = names->redactor->on_match != NULL, are_left = false;
+    if (names->to_test == 0)
+        return false;
     for (uint32_t i = 0; i < names->tables->string_count && (!are_left || reports); i++)
         if (names->decisions[i].state == NAME_TO_TEST && (!uses || !uses->is_used[i]))
             are_left |= redactor_would_rename(names->redactor, names->tables->strings[i]);

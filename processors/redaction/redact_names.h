@@ -37,6 +37,7 @@ struct redact_names {
     struct slice *names;               /* new ones */
     uint32_t count;
     uint32_t capacity;
+    uint32_t to_test; /* strings, still */
     uint32_t changed; /* strings */
 };
 

@@ -17,6 +17,7 @@ struct attribute_entry {
 struct profiles_redaction {
     struct dictionary_tables tables;
     struct redactor *redactor;
+    const struct batch *batch;
     struct arena *arena;
     struct arena scratch;
     struct redact_names names;
@@ -36,6 +37,16 @@ static struct slice plain_dictionary(const struct message_field *field, struct a
     uint8_t *data = arena_alloc(scratch, size);
     message_write(field->node, data);
     return slice_of(data, size);
+}
+
+static void read_tables(struct profiles_redaction *r, const struct message_field *field)
+{
+    const struct batch *batch = r->batch;
+    if (!field->node && batch->layout.are_known)
+        dictionary_tables_read_received(&r->tables, field->wire.bytes, &batch->layout,
+                                        batch->parts[0].root.raw.data, &r->scratch);
+    else
+        dictionary_tables_read(&r->tables, plain_dictionary(field, &r->scratch), &r->scratch);
 }
 
 /* ---- attributes ---- */
@@ -58,12 +69,15 @@ static void test_attributes(struct profiles_redaction *r)
 {
     const uint32_t count = r->tables.ranges[DICTIONARY_ATTRIBUTE_TABLE].count;
     struct wire_cursor cursor = dictionary_tables_entries(&r->tables, DICTIONARY_ATTRIBUTE_TABLE);
-    struct wire_field field;
+    struct slice payload;
     r->attributes = arena_array(&r->scratch, count, sizeof *r->attributes);
     r->removed.is_removed = arena_array(&r->scratch, count, sizeof(bool));
     r->removed.count = count;
-    for (uint32_t i = 0; wire_next_bytes(&cursor, DICTIONARY_ATTRIBUTE_TABLE, &field); i++)
-        test_attribute(r, i, field.bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        bool exists = dictionary_next_entry(&cursor, DICTIONARY_ATTRIBUTE_TABLE, &payload);
+        assert(exists);
+        test_attribute(r, i, payload);
+    }
 }
 
 /* ---- writing ---- */
@@ -116,7 +130,7 @@ static void redact_other_texts(struct profiles_redaction *r, struct message_iter
         return;
     redact_names_in_place(&r->names, it, dictionary);
     r->changes_texts = true;
-    dictionary_tables_read(&r->tables, plain_dictionary(dictionary, &r->scratch), &r->scratch);
+    read_tables(r, dictionary);
 }
 
 static void read_uses(struct profiles_redaction *r, struct message *root)
@@ -141,7 +155,7 @@ static bool redact_dictionary(struct profiles_redaction *r, struct message *root
     struct message_field field;
     if (!message_next_bytes(&it, PROFILES_DICTIONARY, &field))
         return prunes;
-    dictionary_tables_read(&r->tables, plain_dictionary(&field, &r->scratch), &r->scratch);
+    read_tables(r, &field);
     test_attributes(r);
     if (r->redactor->rules->settings->redact_all_texts) {
         read_uses(r, root);
@@ -179,7 +193,7 @@ static void report_original(void *context, const struct original *original)
 
 bool redact_profiles_batch(struct redactor *redactor, struct batch *batch, bool prunes)
 {
-    struct profiles_redaction r = {.redactor = redactor, .arena = &batch->arena};
+    struct profiles_redaction r = {.redactor = redactor, .batch = batch, .arena = &batch->arena};
     assert(batch->part_count == 1);
     redactor->database = (struct slice){0}; /* attributes of samples are not beside each other */
     struct message *root = &batch->parts[0].root;

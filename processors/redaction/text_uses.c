@@ -3,6 +3,8 @@
 #include "core/base/arena.h"
 #include "core/data/any_value.h"
 
+#include <assert.h>
+
 static void use_text(struct text_uses *uses, uint64_t index)
 {
     if (index < uses->count)
@@ -49,9 +51,11 @@ static void use_profiles(struct text_uses *uses, struct message *root)
 static void use_attributes(struct text_uses *uses, const struct dictionary_tables *tables)
 {
     struct wire_cursor cursor = dictionary_tables_entries(tables, DICTIONARY_ATTRIBUTE_TABLE);
-    struct wire_field field;
-    while (wire_next_bytes(&cursor, DICTIONARY_ATTRIBUTE_TABLE, &field)) {
-        struct key_value_and_unit entry = key_value_and_unit_read(field.bytes);
+    struct slice payload;
+    for (uint32_t i = 0; i < tables->ranges[DICTIONARY_ATTRIBUTE_TABLE].count; i++) {
+        bool exists = dictionary_next_entry(&cursor, DICTIONARY_ATTRIBUTE_TABLE, &payload);
+        assert(exists);
+        struct key_value_and_unit entry = key_value_and_unit_read(payload);
         use_text(uses, entry.key);
         use_text(uses, entry.unit);
     }
