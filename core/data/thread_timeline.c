@@ -296,16 +296,63 @@ static void split_block(struct thread_timeline *timeline, uint32_t position)
     set_times(second);
 }
 
-/* Returns where a span with this start is inserted: behind those that start with it or before. */
-static struct place place_for(struct thread_timeline *timeline, uint64_t start_ns)
+/* Whether this span comes before another one because of its times: it began earlier, or it began at
+ * the same time and ends later, so that it may contain the other. */
+static bool is_before(const struct timeline_span *a, const struct timeline_span *b)
+{
+    return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->end_ns > b->end_ns;
+}
+
+/* Returns the end of the spans whose times are before those of this one. */
+static struct place end_of_those_before(const struct thread_timeline *timeline,
+                                        const struct timeline_span *span)
 {
     struct place place = {0, 0};
-    if (timeline->count == 0)
+    for (uint32_t low = 0, high = timeline->count; low < high;) {
+        uint32_t middle = low + (high - low) / 2;
+        if (!is_before(&timeline->blocks[middle].spans[0], span)) {
+            high = middle;
+            continue;
+        }
+        place.block = middle;
+        low = middle + 1;
+    }
+    const struct timeline_block *block = &timeline->blocks[place.block];
+    for (uint32_t high = block->count; place.span < high;) {
+        uint32_t middle = place.span + (high - place.span) / 2;
+        if (is_before(&block->spans[middle], span))
+            place.span = middle + 1;
+        else
+            high = middle;
+    }
+    return place;
+}
+
+/* Returns where a span belongs, so that of spans with the same times those inside come later:
+ * behind its parent, else before all of them, because spans arrive when they end, inner ones first.
+ */
+static struct place place_in_order(const struct thread_timeline *timeline,
+                                   const struct timeline_span *span)
+{
+    struct place place = end_of_those_before(timeline, span), next = place;
+    for (unsigned looked = 0; looked < LOOK_OUTWARD_MAX; looked++) {
+        const struct timeline_span *other = next_started(timeline, &next);
+        if (!other || other->start_ns != span->start_ns || other->end_ns != span->end_ns)
+            return place;
+        if (is_parent(other, span))
+            return next;
+    }
+    return place;
+}
+
+/* The same; makes room for it. */
+static struct place place_for(struct thread_timeline *timeline, const struct timeline_span *span)
+{
+    if (timeline->count == 0) {
         insert_block(timeline, 0);
-    else if (find_block(timeline, start_ns, &place.block))
-        place.span = count_started(&timeline->blocks[place.block], start_ns);
-    else
-        place.block = 0;
+        return (struct place){0, 0};
+    }
+    struct place place = place_in_order(timeline, span);
     const struct timeline_block *block = &timeline->blocks[place.block];
     if (block->count < TIMELINE_BLOCK_SPANS)
         return place;
@@ -314,13 +361,13 @@ static struct place place_for(struct thread_timeline *timeline, uint64_t start_n
         return (struct place){place.block + 1, 0};
     }
     split_block(timeline, place.block);
-    return place_for(timeline, start_ns);
+    return place_for(timeline, span);
 }
 
 static void insert(struct thread_timeline *timeline, const struct timeline_span *span,
                    uint64_t now_ns)
 {
-    struct place place = place_for(timeline, span->start_ns);
+    struct place place = place_for(timeline, span);
     struct timeline_block *block = &timeline->blocks[place.block];
     if (block->count == block->capacity) {
         block->capacity = block->capacity ? block->capacity * 4 : BLOCK_SPANS_FIRST;

@@ -1,8 +1,9 @@
 /*
  * thread_timeline: the spans of one thread, by time.
  *
- * Spans are sorted by their start, in blocks, so that a new one moves few others. A block knows its
- * first start and its latest end; a search skips blocks that end too early.
+ * Spans are sorted by their start, in blocks, so that a new one moves few others. Of those that
+ * start at the same time, what is inside others comes later. A block knows its first start and its
+ * latest end; a search skips blocks that end too early.
  *
  * Code on one thread nests: a span that begins later ends earlier, or begins after the other's end.
  * A span that breaks this went on elsewhere (`hops`): it overlaps with the end of another, it

@@ -87,6 +87,41 @@ static void test_the_innermost_span_runs(void **state)
     thread_spans_free(threads);
 }
 
+/* Clocks of milliseconds are common. */
+static void test_the_innermost_of_spans_with_the_same_times_runs(void **state)
+{
+    (void)state;
+    enum { SPANS = 4 };
+    /* 4 in 3 in 2 in 1; 3 has the times of 2, and 4 has their start. */
+    const struct thread_span spans[SPANS] = {span_of(1, 1, 0, 10, 90), span_of(1, 2, 1, 10, 50),
+                                             span_of(1, 3, 2, 10, 50), span_of(1, 4, 3, 10, 30)};
+    for (int is_inner_first = 0; is_inner_first < 2; is_inner_first++) {
+        struct thread_spans *threads = thread_spans_new(MOST);
+        for (int i = 0; i < SPANS; i++)
+            thread_spans_put(threads, &spans[is_inner_first ? SPANS - 1 - i : i], 1, 1);
+        assert_int_equal(span_at(threads, &by_id, 10), 4);
+        assert_int_equal(span_at(threads, &by_id, 40), 3);
+        assert_int_equal(span_at(threads, &by_id, 60), 1);
+        thread_spans_free(threads);
+    }
+}
+
+/* The order is the same if these spans are in several blocks. */
+static void test_many_spans_have_the_same_start(void **state)
+{
+    (void)state;
+    enum { SPANS = 200 };
+    struct thread_spans *threads = thread_spans_new(MOST);
+    ask_first(threads, PROCESS, 0);
+    for (uint64_t i = 0; i < SPANS; i++) { /* id and end, in another order */
+        uint64_t id = 2 + i * 77 % SPANS;
+        put(threads, 1, id, id + 1, 10, 10 + id);
+    }
+    for (uint64_t id = SPANS + 1; id > SPANS - 30; id--)
+        assert_int_equal(span_at(threads, &by_id, 10 + id), id);
+    thread_spans_free(threads);
+}
+
 /* A request waits for something, and its thread serves another one meanwhile. */
 static void test_a_span_that_hops_is_left_alone(void **state)
 {
@@ -382,6 +417,8 @@ int main(void)
     hash_init();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_innermost_span_runs),
+        cmocka_unit_test(test_the_innermost_of_spans_with_the_same_times_runs),
+        cmocka_unit_test(test_many_spans_have_the_same_start),
         cmocka_unit_test(test_a_span_that_hops_is_left_alone),
         cmocka_unit_test(test_an_async_sibling_is_recognised_under_its_parent),
         cmocka_unit_test(test_a_name_that_one_thread_has),
