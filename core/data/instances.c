@@ -12,8 +12,11 @@ struct upload_slot {
     uint64_t arrived_ns; /* monotonic; 0: no upload */
 };
 
+enum { IDS_MAX = INSTANCE_IDS_MAX + 2 }; /* with its number on this host, and all that is known */
+
 struct instance {
-    uint64_t ids[INSTANCE_IDS_MAX];
+    uint64_t ids[IDS_MAX];
+    uint64_t claims[INSTANCE_CLAIMS_MAX];
     uint64_t first_ns; /* monotonic, like the others; 0: the number is free */
     uint64_t used_ns;
     uint64_t profiled_ns; /* its last upload, or that of an instance of this service; 0: none */
@@ -26,6 +29,7 @@ struct instance {
     uint16_t service; /* the instance that stands for its service */
     uint16_t owner;
     uint8_t id_count;
+    bool is_shared; /* stands for a number that several processes have */
 };
 
 struct instances {
@@ -123,7 +127,7 @@ static uint16_t take_number(struct instances *instances)
 static void add_id(struct instances *instances, uint16_t number, uint64_t id)
 {
     struct instance *instance = &instances->items[number];
-    if (instance->id_count == INSTANCE_IDS_MAX || find(instances, id) != 0)
+    if (id == 0 || instance->id_count == IDS_MAX || find(instances, id) != 0)
         return;
     size_t bytes = index_table_growth(&instances->by_id, 1);
     if (bytes > 0)
@@ -145,19 +149,117 @@ static uint16_t add(struct instances *instances, uint16_t owner, uint64_t now_ns
     return number;
 }
 
-/* Returns the number of the first known of the ids, or a new one, which gets all of them. */
-static uint16_t find_or_add(struct instances *instances, const uint64_t *ids, unsigned count,
-                            uint16_t owner, uint64_t now_ns)
+/* Returns the number that an id has; gives it one if it has none. */
+static uint16_t find_or_add(struct instances *instances, uint64_t id, uint16_t owner,
+                            uint64_t now_ns)
 {
-    uint16_t number = 0;
-    for (unsigned i = 0; i < count && number == 0; i++)
-        number = find(instances, ids[i]);
+    uint16_t number = find(instances, id);
     if (number == 0)
         number = add(instances, owner, now_ns);
-    for (unsigned i = 0; i < count && number != 0; i++)
-        add_id(instances, number, ids[i]);
-    if (number != 0)
+    if (number != 0) {
+        add_id(instances, number, id);
         instances->items[number].used_ns = now_ns;
+    }
+    return number;
+}
+
+static void remove_id(struct instances *instances, uint16_t number, uint64_t id)
+{
+    struct instance *instance = &instances->items[number];
+    for (unsigned i = 0; i < instance->id_count; i++)
+        if (instance->ids[i] == id) {
+            index_table_remove(&instances->by_id, (uint32_t)id, number);
+            instance->ids[i] = instance->ids[--instance->id_count];
+            return;
+        }
+}
+
+/* ---- processes ---- */
+
+static bool has_claims(const struct instance_ids *ids)
+{
+    for (unsigned i = 0; i < INSTANCE_CLAIMS_MAX; i++)
+        if (ids->claims[i] != 0)
+            return true;
+    return false;
+}
+
+static bool contradicts(const struct instance *instance, const struct instance_ids *ids)
+{
+    for (unsigned i = 0; i < INSTANCE_CLAIMS_MAX; i++)
+        if (instance->claims[i] != 0 && ids->claims[i] != 0 &&
+            instance->claims[i] != ids->claims[i])
+            return true;
+    return false;
+}
+
+/* Finds a process by its number on this host. */
+static uint16_t find_by_pid(const struct instances *instances, const struct instance_ids *ids)
+{
+    uint16_t number = ids->pid != 0 ? find(instances, ids->pid) : 0;
+    if (number == 0)
+        return 0;
+    const struct instance *instance = &instances->items[number];
+    bool is_other =
+        instance->is_shared ? ids->count > 0 || has_claims(ids) : contradicts(instance, ids);
+    return is_other ? 0 : number;
+}
+
+static uint16_t find_process(const struct instances *instances, const struct instance_ids *ids)
+{
+    uint16_t number = 0;
+    for (unsigned i = 0; i < ids->count && number == 0; i++)
+        number = find(instances, ids->ids[i]);
+    if (number == 0)
+        number = find_by_pid(instances, ids);
+    if (number == 0 && ids->count == 0 && ids->rest != 0)
+        number = find(instances, ids->rest);
+    return number;
+}
+
+/* Lets a number on this host stand for no process any more, because several have it. */
+static void share_pid(struct instances *instances, uint64_t pid, uint16_t owner, uint64_t now_ns)
+{
+    remove_id(instances, find(instances, pid), pid);
+    uint16_t shared = add(instances, owner, now_ns);
+    if (shared == 0)
+        return;
+    add_id(instances, shared, pid);
+    instances->items[shared].is_shared = true;
+    instances->items[shared].used_ns = now_ns;
+}
+
+/* Notes what a process has told of itself. */
+static void note_ids(struct instances *instances, uint16_t number, const struct instance_ids *ids,
+                     uint64_t now_ns)
+{
+    struct instance *instance = &instances->items[number];
+    instance->used_ns = now_ns;
+    for (unsigned i = 0; i < ids->count; i++)
+        add_id(instances, number, ids->ids[i]);
+    if (instance->is_shared)
+        return;
+    for (unsigned i = 0; i < INSTANCE_CLAIMS_MAX; i++)
+        if (instance->claims[i] == 0)
+            instance->claims[i] = ids->claims[i];
+    uint16_t other = ids->pid != 0 ? find(instances, ids->pid) : number;
+    if (other == 0)
+        add_id(instances, number, ids->pid);
+    else if (other != number && contradicts(&instances->items[other], ids))
+        share_pid(instances, ids->pid, ids->owner, now_ns);
+}
+
+static uint16_t find_or_add_process(struct instances *instances, const struct instance_ids *ids,
+                                    uint64_t now_ns)
+{
+    uint16_t number = find_process(instances, ids);
+    if (number == 0) {
+        number = add(instances, ids->owner, now_ns);
+        if (number != 0 && ids->count == 0)
+            add_id(instances, number, ids->rest);
+    }
+    if (number != 0)
+        note_ids(instances, number, ids, now_ns);
     return number;
 }
 
@@ -168,8 +270,8 @@ uint16_t instances_find(struct instances *instances, const struct instance_ids *
     pthread_mutex_lock(&instances->lock);
     uint16_t service = 0;
     if (ids->service != 0)
-        service = find_or_add(instances, &ids->service, 1, ids->owner, now_ns);
-    uint16_t number = find_or_add(instances, ids->ids, ids->count, ids->owner, now_ns);
+        service = find_or_add(instances, ids->service, ids->owner, now_ns);
+    uint16_t number = find_or_add_process(instances, ids, now_ns);
     if (number != 0 && number != service)
         instances->items[number].service = service;
     if (number != 0 && ids->of_spans)
@@ -397,8 +499,7 @@ void instances_note_threads(struct instances *instances, uint16_t number, uint64
     if (is_live(instances, number)) {
         instances->threads_ns = clock->now_ns;
         instances->items[number].threads_ns = clock->now_ns;
-        uint16_t of_group =
-            group != 0 ? find_or_add(instances, &group, 1, owner, clock->now_ns) : 0;
+        uint16_t of_group = group != 0 ? find_or_add(instances, group, owner, clock->now_ns) : 0;
         if (of_group != 0)
             show(&instances->items[of_group], number, clock);
     }

@@ -103,7 +103,17 @@ static void add_pid_ids(struct instance_ids *ids, const struct slice *values,
     if (values[HOST_ID].size > 0)
         ids->ids[ids->count++] = id_of(ID_HOST, scope, values[HOST_ID], pid, none);
     if (peer_key_is_loopback(sender->batch->peer))
-        ids->ids[ids->count++] = id_of(ID_LOOPBACK, scope, pid, none, none);
+        ids->pid = id_of(ID_LOOPBACK, scope, pid, none, none);
+}
+
+/* What is different for processes of the same number that a proxy on this host passes on. */
+static void add_claims(struct instance_ids *ids, const struct slice *values)
+{
+    static const enum identity_key keys[INSTANCE_CLAIMS_MAX] = {SERVICE_INSTANCE, HOST_ID,
+                                                                HOST_NAME, POD_UID, POD_NAME};
+    for (unsigned i = 0; i < INSTANCE_CLAIMS_MAX; i++)
+        if (values[keys[i]].size > 0)
+            ids->claims[i] = hash_bytes(values[keys[i]]) | 1;
 }
 
 static struct slice text_of(struct slice value)
@@ -123,9 +133,10 @@ struct request_process request_process(const struct request_sender *sender, stru
     if (values[SERVICE_INSTANCE].size > 0)
         ids.ids[ids.count++] = id_of_instance(values, scope);
     add_pid_ids(&ids, values, sender, scope);
-    process.is_identified = ids.count > 0;
+    add_claims(&ids, values);
+    process.is_identified = ids.count > 0 || ids.pid != 0;
     if (ids.count == 0)
-        ids.ids[ids.count++] = id_of_all(values, scope, peer);
+        ids.rest = id_of_all(values, scope, peer);
     if (values[SERVICE_NAME].size > 0) {
         struct slice name = values[SERVICE_NAME], space = values[SERVICE_NAMESPACE];
         ids.service = id_of(ID_SERVICE, scope, name, space, none);

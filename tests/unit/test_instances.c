@@ -61,6 +61,51 @@ static void test_each_id_finds_the_instance(void **state)
     instances_free(instances);
 }
 
+enum { PID = 7 };
+
+static uint16_t find_ids(struct instances *instances, struct instance_ids ids)
+{
+    return instances_find(instances, &ids, 1);
+}
+
+static void test_a_number_on_this_host_is_enough(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    struct instance_ids spans = {.ids = {11}, .count = 1, .pid = PID, .claims = {3, 5}};
+    struct instance_ids profiler = {.pid = PID, .rest = 19};
+    struct instance_ids other_agent = {.pid = PID, .claims = {0, 5}, .rest = 23};
+    uint16_t number = find_ids(instances, profiler);
+    assert_int_equal(find_ids(instances, spans), number);
+    assert_int_equal(find_ids(instances, other_agent), number);
+    assert_int_equal(find_ids(instances, profiler), number);
+    instances_free(instances);
+}
+
+/* A proxy on this host passes on what processes of several hosts send. */
+static void test_a_number_that_processes_share_is_of_none(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    struct instance_ids first = {.ids = {11}, .count = 1, .pid = PID, .claims = {3}};
+    struct instance_ids second = {.ids = {13}, .count = 1, .pid = PID, .claims = {4}};
+    struct instance_ids third = {.pid = PID, .claims = {0, 5}, .rest = 17};
+    struct instance_ids fourth = {.pid = PID, .claims = {0, 6}, .rest = 18};
+    struct instance_ids profiler = {.pid = PID, .rest = 19};
+    uint16_t numbers[] = {find_ids(instances, first), find_ids(instances, second),
+                          find_ids(instances, third), find_ids(instances, fourth),
+                          find_ids(instances, profiler)};
+    for (unsigned i = 0; i < 5; i++)
+        for (unsigned j = 0; j < i; j++)
+            assert_int_not_equal(numbers[i], numbers[j]);
+    assert_int_equal(find_ids(instances, first), numbers[0]);
+    assert_int_equal(find_ids(instances, second), numbers[1]);
+    assert_int_equal(find_ids(instances, third), numbers[2]);
+    assert_int_equal(find_ids(instances, fourth), numbers[3]);
+    assert_int_equal(find_ids(instances, profiler), numbers[4]);
+    instances_free(instances);
+}
+
 static void test_an_owner_has_half_of_the_numbers(void **state)
 {
     (void)state;
@@ -174,6 +219,8 @@ int main(void)
     hash_init();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_id_finds_the_instance),
+        cmocka_unit_test(test_a_number_on_this_host_is_enough),
+        cmocka_unit_test(test_a_number_that_processes_share_is_of_none),
         cmocka_unit_test(test_an_owner_has_half_of_the_numbers),
         cmocka_unit_test(test_unused_numbers_are_given_out_again),
         cmocka_unit_test(test_a_number_that_is_waited_for_is_not_free),
