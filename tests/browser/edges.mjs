@@ -40,6 +40,26 @@ expect(await text("request", { span: ({ span, trace }) => trace.forEach((s) => {
   /Its trace, \d+ spans[^]*GET \/slow/, "a circle of parents is a trace");
 expect(await text("request", { span: (answer) => { answer.trace_total = 5001; } }), /Its trace, 5,001 spans[^]*of 5,001 spans\./, "a trace of which only a part is listed");
 expect(await text("request", { span: ({ span, trace }) => { for (const s of [span, ...trace]) s.start = String(BigInt(s.start) + DAY_NS); } }), /, in 24 h/, "a clock that is ahead");
+const HOUR_NS = DAY_NS / 24n;
+const shifted = (by, kind = "server") => ({ trace }) => {
+  const called = trace.find((s) => trace.some((other) => other.span_id === s.parent_id));
+  for (const s of trace) if (s === called || s.parent_id === called.span_id) Object.assign(s, { service: "other", kind, start: String(BigInt(s.start) + by) });
+};
+expect(await text("request", {}), /^(?![^]*clock about)/, "clocks that agree");
+expect(await text("request", { span: shifted(HOUR_NS) }), /0 to [\d.]+ m?s;[^]*clock about 1 h ahead/, "a service whose clock is ahead");
+expect(await text("request", { span: shifted(-HOUR_NS) }), /0 to [\d.]+ m?s;[^]*clock about 1 h behind[^]*clocks of services differ/, "a service whose clock is behind");
+expect(await text("request", { span: shifted(HOUR_NS, "consumer") }), /0 to 1 h;(?![^]*clock about)/, "a message that was queued for an hour");
+
+// ---- parameters ----
+
+list.set("evil", list.get("request") + "&view=evil&color=evil");
+expect(await text("evil", {}), /^(?![^]*Not found)[^]*Export/, "an unknown view is the first one");
+
+// ---- operations ----
+
+const many = ({ operations }) => { operations.length = 0; for (let i = 0; i < 1000; i++) operations.push({ service: "s", operation: `o${i}`, versions: [], costs: {}, cost_per_span: {} }); };
+expect(await text("requests", { operations: many }), /“vs\. usual” is known of the 1,000 costliest operations/, "an operation that is rare");
+
 expect(await text("request", { span: ({ span }) => { span.duration_ns = 0; } }), /It took 0[^]*more than its duration/, "a span that took no time");
 
 // ---- chance ----

@@ -38,11 +38,11 @@ function explained(answer) {
 }
 
 export async function explainPage(params) {
-	let id = (params.get("id") || "").trim().toLowerCase();
+	let id = (params.get("id") || "").trim();
 	const input = h("input", { type: "text", id: "explain-id", className: "mono id-box", value: id, maxLength: 64, spellcheck: false, autocomplete: "off", placeholder: "00f067aa0ba902b7" });
 	const box = h("div");
 	const ask = () => {
-		id = input.value.trim().toLowerCase();
+		id = input.value.trim(); // base64 has both cases
 		setParams({ id });
 		if (!id) replace(box, emptyBox("Paste the id of a span (16 hexadecimal digits) or of a trace (32).", h("p", "For example from ", to(link("requests"), "a request"), ", from your trace view or a log.")));
 		else replace(box, loader(async () => explained(await get("explain", { id }))).box);

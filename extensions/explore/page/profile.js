@@ -10,6 +10,9 @@ import { List, bar, wide } from "./list.js";
 
 const NARROW = 720; // px
 
+// A word of the location, if it is one that is known.
+const known = (word, words) => (words.includes(word) ? word : words[0]);
+
 export class ProfileView {
 	// options: {stacks, label, total, exportParams (null: nothing to export), params: state of the location,
 	//   format(value) -> text, sides: [nameA, nameB] of a comparison}
@@ -17,7 +20,7 @@ export class ProfileView {
 		Object.assign(this, options);
 		this.state = current().params;
 		this.format ||= (v) => value(v, this.stacks.unit);
-		this.view = this.state.get("view") || "flame";
+		this.view = known(this.state.get("view"), ["flame", "functions", "tree"]);
 		this.body = h("div");
 		this.detail = h("div.detail");
 		this.hits = null;
@@ -36,7 +39,7 @@ export class ProfileView {
 	toolbar() {
 		const isIcicle = this.state.get("shape") === "icicle" || (innerWidth < NARROW && !this.state.get("shape"));
 		this.isIcicle = isIcicle;
-		this.coloring = this.state.get("color") || "package";
+		this.coloring = known(this.state.get("color"), ["package", "file", "plain"]);
 		this.searchBox = h("input", {
 			type: "search", className: "search", placeholder: "Search functions", "aria-label": "Search functions, files",
 			value: this.state.get("q") || "", autocomplete: "off", spellcheck: false,
@@ -91,7 +94,7 @@ export class ProfileView {
 		this.reset.hidden = !isFlame || !this.flame || this.flame.focus === 0;
 		press(this.viewChoice, view);
 		const views = { flame: () => this.flameView(), functions: () => this.functionsView(), tree: () => this.treeView(), callers: () => this.callersView() };
-		replace(this.body, (views[view] || views.flame)());
+		replace(this.body, views[view]());
 	}
 
 	// ---- the flame graph ----

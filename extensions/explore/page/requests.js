@@ -2,7 +2,7 @@
 
 import { h, to, button, toggle, choice, press, replace, errorBox, emptyBox, copy, small, note, lead } from "./dom.js";
 import { duration, value, plural, times, isUsual, bytes, ago, clean, fullTime } from "./format.js";
-import { get, basics, operationOf, typeOf, typeName } from "./api.js";
+import { get, basics, operationOf, OPERATIONS_MAX, typeOf, typeName } from "./api.js";
 import { link, go, setParams, selectionOf } from "./route.js";
 import { form, none } from "./selection.js";
 import { List, bar } from "./list.js";
@@ -123,8 +123,12 @@ class Requests {
 
 	cost(span) { return span.costs?.[this.type.name]; }
 
+	// Operations of which no median is known here.
+	hasRare() { return this.known.length >= OPERATIONS_MAX; }
+
 	usual(span) {
 		const operation = operationOf(this.known, span);
+		if (!operation && this.hasRare()) return h("span.soft", { title: "Its operation is not among the costliest; its own page has the median" }, "–");
 		if (!operation?.p50_ns) return "";
 		const ratio = span.duration_ns / operation.p50_ns;
 		return h("span", { className: ratio >= 2 ? "strong" : "soft", title: `Usually about ${duration(operation.p50_ns)}` }, isUsual(ratio) ? "≈ 1×" : times(ratio));
@@ -197,7 +201,8 @@ class Requests {
 	}
 
 	foot() {
-		return h("p.soft.foot", `A request counts once in each service, with the span that begins it there. ${typeName(this.type.name)} is known where samples name the span. `, to(link("operations"), "Operations"), " count all requests, not only the kept ones.");
+		return h("p.soft.foot", `A request counts once in each service, with the span that begins it there. ${typeName(this.type.name)} is known where samples name the span. `, to(link("operations"), "Operations"), " count all requests, not only the kept ones.",
+			this.hasRare() && ` “vs. usual” is known of the ${plural(OPERATIONS_MAX, "costliest operation")}.`);
 	}
 
 	async tick() {

@@ -107,6 +107,30 @@ function inOrder(spans) {
 	return rows;
 }
 
+// Whether a call begins or lies outside of its caller, by more than that took. What is queued may come later.
+function isOutside(span, at, caller) {
+	const late = at - caller.raw - caller.shift, { duration_ns: took } = caller.span, slack = Math.max(took, 1e6);
+	return late < -slack || (span.kind !== "consumer" && late > took + slack);
+}
+
+// Where spans begin: {span, raw: by its own clock, shift}. Clocks of services differ; a call that cannot have been when it
+// says is put into the middle of its caller, with all below it. ahead: how much its clock differs.
+function places(rows) {
+	const base = BigInt(rows[0][0].start || 0), known = new Map();
+	for (const [span] of rows) {
+		const caller = known.get(span.parent_id), place = { span, raw: Number(BigInt(span.start || 0) - base), shift: caller?.shift || 0 };
+		if (caller && span.service !== caller.span.service && isOutside(span, place.raw + place.shift, caller)) {
+			place.shift = 0;
+			if (isOutside(span, place.raw, caller)) {
+				place.shift = caller.raw + caller.shift + Math.max(0, caller.span.duration_ns - span.duration_ns) / 2 - place.raw;
+				place.ahead = caller.shift - place.shift;
+			}
+		}
+		known.set(span.span_id, place);
+	}
+	return known;
+}
+
 const WATERFALL_MAX = 500;
 
 function waterfall(answer, type) {
@@ -116,14 +140,16 @@ function waterfall(answer, type) {
 	const skipped = at < WATERFALL_MAX ? 0 : at - WATERFALL_MAX / 2;
 	const rows = all.slice(skipped, skipped + WATERFALL_MAX);
 	const total = answer.trace_total || spans.length;
-	const first = rows.map(([s]) => BigInt(s.start)).reduce((a, b) => (a < b ? a : b));
-	const end = Math.max(1, ...rows.map(([s]) => Number(BigInt(s.start) - first) + s.duration_ns));
+	const placed = places(all), start = (s) => placed.get(s.span_id).raw + placed.get(s.span_id).shift;
+	const first = Math.min(...rows.map(([s]) => start(s)));
+	const end = Math.max(1, ...rows.map(([s]) => start(s) - first + s.duration_ns));
+	const ahead = (s) => placed.get(s.span_id).ahead;
 	const row = ([s, depth]) => {
-		const offset = Number(BigInt(s.start) - first);
+		const offset = start(s) - first;
 		const cost = type.unit === "nanoseconds" ? s.costs?.[type.name] : undefined;
 		const isThis = s.span_id === span.span_id;
 		return h("tr", { className: isThis ? "this" : "", "aria-current": isThis ? "true" : null },
-			h("td.tree-name", { vars: { "--depth": Math.min(depth, 12) } }, to(linkIn(span, s), clean(s.operation, 100) || "(no name)"), small(` ${clean(s.service, 50)} `), s.status === "error" && statusMark("error")),
+			h("td.tree-name", { vars: { "--depth": Math.min(depth, 12) } }, to(linkIn(span, s), clean(s.operation, 100) || "(no name)"), small(` ${clean(s.service, 50)} `, ahead(s) && h("span.bad", `clock about ${duration(Math.abs(ahead(s)))} ${ahead(s) > 0 ? "ahead" : "behind"} `)), s.status === "error" && statusMark("error")),
 			h("td.lane", h("div.lane-bar", { title: `${duration(s.duration_ns)}${cost ? `, CPU ${duration(cost)}` : ""}`, vars: { "--from": `${(100 * offset) / end}%`, "--width": `${(100 * s.duration_ns) / end}%`, "--cpu": `${Math.min(100, (100 * (cost || 0)) / (s.duration_ns || 1))}%` } }, h("div.lane-cpu"))),
 			h("td.number", duration(s.duration_ns)), h("td.number", cost === undefined ? "–" : value(cost, type.unit)));
 	};
@@ -131,6 +157,7 @@ function waterfall(answer, type) {
 		wide("Spans of the trace", h("table.waterfall",
 			h("thead", h("tr", [["Span"], [`0 to ${duration(end)}; the strong part of a bar is CPU time`, "lane"], ["Duration", "number"], [typeName(type.name), "number"]].map(([text, className]) => h("th", { scope: "col", className }, text)))),
 			h("tbody", rows.map(row)))),
+		rows.some(([s]) => ahead(s)) && note("The clocks of services differ, so these calls would begin before their callers or after their ends. They are drawn in the middle of these."),
 		total > rows.length && note(`${rows.length} of ${count(total)} spans${skipped ? ", around this one" : ""}.`));
 }
 
