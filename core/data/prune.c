@@ -10,14 +10,14 @@
 #include "core/data/usual_fields.h"
 
 struct pruned_table {
-    uint8_t *marks;       /* a byte for each entry, and a 0; 1: something refers to it */
+    uint8_t *marks;       /* a byte for each entry, or for index 0, and a 0; 1: it is referred to */
     uint32_t count;       /* entries */
     uint32_t marked;      /* at the start of the table, as far as that was looked at */
     uint32_t named;       /* entries up to the last one that an index names which does not count */
     uint32_t kept;        /* entries up to the last marked or named one */
-    uint32_t runs;        /* of consecutive entries */
+    uint32_t runs;        /* of consecutive entries; 0: not known */
     const uint8_t *start; /* of the first entry's field */
-    const uint8_t *end;   /* of the last one's; other tables may lie between */
+    const uint8_t *end;   /* of the last one's, or of all tables; others may lie between */
 };
 
 struct gone_entry {
@@ -47,7 +47,7 @@ static inline bool is_short_entry(const uint8_t *at, const uint8_t *end, uint8_t
     return end - at >= 2 && at[0] == tag && at[1] < 0x80 && at[1] <= end - at - 2;
 }
 
-static void find_tables(struct pruning *pruning, struct slice dictionary, struct arena *scratch)
+static void count_tables(struct pruning *pruning, struct slice dictionary)
 {
     struct wire_cursor cursor = wire_cursor(dictionary);
     struct wire_field field;
@@ -63,11 +63,27 @@ static void find_tables(struct pruning *pruning, struct slice dictionary, struct
         table->end = cursor.next;
     }
     assert(!cursor.broken); /* scanned */
+}
+
+/* Takes what the scan has found. */
+static void take_tables(struct pruning *pruning, struct slice dictionary,
+                        const struct dictionary_layout *layout, const uint8_t *request)
+{
+    for (int number = 1; number < DICTIONARY_TABLE_COUNT; number++)
+        if (layout->counts[number] > 0)
+            pruning->tables[number] = (struct pruned_table){
+                .count = layout->counts[number],
+                .start = request + layout->starts[number],
+                .end = dictionary.data + dictionary.size,
+            };
+}
+
+static void make_marks(struct pruning *pruning, struct arena *scratch)
+{
     for (int number = 1; number < DICTIONARY_TABLE_COUNT; number++) {
         struct pruned_table *table = &pruning->tables[number];
-        table->marks = arena_array(scratch, (size_t)table->count + 1, sizeof *table->marks);
-        if (table->count > 0)
-            table->marks[0] = 1; /* the zero value */
+        table->marks = arena_array(scratch, (size_t)table->count + 2, sizeof *table->marks);
+        table->marks[0] = 1; /* the zero value */
     }
 }
 
@@ -95,11 +111,12 @@ static inline bool next_entry(struct wire_cursor *cursor, int number, struct ent
 /* Whether each entry is marked. It is asked often, and looks at each mark once. */
 static inline bool is_all_marked(struct pruned_table *table)
 {
-    uint32_t marked = table->marked;
-    while (table->marks[marked])
-        marked++;
-    table->marked = marked;
-    return marked == table->count;
+    uint8_t *next = table->marks + table->marked;
+    if (*next) {
+        next = memchr(next, 0, table->count + 2 - table->marked);
+        table->marked = (uint32_t)(next - table->marks);
+    }
+    return table->marked >= table->count;
 }
 
 /* ---- marking ---- */
@@ -107,9 +124,7 @@ static inline bool is_all_marked(struct pruned_table *table)
 static inline void mark(struct pruning *pruning, int number, uint64_t index)
 {
     struct pruned_table *table = &pruning->tables[number];
-    if (index == 0)
-        return;
-    assert(index < table->count); /* scanned */
+    assert(index < table->count || index == 0); /* scanned */
     table->marks[index] = 1;
 }
 
@@ -395,6 +410,18 @@ struct pruned_sizes {
     size_t zero_bytes; /* of those that stay as zero values */
 };
 
+/* Moves on to the next entry that does not stay, or to one that is not short. */
+static void skip_kept(const struct pruned_table *table, struct wire_cursor *cursor, uint8_t tag,
+                      uint32_t *index)
+{
+    const uint8_t *at = cursor->next;
+    uint32_t i = *index;
+    for (; tag < 0x80 && table->marks[i] && is_short_entry(at, cursor->end, tag); at += 2 + at[1])
+        i++;
+    *index = i;
+    cursor->next = at;
+}
+
 /* Notes an entry that goes, unless it is the zero value, and stays. */
 static void note_gone(struct pruning *pruning, struct pruned_sizes *sizes, struct gone_entry gone,
                       size_t size)
@@ -419,10 +446,16 @@ static void measure_table(struct pruning *pruning, int number, struct pruned_siz
         return;
     while (table->kept > table->named && !table->marks[table->kept - 1])
         table->kept--;
-    for (uint32_t i = 0; next_entry(&cursor, number, &entry); i++)
+    for (uint32_t i = 0; i < table->count; i++) {
+        skip_kept(table, &cursor, (uint8_t)(number << 3 | WIRE_BYTES), &i);
+        if (i == table->count)
+            break;
+        bool exists = next_entry(&cursor, number, &entry);
+        assert(exists);
         if (!table->marks[i])
             note_gone(pruning, sizes, (struct gone_entry){entry.start, number, i >= table->kept},
                       (size_t)(cursor.next - entry.start));
+    }
 }
 
 static struct pruned_sizes measure(struct pruning *pruning, struct slice dictionary)
@@ -440,18 +473,6 @@ static uint8_t *copy_run(uint8_t *to, const uint8_t *from, const uint8_t *end)
     if (size > 0)
         memcpy(to, from, size);
     return to + size;
-}
-
-/* Moves on to the next entry that does not stay, or to one that is not short. */
-static void skip_kept(const struct pruned_table *table, struct wire_cursor *cursor, uint8_t tag,
-                      uint32_t *index)
-{
-    const uint8_t *at = cursor->next;
-    uint32_t i = *index;
-    for (; tag < 0x80 && table->marks[i] && is_short_entry(at, cursor->end, tag); at += 2 + at[1])
-        i++;
-    *index = i;
-    cursor->next = at;
 }
 
 /* A table of which nothing goes is skipped at once. */
@@ -505,6 +526,16 @@ static void take_out(const struct pruning *pruning, struct message *dictionary, 
 
 /* ---- pruning ---- */
 
+static void find_tables(struct pruning *pruning, const struct message *root,
+                        const struct message_field *field, struct slice dictionary,
+                        const struct dictionary_layout *layout)
+{
+    if (layout->are_known && !field->node)
+        take_tables(pruning, dictionary, layout, root->raw.data);
+    else
+        count_tables(pruning, dictionary);
+}
+
 /* Returns the dictionary as plain bytes, written out to scratch memory if it was changed. */
 static struct slice plain_dictionary(const struct message_field *field, struct arena *scratch)
 {
@@ -530,16 +561,19 @@ static void change_dictionary(struct pruning *pruning, struct message_iter *it,
         message_replace(it, field, write_dictionary(pruning, dictionary, size, it->arena));
 }
 
-static enum prune_result prune(struct pruning *pruning, struct message *root, struct arena *arena,
+static enum prune_result prune(struct pruning *pruning, struct message *root,
+                               const struct dictionary_layout *layout, struct arena *arena,
                                struct arena *scratch)
 {
     struct message_iter it = message_iter(root, arena);
     struct message_field field;
     struct slice dictionary = {0};
     bool exists = message_next_bytes(&it, PROFILES_DICTIONARY, &field);
-    if (exists)
+    if (exists) {
         dictionary = plain_dictionary(&field, scratch);
-    find_tables(pruning, dictionary, scratch);
+        find_tables(pruning, root, &field, dictionary, layout);
+    }
+    make_marks(pruning, scratch);
     mark_all(pruning, root);
     pruning->gone_max = dictionary.size / NODE_BYTES;
     pruning->gone = arena_alloc(scratch, pruning->gone_max * sizeof *pruning->gone);
@@ -554,12 +588,13 @@ static enum prune_result prune(struct pruning *pruning, struct message *root, st
     return changes || pruning->has_original ? PRUNE_DONE : PRUNE_NOTHING;
 }
 
-enum prune_result dictionary_prune(struct message *root, struct arena *arena)
+enum prune_result dictionary_prune(struct message *root, const struct dictionary_layout *layout,
+                                   struct arena *arena)
 {
     struct pruning pruning = {0};
     struct arena scratch;
     arena_init(&scratch, arena->budget);
-    enum prune_result result = prune(&pruning, root, arena, &scratch);
+    enum prune_result result = prune(&pruning, root, layout, arena, &scratch);
     arena_deinit(&scratch);
     return result;
 }

@@ -18,7 +18,7 @@
 #ifndef PROFCOL_CORE_DATA_PRUNE_H
 #define PROFCOL_CORE_DATA_PRUNE_H
 
-#include "core/data/message.h"
+#include "core/data/dictionary.h"
 
 enum prune_result {
     PRUNE_NOTHING, /* everything was referred to; the request is as before */
@@ -29,7 +29,9 @@ enum prune_result {
 };
 
 /* Prunes the dictionary of a scanned, normalised request, whatever was changed in it since. A
- * struct dictionary over the tree, and what was made with one, must not be used afterwards. */
-enum prune_result dictionary_prune(struct message *root, struct arena *arena);
+ * struct dictionary over the tree, and what was made with one, must not be used afterwards. layout:
+ * what the scan knows of the bytes of the root. */
+enum prune_result dictionary_prune(struct message *root, const struct dictionary_layout *layout,
+                                   struct arena *arena);
 
 #endif

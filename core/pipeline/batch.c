@@ -285,7 +285,8 @@ void batch_prune(struct batch *batch)
     if (batch->signal != SIGNAL_PROFILES)
         return;
     assert(batch->part_count == 1);
-    enum prune_result result = dictionary_prune(&batch->parts[0].root, &batch->arena);
+    enum prune_result result =
+        dictionary_prune(&batch->parts[0].root, &batch->layout, &batch->arena);
     if (result != PRUNE_NOTHING)
         batch->dictionary = NULL;
     if (result == PRUNE_SPARSE)

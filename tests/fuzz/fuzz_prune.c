@@ -18,7 +18,8 @@
 static struct budget budget;
 static struct worker worker;
 
-/* Reads a request like a receiver; returns NULL if it is refused. */
+/* Reads a request like a receiver, and knows where the tables of every other one are; returns NULL
+ * if it is refused. */
 static struct batch *take_in(struct slice request)
 {
     struct scan_result scan;
@@ -36,7 +37,11 @@ static struct batch *take_in(struct slice request)
         buffer_unref(buffer);
         return NULL;
     }
-    return batch_new(&worker, SIGNAL_PROFILES, buffer, scan.items, NULL, NULL);
+    struct batch *batch = batch_new(&worker, SIGNAL_PROFILES, buffer, scan.items, NULL, NULL);
+    batch->layout.are_known = request.size % 2 == 0;
+    memcpy(batch->layout.counts, scan.table_sizes, sizeof batch->layout.counts);
+    memcpy(batch->layout.starts, scan.table_starts, sizeof batch->layout.starts);
+    return batch;
 }
 
 /* Returns the sum of all values, and of 1 for each timestamp without a value. */
