@@ -12,7 +12,7 @@ struct upload_slot {
     uint64_t arrived_ns; /* monotonic; 0: no upload */
 };
 
-enum { IDS_MAX = INSTANCE_IDS_MAX + 2 }; /* with its number on this host, and all that is known */
+enum { IDS_MAX = INSTANCE_IDS_MAX + INSTANCE_PIDS_MAX + 1 };
 
 struct instance {
     uint64_t ids[IDS_MAX];
@@ -193,10 +193,11 @@ static bool contradicts(const struct instance *instance, const struct instance_i
     return false;
 }
 
-/* Finds a process by its number on this host. */
-static uint16_t find_by_pid(const struct instances *instances, const struct instance_ids *ids)
+/* Finds a process by its number on a host. */
+static uint16_t find_by_pid(const struct instances *instances, const struct instance_ids *ids,
+                            uint64_t pid)
 {
-    uint16_t number = ids->pid != 0 ? find(instances, ids->pid) : 0;
+    uint16_t number = pid != 0 ? find(instances, pid) : 0;
     if (number == 0)
         return 0;
     const struct instance *instance = &instances->items[number];
@@ -210,14 +211,14 @@ static uint16_t find_process(const struct instances *instances, const struct ins
     uint16_t number = 0;
     for (unsigned i = 0; i < ids->count && number == 0; i++)
         number = find(instances, ids->ids[i]);
-    if (number == 0)
-        number = find_by_pid(instances, ids);
+    for (unsigned i = 0; i < INSTANCE_PIDS_MAX && number == 0; i++)
+        number = find_by_pid(instances, ids, ids->pids[i]);
     if (number == 0 && ids->count == 0 && ids->rest != 0)
         number = find(instances, ids->rest);
     return number;
 }
 
-/* Lets a number on this host stand for no process any more, because several have it. */
+/* Lets a number on a host stand for no process any more, because several have it. */
 static void share_pid(struct instances *instances, uint64_t pid, uint16_t owner, uint64_t now_ns)
 {
     remove_id(instances, find(instances, pid), pid);
@@ -227,6 +228,16 @@ static void share_pid(struct instances *instances, uint64_t pid, uint16_t owner,
     add_id(instances, shared, pid);
     instances->items[shared].is_shared = true;
     instances->items[shared].used_ns = now_ns;
+}
+
+static void note_pid(struct instances *instances, uint16_t number, const struct instance_ids *ids,
+                     uint64_t pid, uint64_t now_ns)
+{
+    uint16_t other = pid != 0 ? find(instances, pid) : number;
+    if (other == 0)
+        add_id(instances, number, pid);
+    else if (other != number && contradicts(&instances->items[other], ids))
+        share_pid(instances, pid, ids->owner, now_ns);
 }
 
 /* Notes what a process has told of itself. */
@@ -242,11 +253,8 @@ static void note_ids(struct instances *instances, uint16_t number, const struct 
     for (unsigned i = 0; i < INSTANCE_CLAIMS_MAX; i++)
         if (instance->claims[i] == 0)
             instance->claims[i] = ids->claims[i];
-    uint16_t other = ids->pid != 0 ? find(instances, ids->pid) : number;
-    if (other == 0)
-        add_id(instances, number, ids->pid);
-    else if (other != number && contradicts(&instances->items[other], ids))
-        share_pid(instances, ids->pid, ids->owner, now_ns);
+    for (unsigned i = 0; i < INSTANCE_PIDS_MAX; i++)
+        note_pid(instances, number, ids, ids->pids[i], now_ns);
 }
 
 static uint16_t find_or_add_process(struct instances *instances, const struct instance_ids *ids,

@@ -29,21 +29,21 @@
 enum {
     INSTANCES_MAX = 65536, /* numbers, including 0 */
     INSTANCE_IDS_MAX = 2,
+    INSTANCE_PIDS_MAX = 2,
     INSTANCE_CLAIMS_MAX = 5,
     INSTANCE_SLOTS_MAX = SPAN_INDEX_TYPES_MAX + 1,
 };
 
 struct instances;
 
-/* Keyed hashes of what identifies a process. Senders on this host may know no more than its number;
- * so may a proxy on this host that passes on what others send, so that the number is not enough if
- * the senders say something different of it. */
+/* Keyed hashes of what identifies a process. Its number on its host does if nothing contradicts it:
+ * containers have numbers of their own, and a proxy on this host passes on what others send. */
 struct instance_ids {
     uint64_t ids[INSTANCE_IDS_MAX]; /* each of them alone identifies it */
     unsigned count;
-    uint64_t pid;                         /* its number on this host; 0: not known */
-    uint64_t claims[INSTANCE_CLAIMS_MAX]; /* what is different for different processes with this
-                                             number, such as their hosts; 0: not known */
+    uint64_t pids[INSTANCE_PIDS_MAX]; /* its number on its host, and on this one; 0: not known */
+    uint64_t claims[INSTANCE_CLAIMS_MAX]; /* what is the same for all that one process sends, such
+                                             as its pod; 0: not known */
     uint64_t rest;    /* all that is known; used if nothing else identifies it. 0: none */
     uint64_t service; /* of the name of its service; 0: none */
     uint16_t owner;   /* number of its source's owner */

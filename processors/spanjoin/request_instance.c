@@ -101,25 +101,33 @@ static void add_pid_ids(struct instance_ids *ids, const struct slice *values,
     if (!is_pid_of_host(pid))
         return;
     if (values[HOST_ID].size > 0)
-        ids->ids[ids->count++] = id_of(ID_HOST, scope, values[HOST_ID], pid, none);
+        ids->pids[0] = id_of(ID_HOST, scope, values[HOST_ID], pid, none);
     if (peer_key_is_loopback(sender->batch->peer))
-        ids->pid = id_of(ID_LOOPBACK, scope, pid, none, none);
-}
-
-/* What is different for processes of the same number that a proxy on this host passes on. */
-static void add_claims(struct instance_ids *ids, const struct slice *values)
-{
-    static const enum identity_key keys[INSTANCE_CLAIMS_MAX] = {SERVICE_INSTANCE, HOST_ID,
-                                                                HOST_NAME, POD_UID, POD_NAME};
-    for (unsigned i = 0; i < INSTANCE_CLAIMS_MAX; i++)
-        if (values[keys[i]].size > 0)
-            ids->claims[i] = hash_bytes(values[keys[i]]) | 1;
+        ids->pids[1] = id_of(ID_LOOPBACK, scope, pid, none, none);
 }
 
 static struct slice text_of(struct slice value)
 {
     struct any_value any = any_value_read(value);
     return any.kind == ANY_VALUE_STRING ? any.bytes : (struct slice){0};
+}
+
+/* Returns the first label of a host's name: some senders add the domain. */
+static struct slice first_label(struct slice name)
+{
+    const uint8_t *dot = name.size > 0 ? memchr(name.data, '.', name.size) : NULL;
+    return dot ? (struct slice){name.data, (size_t)(dot - name.data)} : name;
+}
+
+/* Adds what differs for processes that have the same number in different containers or hosts. */
+static void add_claims(struct instance_ids *ids, const struct slice *values)
+{
+    const struct slice claims[INSTANCE_CLAIMS_MAX] = {values[SERVICE_INSTANCE], values[HOST_ID],
+                                                      first_label(text_of(values[HOST_NAME])),
+                                                      values[POD_UID], values[POD_NAME]};
+    for (unsigned i = 0; i < INSTANCE_CLAIMS_MAX; i++)
+        if (claims[i].size > 0)
+            ids->claims[i] = hash_bytes(claims[i]) | 1;
 }
 
 struct request_process request_process(const struct request_sender *sender, struct slice resource,
@@ -134,7 +142,7 @@ struct request_process request_process(const struct request_sender *sender, stru
         ids.ids[ids.count++] = id_of_instance(values, scope);
     add_pid_ids(&ids, values, sender, scope);
     add_claims(&ids, values);
-    process.is_identified = ids.count > 0 || ids.pid != 0;
+    process.is_identified = ids.count > 0 || ids.pids[0] != 0 || ids.pids[1] != 0;
     if (ids.count == 0)
         ids.rest = id_of_all(values, scope, peer);
     if (values[SERVICE_NAME].size > 0) {

@@ -68,13 +68,13 @@ static uint16_t find_ids(struct instances *instances, struct instance_ids ids)
     return instances_find(instances, &ids, 1);
 }
 
-static void test_a_number_on_this_host_is_enough(void **state)
+static void test_the_number_on_a_host_is_enough(void **state)
 {
     (void)state;
     struct instances *instances = instances_new(SLOTS, MOST);
-    struct instance_ids spans = {.ids = {11}, .count = 1, .pid = PID, .claims = {3, 5}};
-    struct instance_ids profiler = {.pid = PID, .rest = 19};
-    struct instance_ids other_agent = {.pid = PID, .claims = {0, 5}, .rest = 23};
+    struct instance_ids spans = {.ids = {11}, .count = 1, .pids = {0, PID}, .claims = {3, 5}};
+    struct instance_ids profiler = {.pids = {0, PID}, .rest = 19};
+    struct instance_ids other_agent = {.pids = {0, PID}, .claims = {0, 5}, .rest = 23};
     uint16_t number = find_ids(instances, profiler);
     assert_int_equal(find_ids(instances, spans), number);
     assert_int_equal(find_ids(instances, other_agent), number);
@@ -87,11 +87,11 @@ static void test_a_number_that_processes_share_is_of_none(void **state)
 {
     (void)state;
     struct instances *instances = instances_new(SLOTS, MOST);
-    struct instance_ids first = {.ids = {11}, .count = 1, .pid = PID, .claims = {3}};
-    struct instance_ids second = {.ids = {13}, .count = 1, .pid = PID, .claims = {4}};
-    struct instance_ids third = {.pid = PID, .claims = {0, 5}, .rest = 17};
-    struct instance_ids fourth = {.pid = PID, .claims = {0, 6}, .rest = 18};
-    struct instance_ids profiler = {.pid = PID, .rest = 19};
+    struct instance_ids first = {.ids = {11}, .count = 1, .pids = {0, PID}, .claims = {3}};
+    struct instance_ids second = {.ids = {13}, .count = 1, .pids = {0, PID}, .claims = {4}};
+    struct instance_ids third = {.pids = {0, PID}, .claims = {0, 5}, .rest = 17};
+    struct instance_ids fourth = {.pids = {0, PID}, .claims = {0, 6}, .rest = 18};
+    struct instance_ids profiler = {.pids = {0, PID}, .rest = 19};
     uint16_t numbers[] = {find_ids(instances, first), find_ids(instances, second),
                           find_ids(instances, third), find_ids(instances, fourth),
                           find_ids(instances, profiler)};
@@ -219,7 +219,7 @@ int main(void)
     hash_init();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_id_finds_the_instance),
-        cmocka_unit_test(test_a_number_on_this_host_is_enough),
+        cmocka_unit_test(test_the_number_on_a_host_is_enough),
         cmocka_unit_test(test_a_number_that_processes_share_is_of_none),
         cmocka_unit_test(test_an_owner_has_half_of_the_numbers),
         cmocka_unit_test(test_unused_numbers_are_given_out_again),
