@@ -539,15 +539,26 @@ static uint16_t shown_with_threads(const struct instances *instances, uint16_t n
     return has_threads(instances, shows, clock) ? shows : 0;
 }
 
-uint16_t instances_with_threads(struct instances *instances, uint16_t number, uint64_t group,
+/* Whether spans of several instances of the group name their threads. */
+static bool is_shared_group(const struct instances *instances, uint16_t of_group,
+                            const struct instance_clock *clock)
+{
+    return is_live(instances, of_group) &&
+           is_within(instances->items[of_group].shared_ns, clock->now_ns, clock->window_ns);
+}
+
+uint16_t instances_with_threads(struct instances *instances, uint16_t number,
+                                const struct instance_group *group,
                                 const struct instance_clock *clock)
 {
     pthread_mutex_lock(&instances->lock);
-    uint16_t found = has_threads(instances, number, clock)
-                         ? number
-                         : shown_with_threads(instances, number, clock);
-    if (found == 0 && group != 0)
-        found = shown_with_threads(instances, find(instances, group), clock);
+    uint16_t of_group = group->id != 0 ? find(instances, group->id) : 0, found = 0;
+    if (has_threads(instances, number, clock))
+        found = number;
+    else if (!group->is_all_known || !is_shared_group(instances, of_group, clock))
+        found = shown_with_threads(instances, number, clock);
+    if (found == 0)
+        found = shown_with_threads(instances, of_group, clock);
     pthread_mutex_unlock(&instances->lock);
     return found;
 }

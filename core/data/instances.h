@@ -128,9 +128,15 @@ void instances_note_threads(struct instances *instances, uint16_t number, uint64
                             uint16_t owner, const struct instance_clock *clock);
 /* Whether spans of any instance name their threads. */
 bool instances_some_have_threads(struct instances *instances, const struct instance_clock *clock);
+/* A group that may have one instance with threads only. */
+struct instance_group {
+    uint64_t id;       /* hash; 0: none */
+    bool is_all_known; /* nothing else is known of who sends, so that all of the group look alike */
+};
 /* Returns the instance whose spans ran on the threads of this one: itself, the only one that its
  * samples showed, or the only one of its group. 0: there is none. */
-uint16_t instances_with_threads(struct instances *instances, uint16_t number, uint64_t group,
+uint16_t instances_with_threads(struct instances *instances, uint16_t number,
+                                const struct instance_group *group,
                                 const struct instance_clock *clock);
 
 /* Frees the numbers of instances that nothing was heard of. Call it regularly. */

@@ -130,6 +130,15 @@ static void add_claims(struct instance_ids *ids, const struct slice *values)
             ids->claims[i] = hash_bytes(claims[i]) | 1;
 }
 
+/* Whether a resource says of which service it is, and nothing else. */
+static bool is_bare(const struct slice *values)
+{
+    for (unsigned i = 0; i < IDENTITY_COUNT; i++)
+        if (i != SERVICE_NAME && i != SERVICE_NAMESPACE && values[i].size > 0)
+            return false;
+    return true;
+}
+
 struct request_process request_process(const struct request_sender *sender, struct slice resource,
                                        const struct span_source *source)
 {
@@ -143,6 +152,7 @@ struct request_process request_process(const struct request_sender *sender, stru
     add_pid_ids(&ids, values, sender, scope);
     add_claims(&ids, values);
     process.is_identified = ids.count > 0 || ids.pids[0] != 0 || ids.pids[1] != 0;
+    process.is_bare = is_bare(values);
     if (ids.count == 0)
         ids.rest = id_of_all(values, scope, peer);
     if (values[SERVICE_NAME].size > 0) {
@@ -174,8 +184,10 @@ uint16_t request_process_with_threads(const struct request_sender *sender,
     struct instance_clock clock = request_clock(sender);
     if (!sender->settings->samples.by_thread || process->instance == 0)
         return 0;
-    return instances_with_threads(span_index_instances(sender->index), process->instance,
-                                  process->is_identified ? 0 : process->group, &clock);
+    struct instance_group group = {.id = process->is_identified ? 0 : process->group,
+                                   .is_all_known = process->is_bare};
+    return instances_with_threads(span_index_instances(sender->index), process->instance, &group,
+                                  &clock);
 }
 
 bool request_threads_are_known(const struct request_sender *sender)

@@ -19,6 +19,7 @@ struct request_process {
     uint16_t instance;  /* its number; 0: not known */
     uint16_t owner;     /* number of its source's owner */
     bool is_identified; /* its resource says which process it is, not only of which service */
+    bool is_bare;       /* it says of which service, and nothing else */
     uint64_t group;     /* hash of its service and peer, which may have one process only; 0: none */
     struct service_id service; /* that the resource names */
 };

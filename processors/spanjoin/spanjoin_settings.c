@@ -178,12 +178,13 @@ static void tell_unknown_path(struct config_check *check, const struct config_no
         config_check_node_error(check, node, "\"%s\" is not a path, did you mean \"%s\"?", text,
                                 near);
     else
-        config_check_node_error(
-            check, node,
-            "\"%s\" is not a path%s%s%s (span.*, span.attributes[\"...\"], "
-            "resource.attributes[\"...\"], scope.name, an OTTL expression on the span, and for "
-            "spans samples.*)",
-            text, near ? ", did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+        config_check_node_error(check, node,
+                                "\"%s\" is not a path%s%s%s (span.*, span.attributes[\"...\"], "
+                                "resource.attributes[\"...\"], scope.name, root.name, "
+                                "root.attributes[\"...\"], an OTTL "
+                                "expression on the span, and for spans samples.*)",
+                                text, near ? ", did you mean \"" : "", near ? near : "",
+                                near ? "\"?" : "");
 }
 
 /* Whether a text is one of the join's own paths, without the brackets that it needs. */

@@ -106,6 +106,36 @@ static void test_a_number_that_processes_share_is_of_none(void **state)
     instances_free(instances);
 }
 
+enum { GROUP = 29 };
+
+static uint16_t with_threads(struct instances *instances, uint16_t number, bool is_all_known)
+{
+    struct instance_group group = {.id = GROUP, .is_all_known = is_all_known};
+    struct instance_clock clock = clock_at(1);
+    return instances_with_threads(instances, number, &group, &clock);
+}
+
+/* Uploads of two processes of a service look alike if they name nothing else. */
+static void test_which_process_has_the_threads(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    struct instance_clock clock = clock_at(1);
+    uint16_t first = find(instances, 11, 1), second = find(instances, 13, 1);
+    uint16_t bare = find(instances, 17, 1), pod = find(instances, 19, 1);
+    assert_int_equal(with_threads(instances, bare, true), 0);
+    instances_note_threads(instances, first, GROUP, 0, &clock);
+    assert_int_equal(with_threads(instances, bare, true), first);
+    upload(instances, bare, first, SECOND, 1);
+    upload(instances, pod, first, SECOND, 1);
+    assert_int_equal(with_threads(instances, bare, true), first);
+    instances_note_threads(instances, second, GROUP, 0, &clock);
+    assert_int_equal(with_threads(instances, bare, true), 0);
+    assert_int_equal(with_threads(instances, pod, false), first);
+    assert_int_equal(with_threads(instances, second, true), second);
+    instances_free(instances);
+}
+
 static void test_an_owner_has_half_of_the_numbers(void **state)
 {
     (void)state;
@@ -221,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_each_id_finds_the_instance),
         cmocka_unit_test(test_the_number_on_a_host_is_enough),
         cmocka_unit_test(test_a_number_that_processes_share_is_of_none),
+        cmocka_unit_test(test_which_process_has_the_threads),
         cmocka_unit_test(test_an_owner_has_half_of_the_numbers),
         cmocka_unit_test(test_unused_numbers_are_given_out_again),
         cmocka_unit_test(test_a_number_that_is_waited_for_is_not_free),
