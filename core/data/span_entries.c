@@ -2,6 +2,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/memory.h"
+#include "core/base/saturate.h"
 
 #include <assert.h>
 
@@ -149,7 +150,7 @@ static void add_totals(struct span_operation *op, struct span_entry *entry, cons
         entry->flags |= SPAN_ENTRY_HAS_TOTALS;
     }
     for (unsigned i = 0; i < op->common->totals_count; i++)
-        samples->totals[i] += more[i]; /* may wrap: the numbers come from outside */
+        samples->totals[i] = (uint64_t)saturate_add((int64_t)samples->totals[i], (int64_t)more[i]);
     if (first_ns < samples->first_ns)
         samples->first_ns = first_ns;
     if (last_ns > samples->last_ns)

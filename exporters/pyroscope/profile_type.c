@@ -4,42 +4,19 @@
 
 enum { TYPES_MAX = 64 };
 
-static bool is_one_of(struct slice text, const char *const *names)
+/* Returns what a value of this kind of time is in nanoseconds; 0: it is none, or a sibling measures
+ * the same time, and keeps the type to itself. */
+static int64_t time_scale(const struct profile_facts *profile,
+                          const struct profile_siblings *siblings,
+                          struct measured_time (*measure)(const struct profile_values *))
 {
-    for (; *names; names++)
-        if (slice_is(text, *names))
-            return true;
-    return false;
+    struct measured_time own = measure(&profile->values);
+    for (size_t i = 0; i < siblings->count; i++)
+        if (measured_time_yields(own, measure(&siblings->facts[i].values)))
+            return 0;
+    return own.ns_per_value;
 }
-
-static bool is_cpu(struct slice type)
-{
-    static const char *const names[] = {"cpu", "itimer", "ctimer", NULL};
-    return is_one_of(type, names);
-}
-
-static bool is_nanoseconds(struct slice unit)
-{
-    static const char *const names[] = {"nanoseconds", "ns", NULL};
-    return is_one_of(unit, names);
-}
-
-/* Whether the upload has a profile of the time itself, so that counts need not be converted to
- * it. */
-static bool has_time(const struct profile_facts *siblings, size_t count, bool (*is)(struct slice))
-{
-    for (size_t i = 0; i < count; i++)
-        if (is(siblings[i].sample_type) && is_nanoseconds(siblings[i].sample_unit))
-            return true;
-    return false;
-}
-
-static bool is_wall(struct slice type)
-{
-    return slice_is(type, "wall");
-}
-
-static struct profile_type time_type(const char *name, const char *type, bool times_period)
+static struct profile_type time_type(const char *name, const char *type, int64_t scale)
 {
     return (struct profile_type){
         .name = slice_of_string(name),
@@ -47,23 +24,8 @@ static struct profile_type time_type(const char *name, const char *type, bool ti
         .sample_unit = SLICE("nanoseconds"),
         .period_type = slice_of_string(type),
         .period_unit = SLICE("nanoseconds"),
-        .times_period = times_period,
+        .scale = scale,
     };
-}
-
-/* Whether the values are this kind of time, or counts of periods of it. */
-static bool is_time(const struct profile_facts *profile, const struct profile_facts *siblings,
-                    size_t count, bool (*is)(struct slice), bool *times_period)
-{
-    if (is(profile->sample_type) && is_nanoseconds(profile->sample_unit)) {
-        *times_period = false;
-        return true;
-    }
-    *times_period = slice_is(profile->sample_unit, "count") &&
-                    (slice_is(profile->sample_type, "samples") || is(profile->sample_type)) &&
-                    is(profile->period_type) && is_nanoseconds(profile->period_unit) &&
-                    !has_time(siblings, count, is);
-    return *times_period;
 }
 
 /* Names in async-profiler's OTLP output that differ from those of Pyroscope's SDKs. */
@@ -77,22 +39,22 @@ static const struct {
     }
     {"allocations",
      "count",
-     {TEXT("memory"), TEXT("alloc_objects"), TEXT("count"), TEXT("space"), TEXT("bytes"), false}},
+     {TEXT("memory"), TEXT("alloc_objects"), TEXT("count"), TEXT("space"), TEXT("bytes"), 1}},
     {"allocations",
      "bytes",
-     {TEXT("memory"), TEXT("alloc_space"), TEXT("bytes"), TEXT("space"), TEXT("bytes"), false}},
+     {TEXT("memory"), TEXT("alloc_space"), TEXT("bytes"), TEXT("space"), TEXT("bytes"), 1}},
     {"lock",
      "count",
-     {TEXT("mutex"), TEXT("contentions"), TEXT("count"), TEXT("mutex"), TEXT("count"), false}},
+     {TEXT("mutex"), TEXT("contentions"), TEXT("count"), TEXT("mutex"), TEXT("count"), 1}},
     {"lock",
      "ns",
-     {TEXT("mutex"), TEXT("delay"), TEXT("nanoseconds"), TEXT("mutex"), TEXT("count"), false}},
+     {TEXT("mutex"), TEXT("delay"), TEXT("nanoseconds"), TEXT("mutex"), TEXT("count"), 1}},
     {"lock",
      "nanoseconds",
-     {TEXT("mutex"), TEXT("delay"), TEXT("nanoseconds"), TEXT("mutex"), TEXT("count"), false}},
+     {TEXT("mutex"), TEXT("delay"), TEXT("nanoseconds"), TEXT("mutex"), TEXT("count"), 1}},
     {"off_cpu",
      "nanoseconds",
-     {TEXT("off_cpu"), TEXT("off_cpu"), TEXT("nanoseconds"), TEXT(""), TEXT(""), false}},
+     {TEXT("off_cpu"), TEXT("off_cpu"), TEXT("nanoseconds"), TEXT(""), TEXT(""), 1}},
 #undef TEXT
 };
 
@@ -103,8 +65,8 @@ static struct slice name_of(const struct profile_facts *profile, struct profile_
     if (profile->name.size > 0)
         return profile->name;
     for (; !siblings->is_named && count < siblings->count && count < TYPES_MAX; count++)
-        types[count] = (struct sample_type_name){.type = siblings->facts[count].sample_type,
-                                                 .unit = siblings->facts[count].sample_unit};
+        types[count] = (struct sample_type_name){.type = siblings->facts[count].values.type,
+                                                 .unit = siblings->facts[count].values.unit};
     if (!siblings->is_named)
         siblings->name = profile_name(types, count);
     siblings->is_named = true;
@@ -114,21 +76,23 @@ static struct slice name_of(const struct profile_facts *profile, struct profile_
 struct profile_type profile_type_of(const struct profile_facts *profile,
                                     struct profile_siblings *siblings)
 {
-    bool times_period;
-    if (is_time(profile, siblings->facts, siblings->count, is_cpu, &times_period))
-        return time_type("process_cpu", "cpu", times_period);
-    if (is_time(profile, siblings->facts, siblings->count, is_wall, &times_period))
-        return time_type("wall", "wall", times_period);
+    const struct profile_values *values = &profile->values;
+    int64_t scale = time_scale(profile, siblings, measured_cpu_time);
+    if (scale > 0)
+        return time_type("process_cpu", "cpu", scale);
+    scale = time_scale(profile, siblings, measured_wall_time);
+    if (scale > 0)
+        return time_type("wall", "wall", scale);
     if (profile->name.size == 0)
         for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
-            if (slice_is(profile->sample_type, renamed[i].type) &&
-                slice_is(profile->sample_unit, renamed[i].unit))
+            if (slice_is(values->type, renamed[i].type) && slice_is(values->unit, renamed[i].unit))
                 return renamed[i].is;
     return (struct profile_type){
         .name = name_of(profile, siblings),
-        .sample_type = profile->sample_type,
-        .sample_unit = profile->sample_unit,
-        .period_type = profile->period_type,
-        .period_unit = profile->period_unit,
+        .sample_type = values->type,
+        .sample_unit = values->unit,
+        .period_type = values->period_type,
+        .period_unit = values->period_unit,
+        .scale = 1,
     };
 }

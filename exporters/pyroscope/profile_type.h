@@ -3,9 +3,8 @@
  *
  * name:sample_type:sample_unit:period_type:period_unit, such as
  * process_cpu:cpu:nanoseconds:cpu:nanoseconds. CPU time gets the one type that Pyroscope's views
- * query, whatever its name in the profiler (`samples` of the eBPF profiler, `itimer` of
- * async-profiler, `cpu` of Node's wall profiles). Profiles of Pyroscope's SDKs keep their type. The
- * table is in docs/pyroscope.md.
+ * query, whatever its name and unit in the profiler (core/data/profile_measure.h). Profiles of
+ * Pyroscope's SDKs keep their type. The table is in docs/pyroscope.md.
  *
  * Owner: slices point into the caller's arguments or to constants.
  *
@@ -14,17 +13,17 @@
 #ifndef PROFCOL_PYROSCOPE_PROFILE_TYPE_H
 #define PROFCOL_PYROSCOPE_PROFILE_TYPE_H
 
-#include "core/base/slice.h"
+#include "core/data/profile_measure.h"
 
 /* The fields of a Profile that determine its type. */
 struct profile_facts {
     struct slice name; /* its attribute __name__; empty: none */
-    struct slice sample_type, sample_unit, period_type, period_unit;
+    struct profile_values values;
 };
 
 struct profile_type {
     struct slice name, sample_type, sample_unit, period_type, period_unit;
-    bool times_period; /* the values are counts; multiply them by the period */
+    int64_t scale; /* factor for the values */
 };
 
 /* All Profiles of the same upload. What they have in common is determined once. */

@@ -214,10 +214,11 @@ static struct profile_facts facts_of(struct pushes *pushes, const struct otlp_pr
 {
     return (struct profile_facts){
         .name = metric_name(pushes, profile),
-        .sample_type = string_of(pushes, profile->sample_type),
-        .sample_unit = string_of(pushes, profile->sample_unit),
-        .period_type = string_of(pushes, profile->period_type),
-        .period_unit = string_of(pushes, profile->period_unit),
+        .values = {.type = string_of(pushes, profile->sample_type),
+                   .unit = string_of(pushes, profile->sample_unit),
+                   .period_type = string_of(pushes, profile->period_type),
+                   .period_unit = string_of(pushes, profile->period_unit),
+                   .period = profile->period},
     };
 }
 
@@ -308,7 +309,8 @@ static void add_profile(struct pushes *pushes, const struct owner *owner,
     struct group *group = find_group(pushes, owner, type, profile, &part->column);
     assert(part->column < group->column_count);
     part->profile = profile;
-    part->scale = type->times_period && profile->period > 0 ? profile->period : 1;
+    assert(type->scale > 0);
+    part->scale = type->scale;
     part->split = owner->split;
     part->number = owner->number;
     *(group->last ? &group->last->next : &group->first) = part;

@@ -231,7 +231,6 @@ static bool is_among(struct slice name, const char *const *names)
 
 static void add_time(struct span_times *times, struct slice name, int64_t value)
 {
-    static const char *const cpu[] = {"cpu", "itimer", NULL};
     static const char *const off_cpu[] = {"off_cpu", "off-cpu", "offcpu", NULL};
     static const char *const lock[] = {"delay", "lock_duration", "contentions_delay", "lock", NULL};
     static const char *const wait[] = {"wait", "io", "sleep", NULL};
@@ -242,7 +241,7 @@ static void add_time(struct span_times *times, struct slice name, int64_t value)
                                             "alloc_size",
                                             "space",
                                             NULL};
-    if (is_among(name, cpu))
+    if (slice_is(name, "cpu"))
         times->on_cpu = saturate_add(times->on_cpu, value), times->has_on_cpu = true;
     else if (is_among(name, off_cpu))
         times->off_cpu = saturate_add(times->off_cpu, value), times->has_off_cpu = true;

@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 #include "core/data/dictionary.h"
 #include "core/data/id_text.h"
+#include "core/data/profile_measure.h"
 #include "core/formats/otlp_profile.h"
 #include "extensions/explore/store.h"
 #include "extensions/explore/store_stacks.h"
@@ -380,68 +381,72 @@ static void add_sample(struct reading *reading, const struct otlp_sample *sample
 
 /* ---- profiles ---- */
 
-static bool is_type(const struct reading *reading, uint32_t type, uint32_t unit, const char *name,
-                    const char *unit_name)
+static struct measured_time cpu_time_of(const struct reading *reading,
+                                        const struct otlp_profile *profile)
 {
-    return slice_is(dictionary_string(reading->dictionary, type), name) &&
-           slice_is(dictionary_string(reading->dictionary, unit), unit_name);
+    struct dictionary *dictionary = reading->dictionary;
+    struct profile_values values = {
+        .type = dictionary_string(dictionary, profile->sample_type),
+        .unit = dictionary_string(dictionary, profile->sample_unit),
+        .period_type = dictionary_string(dictionary, profile->period_type),
+        .period_unit = dictionary_string(dictionary, profile->period_unit),
+        .period = profile->period};
+    return measured_cpu_time(&values);
 }
 
-/* eBPF profilers count samples of a period; that is CPU time, unless the upload has it as well. */
-static bool counts_cpu(const struct reading *reading, const struct otlp_profile *profile)
-{
-    return profile->period > 0 &&
-           is_type(reading, profile->sample_type, profile->sample_unit, "samples", "count") &&
-           is_type(reading, profile->period_type, profile->period_unit, "cpu", "nanoseconds");
-}
-
-static void set_type(struct reading *reading, const struct otlp_profile *profile, bool has_cpu)
+/* All CPU time is one type. main_time: that of the scope. */
+static void set_type(struct reading *reading, const struct otlp_profile *profile,
+                     struct measured_time main_time)
 {
     struct store_cells *cells = &reading->store->cells;
-    bool converts = !has_cpu && counts_cpu(reading, profile);
-    reading->factor = converts ? profile->period : 1;
     struct store_names *names = &reading->store->names;
-    uint32_t name = converts ? store_names_text(names, SLICE("cpu"), STORE_TEXT_MAX)
-                             : store_stacks_text(&reading->stacks, profile->sample_type);
-    uint32_t unit = converts ? store_names_text(names, SLICE("nanoseconds"), STORE_TEXT_MAX)
-                             : store_stacks_text(&reading->stacks, profile->sample_unit);
+    struct measured_time cpu = cpu_time_of(reading, profile);
+    bool is_cpu = cpu.rank > 0 && !measured_time_yields(cpu, main_time);
+    reading->factor = is_cpu ? cpu.ns_per_value : 1;
+    uint32_t name = is_cpu ? store_names_text(names, SLICE("cpu"), STORE_TEXT_MAX)
+                           : store_stacks_text(&reading->stacks, profile->sample_type);
+    uint32_t unit = is_cpu ? store_names_text(names, SLICE("nanoseconds"), STORE_TEXT_MAX)
+                           : store_stacks_text(&reading->stacks, profile->sample_unit);
     reading->type = store_cells_type(cells, name, unit);
-    if (converts ||
-        is_type(reading, profile->sample_type, profile->sample_unit, "cpu", "nanoseconds"))
+    if (is_cpu)
         reading->store->spans.cpu_type = reading->type;
 }
 
-static void read_profile(struct reading *reading, const struct message_field *field, bool has_cpu)
+static void read_profile(struct reading *reading, const struct message_field *field,
+                         struct measured_time main_time)
 {
     struct otlp_profile profile;
     struct otlp_sample sample;
     otlp_profile_read(&profile, field, &reading->arena);
-    set_type(reading, &profile, has_cpu);
+    set_type(reading, &profile, main_time);
     struct otlp_samples samples = otlp_profile_samples(&profile, &reading->arena);
     while (otlp_samples_next(&samples, &sample))
         add_sample(reading, &sample);
 }
 
-static bool scope_has_cpu(struct reading *reading, struct slice bytes)
+/* Of several measures of CPU time, one counts. */
+static struct measured_time main_time_of(struct reading *reading, struct slice scope)
 {
-    struct message_iter it = message_iter_bytes(bytes);
+    struct message_iter it = message_iter_bytes(scope);
     struct message_field field;
     struct otlp_profile profile;
+    struct measured_time main_time = {.rank = 0};
     while (message_next_bytes(&it, SCOPE_PROFILES_PROFILES, &field)) {
         otlp_profile_read(&profile, &field, &reading->arena);
-        if (is_type(reading, profile.sample_type, profile.sample_unit, "cpu", "nanoseconds"))
-            return true;
+        struct measured_time cpu = cpu_time_of(reading, &profile);
+        if (main_time.rank == 0 || measured_time_yields(main_time, cpu))
+            main_time = cpu;
     }
-    return false;
+    return main_time;
 }
 
 static void read_scope(struct reading *reading, struct slice bytes)
 {
-    bool has_cpu = scope_has_cpu(reading, bytes);
+    struct measured_time main_time = main_time_of(reading, bytes);
     struct message_iter it = message_iter_bytes(bytes);
     struct message_field field;
     while (message_next_bytes(&it, SCOPE_PROFILES_PROFILES, &field))
-        read_profile(reading, &field, has_cpu);
+        read_profile(reading, &field, main_time);
 }
 
 /* Returns what the report says of the resource. */

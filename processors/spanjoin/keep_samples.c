@@ -1,5 +1,6 @@
 #include "processors/spanjoin/keep_samples.h"
 
+#include "core/base/saturate.h"
 #include "core/data/fold.h"
 #include "core/data/sample_threads.h"
 
@@ -12,10 +13,10 @@
 static int64_t cpu_of(const struct sample_plan *plan, uint32_t k)
 {
     const uint64_t *totals = plan->finds[k].totals;
-    uint64_t sum = (uint64_t)plan->keys[k].match->sum;
+    int64_t sum = plan->keys[k].match->sum;
     if (totals)
-        sum += totals[2 + 2 * plan->settings->cpu_type];
-    return (int64_t)sum;
+        sum = saturate_add(sum, (int64_t)totals[2 + 2 * plan->settings->cpu_type]);
+    return sum;
 }
 
 static bool is_kept_by_cpu(const struct keep_settings *keep, const struct span_facts *facts,

@@ -71,14 +71,13 @@ static uint32_t stack_of(struct slice sample)
 
 /* Sets CPU time, or observations of a profile that counts samples. Sums come from outside: one that
  * is not positive adds nothing. */
-static void weigh(const struct spanjoin_settings *settings, const struct profile_header *header,
-                  const struct sample_view *view, struct function_use *use)
+static void weigh(const struct profile_header *header, const struct sample_view *view,
+                  struct function_use *use)
 {
     struct sample_amount amount = sample_view_amount(view);
-    bool is_time = header->type_position >= 0 && header->type_position == settings->cpu_type;
-    use->is_cpu = is_time || header->cpu_per_value > 0;
+    use->is_cpu = header->cpu_per_value > 0;
     if (use->is_cpu)
-        use->weight = is_time ? amount.sum : amount.sum * header->cpu_per_value;
+        use->weight = profile_header_cpu(header, amount.sum);
     else if (header->counts_samples)
         use->weight = header->counts_values ? amount.sum : amount.count;
     if ((int64_t)use->weight < 0)
@@ -90,7 +89,7 @@ static void note_sample(struct sample_plan *plan, uint32_t key, const struct pro
 {
     struct function_use use = {.key = key};
     struct sample_view view = sample_view_read(plan, sample);
-    weigh(plan->settings, header, &view, &use);
+    weigh(header, &view, &use);
     if (use.weight == 0)
         return;
     use.name = name_of(plan, stack_of(sample));

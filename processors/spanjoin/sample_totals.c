@@ -64,7 +64,7 @@ static void read_field(struct sample_plan *plan, struct profile_header *profile,
         read_value_type(plan, field->bytes, &profile->period_type, &profile->period_unit);
         break;
     case PROFILE_PERIOD:
-        profile->period = field->value;
+        profile->period = (int64_t)field->value;
         break;
     case PROFILE_TIME_UNIX_NANO:
         profile->time_ns = field->value;
@@ -85,14 +85,20 @@ static void read_field(struct sample_plan *plan, struct profile_header *profile,
     }
 }
 
-static bool is_type(const struct profile_header *profile, const char *type, const char *unit)
+static struct profile_measure measure_of(const struct profile_header *profile)
 {
-    return slice_is(profile->type.text, type) && slice_is(profile->unit.text, unit);
+    struct profile_values values = {.type = profile->type.text,
+                                    .unit = profile->unit.text,
+                                    .period_type = profile->period_type.text,
+                                    .period_unit = profile->period_unit.text,
+                                    .period = profile->period};
+    return profile_measure_of(&values);
 }
 
-static bool same_upload(const struct profile_header *a, const struct profile_header *b)
+/* Profiles without a period type are not known to be of the same samples. */
+static bool same_period(const struct profile_header *a, const struct profile_header *b)
 {
-    return a != b && a->time_ns == b->time_ns && is_equal(&a->period_type, &b->period_type) &&
+    return a->measure.has_period_type && is_equal(&a->period_type, &b->period_type) &&
            is_equal(&a->period_unit, &b->period_unit);
 }
 
@@ -112,56 +118,34 @@ static size_t siblings_end(const struct profile_window *window, size_t i)
     return i + PROFILE_SIBLINGS + 1 < window->read ? i + PROFILE_SIBLINGS + 1 : window->read;
 }
 
-/* Whether this profile counts the samples. Only one of several siblings does. */
-static bool counts_samples(struct profile_window *window, size_t i)
+static struct profile_role role_of(struct profile_window *window, size_t i)
 {
     const struct profile_header *profile = header_at(window, i);
-    if (profile->period_type.text.size == 0)
-        return true;
-    bool counts = is_type(profile, "samples", "count"), is_first = true;
+    struct profile_role role = {.yields_cpu = false};
     for (size_t k = siblings_begin(i); k < siblings_end(window, i); k++) {
         const struct profile_header *other = header_at(window, k);
-        if (!same_upload(profile, other))
-            continue;
-        if (is_type(other, "samples", "count") != counts)
-            return counts;
-        is_first &= k > i;
+        if (k != i && other->time_ns == profile->time_ns)
+            profile_role_compare(&role, &profile->measure, &other->measure, k < i,
+                                 same_period(profile, other));
     }
-    return is_first;
+    return role;
 }
 
-static bool has_cpu_sibling(struct profile_window *window, size_t i)
-{
-    const struct profile_header *profile = header_at(window, i);
-    for (size_t k = siblings_begin(i); k < siblings_end(window, i); k++) {
-        const struct profile_header *other = header_at(window, k);
-        if (k != i && other->time_ns == profile->time_ns && is_type(other, "cpu", "nanoseconds"))
-            return true;
-    }
-    return false;
-}
-
+/* Of CPU time, the measure decides: the type `cpu` may have another unit. */
 static int position_of_type(const struct spanjoin_settings *settings,
                             const struct profile_header *profile)
 {
     for (unsigned t = 0; t < settings->type_count; t++)
-        if (slice_equal(settings->types[t], profile->type.text))
+        if ((int)t != settings->cpu_type && slice_equal(settings->types[t], profile->type.text))
             return (int)t;
     return -1;
-}
-
-/* Whether its values are numbers of samples, of equal CPU time each. */
-static bool counts_cpu(const struct profile_header *profile)
-{
-    return is_type(profile, "samples", "count") && slice_is(profile->period_type.text, "cpu") &&
-           slice_is(profile->period_unit.text, "nanoseconds");
 }
 
 unsigned profile_header_slot(const struct spanjoin_settings *settings,
                              const struct profile_header *profile)
 {
     int position = position_of_type(settings, profile);
-    if (position < 0 && settings->cpu_type >= 0 && counts_cpu(profile))
+    if (position < 0 && profile->measure.cpu.rank > 0)
         position = settings->cpu_type;
     return position < 0 ? settings->type_count : (unsigned)position;
 }
@@ -171,11 +155,12 @@ static void find_role(struct profile_window *window, size_t i)
     const struct spanjoin_settings *settings = window->plan->settings;
     struct profile_header *profile = header_at(window, i);
     assert(i < window->read && window->read - siblings_begin(i) <= PROFILE_WINDOW);
+    struct profile_role role = role_of(window, i);
     profile->type_position = position_of_type(settings, profile);
-    profile->counts_values = is_type(profile, "samples", "count");
-    profile->counts_samples = counts_samples(window, i);
-    if (settings->cpu_type >= 0 && counts_cpu(profile) && !has_cpu_sibling(window, i))
-        profile->cpu_per_value = profile->period;
+    profile->counts_values = profile->measure.counts > 0;
+    profile->counts_samples = !role.yields_samples;
+    if (settings->cpu_type >= 0 && !role.yields_cpu)
+        profile->cpu_per_value = profile->measure.cpu.ns_per_value;
 }
 
 /* Skips samples of less than 128 bytes. */
@@ -197,6 +182,7 @@ void profile_header_read(struct sample_plan *plan, struct profile_header *profil
         if (field.wire.number == PROFILE_SAMPLES)
             it.cursor.next = behind_samples(it.cursor.next, it.cursor.end);
     }
+    profile->measure = measure_of(profile);
 }
 
 void profile_window_init(struct profile_window *window, struct sample_plan *plan,

@@ -3,7 +3,7 @@
  *
  * One upload often has the same samples in several units (Go: samples/count and cpu/nanoseconds),
  * as sibling profiles of one scope with the same time. CPU time and the number of samples are taken
- * from one of them only.
+ * from one of them only (core/data/profile_measure.h).
  *
  * Owner: arrays live in the batch's arena.
  *
@@ -12,6 +12,8 @@
 #ifndef PROFCOL_SPANJOIN_SAMPLE_TOTALS_H
 #define PROFCOL_SPANJOIN_SAMPLE_TOTALS_H
 
+#include "core/base/saturate.h"
+#include "core/data/profile_measure.h"
 #include "processors/spanjoin/sample_view.h"
 
 #include <assert.h>
@@ -29,16 +31,17 @@ struct profile_header {
     struct header_text unit;
     struct header_text period_type;
     struct header_text period_unit;
-    uint64_t period;
+    int64_t period;
+    struct profile_measure measure;
     uint64_t time_ns;
     uint64_t duration_ns;
     const uint8_t *profile_id; /* NULL: none, or all zero */
     bool has_attributes;
     /* What its samples add: */
     bool counts_samples;
-    bool counts_values;     /* values are numbers of samples */
-    int type_position;      /* index in settings.types; -1: not in the settings */
-    uint64_t cpu_per_value; /* nanoseconds of CPU time for each unit of a value; 0: none */
+    bool counts_values;    /* values are numbers of samples */
+    int type_position;     /* index in settings.types, not of CPU time; -1: none */
+    int64_t cpu_per_value; /* nanoseconds of CPU time for each unit of a value; 0: none */
 };
 
 /* Iterates over the profiles of an encoded ScopeProfiles that have samples. To recognise siblings,
@@ -70,7 +73,13 @@ static inline void sample_totals_add(uint64_t *totals, int type, uint64_t count,
 {
     assert(type >= 0);
     totals[1 + 2 * type] += count;
-    totals[2 + 2 * type] += sum; /* adding signed sums as unsigned gives the same bits */
+    totals[2 + 2 * type] =
+        (uint64_t)saturate_add((int64_t)totals[2 + 2 * type], (int64_t)sum); /* sums are signed */
+}
+/* Returns the CPU time of a sum of values in nanoseconds. */
+static inline uint64_t profile_header_cpu(const struct profile_header *profile, uint64_t sum)
+{
+    return (uint64_t)saturate_multiply((int64_t)sum, profile->cpu_per_value);
 }
 /* Adds a sample of this profile to the totals of a span. */
 static inline void profile_header_add(const struct spanjoin_settings *settings,
@@ -83,7 +92,7 @@ static inline void profile_header_add(const struct spanjoin_settings *settings,
         sample_totals_add(totals, profile->type_position, amount.count, amount.sum);
     if (profile->cpu_per_value)
         sample_totals_add(totals, settings->cpu_type, amount.count,
-                          amount.sum * profile->cpu_per_value);
+                          profile_header_cpu(profile, amount.sum));
 }
 
 #endif

@@ -184,12 +184,12 @@ static enum tail_vote ask_leaf(const struct asking *asking, const struct tail_po
             return VOTE_ERROR;
         return vote(is_matched(asking, policy));
     case TAIL_CPU_ABOVE:
-        return vote(facts->cpu_ns > (uint64_t)leaf->cpu_above.threshold);
+        return vote(facts->cpu_ns > leaf->cpu_above.threshold);
     case TAIL_CPU_SHARE_ABOVE:
         return vote((double)facts->cpu_ns >
                     leaf->cpu_share_above.threshold * (double)duration_of(facts));
     case TAIL_SAMPLES_ABOVE:
-        return vote(facts->samples > leaf->samples_above.threshold);
+        return vote(facts->samples > 0 && (uint64_t)facts->samples > leaf->samples_above.threshold);
     default:
         return vote(is_matched(asking, policy));
     }

@@ -1,7 +1,9 @@
 #include "processors/tail_sampling/profile_reader.h"
 
 #include "core/base/hash.h"
+#include "core/base/saturate.h"
 #include "core/data/otlp.h"
+#include "core/data/profile_measure.h"
 #include "core/data/sample_fields.h"
 
 #include <assert.h>
@@ -70,11 +72,9 @@ static void read_links(struct profile_reader *reader)
 struct profile_head {
     struct slice raw;
     uint32_t type, unit, period_type, period_unit;
-    uint64_t period;
+    int64_t period;
     uint64_t time_ns;
-    bool is_cpu;     /* cpu/nanoseconds */
-    bool is_samples; /* samples/count */
-    bool is_cpu_period;
+    struct profile_measure measure;
 };
 
 static void read_value_type(struct slice bytes, uint32_t *type_out, uint32_t *unit_out)
@@ -91,11 +91,20 @@ static void read_value_type(struct slice bytes, uint32_t *type_out, uint32_t *un
     }
 }
 
-static bool is_type(const struct profile_reader *reader, uint32_t type, uint32_t unit,
-                    const char *type_name, const char *unit_name)
+static struct slice text_of(const struct profile_reader *reader, uint32_t index)
 {
-    return slice_is(dictionary_string(reader->dictionary, type), type_name) &&
-           slice_is(dictionary_string(reader->dictionary, unit), unit_name);
+    return dictionary_string(reader->dictionary, index);
+}
+
+static struct profile_measure measure_of(const struct profile_reader *reader,
+                                         const struct profile_head *head)
+{
+    struct profile_values values = {.type = text_of(reader, head->type),
+                                    .unit = text_of(reader, head->unit),
+                                    .period_type = text_of(reader, head->period_type),
+                                    .period_unit = text_of(reader, head->period_unit),
+                                    .period = head->period};
+    return profile_measure_of(&values);
 }
 
 static struct profile_head read_head(const struct profile_reader *reader, struct slice raw)
@@ -109,41 +118,36 @@ static struct profile_head read_head(const struct profile_reader *reader, struct
         else if (field.number == PROFILE_PERIOD_TYPE && field.type == WIRE_BYTES)
             read_value_type(field.bytes, &head.period_type, &head.period_unit);
         else if (field.number == PROFILE_PERIOD && field.type == WIRE_VARINT)
-            head.period = field.value;
+            head.period = (int64_t)field.value;
         else if (field.number == PROFILE_TIME_UNIX_NANO && field.type == WIRE_FIXED64)
             head.time_ns = field.value;
     }
-    head.is_cpu = is_type(reader, head.type, head.unit, "cpu", "nanoseconds");
-    head.is_samples = is_type(reader, head.type, head.unit, "samples", "count");
-    head.is_cpu_period = is_type(reader, head.period_type, head.period_unit, "cpu", "nanoseconds");
+    head.measure = measure_of(reader, &head);
     return head;
 }
 
-/* Which of several profiles of one upload counts, so that no sample counts twice. */
-struct profile_role {
-    uint64_t cpu_per_value; /* nanoseconds; 0: it adds no CPU time */
-    bool counts_samples;
-};
+/* Long texts are equal only if they are the same entry, so that comparing them costs nothing. */
+static bool same_text(const struct profile_reader *reader, uint32_t a, uint32_t b)
+{
+    enum { SHORT_TEXT_MAX = 64 };
+    if (a == b)
+        return true;
+    struct slice text = text_of(reader, a);
+    return text.size <= SHORT_TEXT_MAX && slice_equal(text, text_of(reader, b));
+}
 
-static struct profile_role role_of(const struct profile_head *heads, uint32_t count, uint32_t i)
+static struct profile_role role_of(const struct profile_reader *reader,
+                                   const struct profile_head *heads, uint32_t count, uint32_t i)
 {
     const struct profile_head *head = &heads[i];
-    bool has_cpu = false, has_samples = false, is_first = true;
+    struct profile_role role = {.yields_cpu = false};
     uint32_t from = i > SIBLINGS ? i - SIBLINGS : 0;
     uint32_t to = i + SIBLINGS + 1 < count ? i + SIBLINGS + 1 : count;
-    for (uint32_t k = from; k < to; k++) {
-        if (k == i || heads[k].time_ns != head->time_ns ||
-            heads[k].is_cpu_period != head->is_cpu_period)
-            continue;
-        has_cpu |= heads[k].is_cpu;
-        has_samples |= heads[k].is_samples;
-        is_first &= k > i;
-    }
-    struct profile_role role = {.counts_samples = head->is_samples || (!has_samples && is_first)};
-    if (head->is_cpu)
-        role.cpu_per_value = 1;
-    else if (head->is_samples && head->is_cpu_period && !has_cpu)
-        role.cpu_per_value = head->period;
+    for (uint32_t k = from; k < to; k++)
+        if (k != i && heads[k].time_ns == head->time_ns)
+            profile_role_compare(&role, &head->measure, &heads[k].measure, k < i,
+                                 same_text(reader, head->period_type, heads[k].period_type) &&
+                                     same_text(reader, head->period_unit, heads[k].period_unit));
     return role;
 }
 
@@ -151,8 +155,8 @@ static struct profile_role role_of(const struct profile_head *heads, uint32_t co
 
 /* The numbers of a sample: OTLP says that there are as many values as timestamps, or none. */
 struct sample_numbers {
-    uint64_t sum;   /* of the values */
-    uint64_t count; /* observations */
+    int64_t sum;   /* of the values */
+    int64_t count; /* observations */
     bool has_values;
 };
 
@@ -163,8 +167,8 @@ static struct sample_numbers read_numbers(struct profile_reader *reader, struct 
     struct wire_cursor times =
         wire_cursor(sample_list(sample, SAMPLE_TIMESTAMPS_UNIX_NANO, &reader->arena));
     for (uint64_t value; wire_packed_varint(&values, &value); numbers.has_values = true)
-        numbers.sum += value;
-    numbers.count = (uint64_t)(times.end - times.next) / sizeof(uint64_t);
+        numbers.sum = saturate_add(numbers.sum, (int64_t)value);
+    numbers.count = (times.end - times.next) / (int64_t)sizeof(uint64_t);
     if (numbers.count == 0)
         numbers.count = 1;
     if (!numbers.has_values)
@@ -201,9 +205,13 @@ static void read_sample(struct profile_reader *reader, const struct profile_head
         return;
     struct trace_facts *facts = &reader->traces[trace - 1].facts;
     struct sample_numbers numbers = read_numbers(reader, sample);
-    facts->cpu_ns += numbers.sum * role->cpu_per_value;
-    if (role->counts_samples)
-        facts->samples += head->is_samples ? numbers.sum : numbers.count;
+    const struct profile_measure *measure = &head->measure;
+    if (!role->yields_cpu)
+        facts->cpu_ns =
+            saturate_add(facts->cpu_ns, saturate_multiply(numbers.sum, measure->cpu.ns_per_value));
+    if (!role->yields_samples)
+        facts->samples =
+            saturate_add(facts->samples, measure->counts > 0 ? numbers.sum : numbers.count);
     test_functions(reader, sample, reader->bits + (size_t)(trace - 1) * reader->words);
 }
 
@@ -218,7 +226,7 @@ static void read_scope(struct profile_reader *reader, struct slice scope)
         heads[count++] = read_head(reader, field.bytes);
     }
     for (uint32_t i = 0; i < count; i++) {
-        struct profile_role role = role_of(heads, count, i);
+        struct profile_role role = role_of(reader, heads, count, i);
         struct wire_cursor samples = wire_cursor(heads[i].raw);
         ottl_item_set_profile(&reader->tests.item, message_iter_bytes(heads[i].raw));
         while (wire_next_bytes(&samples, PROFILE_SAMPLES, &field))

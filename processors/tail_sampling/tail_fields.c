@@ -81,9 +81,11 @@ static const struct field ottl_fields[] = {
     FIELD_STRINGS(tail_ottl_condition, spanevent, "OTTL conditions on events of spans."),
     FIELD_END};
 static const struct field cpu_fields[] = {
-    FIELD_DURATION(tail_cpu_above, threshold,
-                   "CPU time of the trace's samples, which is too little.", .fallback = "0",
-                   NO_NEGATIVE),
+    FIELD_DURATION(
+        tail_cpu_above, threshold,
+        "CPU time of the trace's samples, which is too little. docs/spanjoin.md says which "
+        "types are CPU time.",
+        .fallback = "0", NO_NEGATIVE),
     FIELD_END};
 static const struct field cpu_share_fields[] = {
     FIELD_DOUBLE(tail_cpu_share_above, threshold,

@@ -18,8 +18,8 @@
 struct trace_facts {
     uint64_t start_ns, end_ns; /* of all its spans; 0: none has one */
     uint64_t spans, bytes;
-    uint64_t cpu_ns, samples; /* of the samples that are linked to it */
-    bool has_root;            /* a span without a parent */
+    int64_t cpu_ns, samples; /* of the samples that are linked to it */
+    bool has_root;           /* a span without a parent */
 };
 
 /* The bits are in words behind the struct, or apart from it. */

@@ -107,6 +107,10 @@ class PyroscopeExporterTest(unittest.TestCase):
             (dict(types=(("samples", "count"),)), (4,), {CPU: 40}),                                   # eBPF
             (dict(types=(("itimer", "ns"),), period=("itimer", "ns", 10)), (4,), {CPU: 4}),            # Java over OTLP
             (dict(types=(("itimer", "count"),), period=("itimer", "ns", 10)), (4,), {CPU: 40}),        # async-profiler
+            (dict(types=(("cpu", "milliseconds"),), period=None), (4,), {CPU: 4_000_000}),
+            (dict(types=(("samples", "count"),), period=("cpu", "us", 10)), (4,), {CPU: 40_000}),
+            (dict(types=(("cpu", "ns"), ("itimer", "ns")), period=("cpu", "ns", 10)), (4, 5),          # one of them counts
+             {CPU: 4, "process_cpu:itimer:ns:cpu:ns": 5}),
             (dict(types=(("samples", "count"), ("cpu", "nanoseconds")), name="process_cpu"), (4, 40),  # Go
              {"process_cpu:samples:count:cpu:nanoseconds": 4, CPU: 40}),
             (dict(types=wall, period=("wall", "nanoseconds", 10), name="wall"), (4, 40, 30),           # Node

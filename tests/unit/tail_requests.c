@@ -3,7 +3,13 @@
 #include "core/data/otlp.h"
 #include "tests/unit/canonical_profiles.h"
 
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+#include <cmocka.h>
 
 extern const struct component_type tail_sampling_processor_type;
 
@@ -122,6 +128,53 @@ void tail_consume_samples(struct fixture *f, struct node *node, const char *samp
     char *json = profile_json(samples);
     fixture_consume_json(f, node, json, count_samples(samples), probe);
     free(json);
+}
+
+static void print_value_type(struct text *json, struct text *strings, unsigned *count,
+                             const char *field, const char *type, const char *unit)
+{
+    text_printf(strings, ",\"%s\",\"%s\"", type, unit);
+    text_printf(json, ",\"%s\":{\"typeStrindex\":%u,\"unitStrindex\":%u}", field, *count,
+                *count + 1);
+    *count += 2;
+}
+
+/* Reads "samples/count=3 every 10 cpu/ns". */
+static void print_profile(struct text *json, struct text *strings, unsigned *count,
+                          const char *profile)
+{
+    char type[16], unit[16], period_type[16], period_unit[16];
+    int64_t value, period;
+    int read = sscanf(profile, " %15[^/]/%15[^=]=%" SCNd64 " every %" SCNd64 " %15[^/]/%15[^,]",
+                      type, unit, &value, &period, period_type, period_unit);
+    assert_true(read == 3 || read == 6);
+    text_printf(json, "{\"samples\":[{\"linkIndex\":1,\"values\":[%" PRId64 "]}]", value);
+    print_value_type(json, strings, count, "sampleType", type, unit);
+    if (read == 6) {
+        print_value_type(json, strings, count, "periodType", period_type, period_unit);
+        text_printf(json, ",\"period\":%" PRId64, period);
+    }
+    text_append(json, "}");
+}
+
+void tail_consume_upload(struct fixture *f, struct node *node, const char *upload)
+{
+    struct text json = {0}, strings = {0};
+    unsigned count = 1, profiles = 0;
+    text_append(&json, "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[");
+    for (const char *at = upload; at; profiles++) {
+        text_append(&json, profiles > 0 ? "," : "");
+        print_profile(&json, &strings, &count, at);
+        at = strchr(at, ',');
+        at = at ? at + 1 : NULL;
+    }
+    text_printf(&json,
+                "]}]}],\"dictionary\":{\"stringTable\":[\"\"%s],\"linkTable\":[{},"
+                "{\"traceId\":\"%032x\",\"spanId\":\"00000000000000bb\"}]}}",
+                text_string(&strings), 'a');
+    fixture_consume_json(f, node, text_string(&json), profiles, NULL);
+    text_deinit(&json);
+    text_deinit(&strings);
 }
 
 void tail_print_samples(struct slice request, struct text *out)

@@ -37,6 +37,9 @@ void tail_write_traces(struct wire_writer *out, uint64_t count);
  * link. The traces are a to h. */
 void tail_consume_samples(struct fixture *f, struct node *node, const char *samples,
                           struct probe *probe);
+/* Sends an upload with the same sample of trace a in several types, such as
+ * "samples/count=3 every 10 cpu/ns, cpu/ns=7". */
+void tail_consume_upload(struct fixture *f, struct node *node, const char *upload);
 /* Prints the samples of a request in this form. */
 void tail_print_samples(struct slice request, struct text *out);
 

@@ -282,6 +282,32 @@ static void test_counts_of_a_period(void **state)
     scene_end(&scene);
 }
 
+static void add_value(struct request *request, const char *type, const char *unit, int64_t value)
+{
+    ProfileMessage *profile = profiles_profile(request, type, unit);
+    profile_period(request, profile, "itimer", "ns", 20);
+    sample_value(request, profiles_sample(request, 1), value);
+}
+
+/* It is one type, whatever its name and unit. A second measure of it keeps its own type. */
+static void test_cpu_of_every_profiler(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct request request;
+    scene_begin(&scene, 8 << 20, "");
+    profiles_begin(&request);
+    add_value(&request, "itimer", "us", 3);
+    scene_send(&scene, &request);
+    profiles_begin(&request);
+    add_value(&request, "cpu", "ms", 4);
+    add_value(&request, "itimer", "ns", 5);
+    scene_send(&scene, &request);
+    expect_number(&scene, "services", "", "services.0.costs.cpu", 4003000);
+    expect_number(&scene, "services", "", "services.0.costs.itimer", 5);
+    scene_end(&scene);
+}
+
 /* ---- why samples have no span ---- */
 
 /* Adds a span of a thread; times are in seconds. */
@@ -1106,6 +1132,7 @@ int main(void)
         cmocka_unit_test(test_samples_outside_of_requests_have_no_status),
         cmocka_unit_test(test_names_that_are_no_text),
         cmocka_unit_test(test_counts_of_a_period),
+        cmocka_unit_test(test_cpu_of_every_profiler),
         cmocka_unit_test(test_ambiguous_threads),
         cmocka_unit_test(test_diff_and_functions),
         cmocka_unit_test(test_parameters),

@@ -913,6 +913,55 @@ static void test_go_counts_cpu_once(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* Profilers name CPU time differently. An upload may measure it more than once. */
+static void test_cpu_of_every_profiler(void **state)
+{
+    static const struct {
+        const char *types[2][4]; /* type, unit, period type, period unit */
+        int64_t values[2];
+        const char *cpu, *samples;
+    } uploads[] = {
+        {{{"itimer", "ns", "itimer", "ns"}}, {7}, "7", "1"},
+        {{{"ctimer", "ns", "ctimer", "ns"}}, {7}, "7", "1"},
+        {{{"cpu", "ms", "cpu", "ms"}}, {7}, "7000000", "1"},
+        {{{"cpu", "count", "cpu", "ns"}}, {7}, "70", "7"},
+        {{{"cpu", "s", "", ""}}, {INT64_MAX / 2}, "9223372036854775807", "1"},
+        {{{"cpu", "cores", "", ""}}, {7}, NULL, "1"},
+        {{{"cpu", "ns", "cpu", "ns"}, {"itimer", "ns", "cpu", "ns"}}, {7, 8}, "7", "1"},
+        {{{"itimer", "ns", "cpu", "ns"}, {"cpu", "ns", "cpu", "ns"}}, {8, 7}, "7", "1"},
+        {{{"samples", "count", "", ""}, {"cpu", "ns", "cpu", "ns"}}, {3, 7}, "7", "3"},
+        {{{"samples", "count", "cpu", "ns"}, {"cpu", "ns", "", ""}}, {3, 7}, "7", "3"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof uploads / sizeof *uploads; i++) {
+        struct join join;
+        struct request request, out;
+        setup(&join, "samples: {wait: 0s}, spans: {attributes: [{key: cpu, from: "
+                     "'samples.sum[\"cpu\"]'}, {key: n, from: samples.count}]}");
+        profiles_begin(&request);
+        for (unsigned k = 0; k < 2 && uploads[i].types[k][0]; k++) {
+            const char *const *type = uploads[i].types[k];
+            ProfileMessage *profile = profiles_profile(&request, type[0], type[1]);
+            if (*type[2])
+                profile_period(&request, profile, type[2], type[3], 10);
+            SampleMessage *sample = profiles_sample(&request, 1);
+            sample_link(&request, sample, TRACE, SPAN);
+            sample_value(&request, sample, uploads[i].values[k]);
+        }
+        send_request(&join, &request);
+        send_span(&join, TRACE, SPAN, "work");
+        read_traces(&join, 0, &out);
+        const char *cpu = span_attribute(request_span(&out, 0), "cpu");
+        if (uploads[i].cpu)
+            EXPECT_TEXT(cpu, uploads[i].cpu);
+        else
+            assert_null(cpu);
+        EXPECT_TEXT(span_attribute(request_span(&out, 0), "n"), uploads[i].samples);
+        request_free(&out);
+        fixture_deinit(&join.fixture);
+    }
+}
+
 /* ---- promotion ---- */
 
 static void test_labels_become_links(void **state)
@@ -1669,6 +1718,7 @@ static const struct CMUnitTest of_all[] = {
     cmocka_unit_test(test_samples_of_a_profiler_come_first),
     cmocka_unit_test(test_delivered_twice),
     cmocka_unit_test(test_go_counts_cpu_once),
+    cmocka_unit_test(test_cpu_of_every_profiler),
     cmocka_unit_test(test_labels_become_links),
     cmocka_unit_test(test_sdk_labels_with_trace_id),
     cmocka_unit_test(test_a_reader_made_links_of_labels),

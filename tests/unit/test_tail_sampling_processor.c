@@ -724,6 +724,65 @@ static void test_policies_read_samples(void **state)
         }
 }
 
+/* Profilers name CPU time differently. An upload may measure it, or count samples, twice. */
+static const struct {
+    const char *upload;
+    const char *cpu, *samples; /* of the span */
+} uploads[] = {
+    {"cpu/nanoseconds=7", "7ns", "1"},
+    {"samples/count=3 every 10 cpu/nanoseconds", "30ns", "3"},
+    {"samples/count=3 every 10 cpu/ms", "30ms", "3"},
+    {"itimer/ns=7 every 10 itimer/ns", "7ns", "1"},
+    {"ctimer/ns=7 every 10 ctimer/ns", "7ns", "1"},
+    {"cpu/ms=7", "7ms", "1"},
+    {"cpu/count=3 every 10 cpu/ns", "30ns", "3"},
+    {"samples/count=3 every 10 cpu/ns, cpu/ns=7 every 10 cpu/ns", "7ns", "3"},
+    {"samples/count=3, cpu/ns=7 every 10 cpu/ns", "7ns", "3"},
+    {"samples/count=3 every 10 cpu/ns, cpu/ns=7", "7ns", "3"},
+    {"cpu/ns=7 every 10 cpu/ns, itimer/ns=8 every 10 cpu/ns", "7ns", "1"},
+    {"cpu/ns=7 every 10 cpu/ns, off_cpu/ns=8", "7ns", "2"},
+    {"cpu/s=9223372036854775807", "9223372036854775807ns", "1"},
+    {"cpu/ns=-7", "0s", "1"},
+    {"samples/count=-1 every 10 cpu/ns", "0s", "0"},
+    {"wall/ns=7 every 10 wall/ns", "0s", "1"},
+};
+
+/* Whether the trace is sampled with this threshold of CPU time and of samples. */
+static bool is_above(const char *policy, const char *threshold, const char *upload)
+{
+    struct fixture f;
+    struct text settings = {0};
+    text_printf(&settings,
+                "decision_wait: 5s, policies: [{name: p, type: %s, %s: {threshold: %s}}]", policy,
+                policy, threshold);
+    struct fixture_place *traces = tail_begin(&f, 1, text_string(&settings));
+    struct fixture_place *profiles = tail_place(&f, SIGNAL_PROFILES, "");
+    tail_consume_spans(&f, traces->nodes[0], "a", NULL);
+    tail_consume_upload(&f, profiles->nodes[0], upload);
+    fixture_advance(&f, 6 * SECOND);
+    bool is_sampled = tail_metric(&f, "otelcol_processor_tail_sampling_global_count_traces_sampled",
+                                  ",sampled=\"true\",decision=\"sampled\"") > 0;
+    text_deinit(&settings);
+    fixture_deinit(&f);
+    return is_sampled;
+}
+
+/* Values are exact: each is above the number below it, and not above itself. */
+static void test_cpu_of_every_profiler(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof uploads / sizeof *uploads; i++) {
+        assert_false(is_above("cpu_above", uploads[i].cpu, uploads[i].upload));
+        assert_false(is_above("samples_above", uploads[i].samples, uploads[i].upload));
+        char below[32];
+        long long cpu = strtoll(uploads[i].cpu, NULL, 10), samples = atoll(uploads[i].samples);
+        snprintf(below, sizeof below, "%lld%s", cpu - 1, strpbrk(uploads[i].cpu, "nms"));
+        assert_true(cpu == 0 || is_above("cpu_above", below, uploads[i].upload));
+        snprintf(below, sizeof below, "%lld", samples - 1);
+        assert_true(samples == 0 || is_above("samples_above", below, uploads[i].upload));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -757,6 +816,7 @@ int main(void)
         cmocka_unit_test(test_profiles_that_leave_early_pass),
         cmocka_unit_test(test_late_samples_follow_what_is_remembered),
         cmocka_unit_test(test_policies_read_samples),
+        cmocka_unit_test(test_cpu_of_every_profiler),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
