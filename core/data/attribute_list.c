@@ -130,6 +130,7 @@ static struct attribute_entry *change(struct attribute_list *list, uint32_t at)
     note_change(list, at, false);
     if (entry->state == ATTRIBUTE_IS_OLD)
         entry->state = ATTRIBUTE_IS_CHANGED;
+    entry->number = 0;
     return entry;
 }
 

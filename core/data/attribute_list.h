@@ -33,7 +33,7 @@ struct attribute_entry {
     struct slice field; /* of the message it was read from; empty: it has none */
     enum attribute_state state;
     bool is_duplicate; /* the caller's */
-    uint32_t number;   /* the caller's, of entries that were put in */
+    uint32_t number;   /* the caller's, of entries that were put in; 0 once they are changed */
 };
 
 /* A change of an entry since the last attribute_list_commit. */

@@ -221,6 +221,15 @@ static bool check_kind(struct ottl_compiler *c, const struct ottl_ast *call, uin
     return fail_argument(c, call, index, why) != NULL;
 }
 
+static bool is_writable(const struct ottl_node *node)
+{
+    const struct ottl_path_row *row = node->path;
+    if (row->is_map || !row->write)
+        return row->is_map;
+    return node->key_count == 0 || row->indexing == OTTL_TRACE_STATE_INDEXED ||
+           (row->has_items && node->key_count == 1);
+}
+
 /* A path that can be written. */
 static struct ottl_node *compile_target(struct ottl_compiler *c, const struct ottl_ast *call,
                                         uint32_t index)
@@ -229,9 +238,7 @@ static struct ottl_node *compile_target(struct ottl_compiler *c, const struct ot
     if (path->kind != OTTL_AST_PATH)
         return fail_argument(c, call, index, "must be a path");
     struct ottl_node *node = ottl_compiler_path(c, path);
-    bool has_keys = node && node->key_count > 0;
-    if (node && !node->path->is_map &&
-        (!node->path->write || (has_keys && node->path->indexing == OTTL_MAP_INDEXED)))
+    if (node && !is_writable(node))
         return fail_argument(c, call, index, "this path can only be read");
     if (node && node->path->write == ottl_set_never)
         ottl_warn_text(c, path->position, "this path cannot be set");

@@ -272,6 +272,20 @@ static bool check_flatten(const struct ottl_node *node, struct error *err)
                      node->operands[2]->constant.integer);
 }
 
+/* What stays as it was is the same entry of a dictionary, with its unit. */
+static bool flatten_entry(struct flattening *f, struct slice prefix,
+                          const struct attribute_entry *old)
+{
+    uint32_t at = f->edit->count;
+    if (!flatten_value(f, join(f, prefix, old->key), old->value, 0))
+        return false;
+    bool is_one = f->edit->count == at + 1;
+    struct attribute_entry *entry = is_one ? &f->edit->entries[at] : NULL;
+    if (entry && slice_equal(entry->key, old->key) && slice_equal(entry->value, old->value))
+        entry->number = old->number;
+    return true;
+}
+
 /* Removes the old entries, and adds what they become. */
 EDITOR(flatten)
 {
@@ -283,10 +297,10 @@ EDITOR(flatten)
         return false;
     if (prefix.size == 0 && is_flat(edit))
         return true;
-    struct key_value *pairs = ottl_evaluation_alloc(evaluation, (edit->left + 1) * sizeof *pairs);
+    struct attribute_entry *old = ottl_evaluation_alloc(evaluation, (edit->left + 1) * sizeof *old);
     uint32_t count = 0;
     for (uint32_t i = 0; attribute_list_next(edit, &i); i++)
-        pairs[count++] = (struct key_value){edit->entries[i].key, edit->entries[i].value};
+        old[count++] = edit->entries[i];
     attribute_list_remove_all(edit);
     struct flattening f = {evaluation, edit, INT64_MAX, false};
     if (node->operands[2])
@@ -294,7 +308,7 @@ EDITOR(flatten)
     if (node->operands[3])
         f.resolves_conflicts = node->operands[3]->constant.truth;
     for (uint32_t i = 0; i < count; i++)
-        if (!flatten_value(&f, join(&f, prefix, pairs[i].key), pairs[i].value, 0))
+        if (!flatten_entry(&f, prefix, &old[i]))
             return false;
     return ottl_edit_store(evaluation, node->operands[0], edit);
 }

@@ -29,6 +29,7 @@ struct ottl_path_row {
     bool (*write)(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
                   const struct ottl_value *value);
     enum ottl_reach reach; /* of samples; OTTL_OF_NOTHING: not of the stack alone */
+    bool has_items;        /* a list whose items can be set one by one */
     bool is_map;           /* attributes or the cache */
     bool is_cache;         /* the cache */
     bool is_indices;       /* attributes of the dictionary */

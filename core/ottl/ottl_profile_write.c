@@ -4,10 +4,10 @@
 #include "core/ottl/ottl_writing.h"
 
 /* Samples and profiles share the table, so a changed attribute becomes another entry. As in the
- * Collector, it has no unit. */
+ * Collector, it has no unit. One that was removed and added as it was has its number. */
 static uint32_t index_of(struct ottl_profile_tables *tables, const struct attribute_entry *entry)
 {
-    if (entry->state == ATTRIBUTE_IS_OLD)
+    if (entry->state == ATTRIBUTE_IS_OLD || entry->number > 0)
         return entry->number;
     return dictionary_add_attribute(tables->dictionary, entry->key, entry->value,
                                     (struct slice){0});

@@ -3,6 +3,7 @@
 #include "core/data/scan.h"
 #include "core/ottl/ottl_draft.h"
 #include "core/ottl/ottl_encode.h"
+#include "core/ottl/ottl_entries.h"
 #include "core/ottl/ottl_map_edit.h"
 #include "core/ottl/ottl_path.h"
 #include "core/ottl/ottl_trace_state.h"
@@ -243,6 +244,11 @@ static bool wrong_key(struct ottl_evaluation *evaluation, const struct ottl_valu
                      ottl_type_name(key));
 }
 
+static bool out_of_bounds(struct ottl_evaluation *evaluation, int64_t index)
+{
+    return error_set(ottl_evaluation_error(evaluation), "index %" PRId64 " out of bounds", index);
+}
+
 /* Writes the value at the keys of a path from `depth` on into what was there before. */
 struct put {
     struct ottl_evaluation *evaluation;
@@ -308,8 +314,7 @@ static bool put_in_list(const struct put *put, uint32_t depth, struct slice list
             return false;
     }
     wire_writer_end(put->out, begun);
-    return found || error_set(ottl_evaluation_error(put->evaluation),
-                              "index %" PRId64 " out of bounds", index);
+    return found || out_of_bounds(put->evaluation, index);
 }
 
 /* A new list has empty items before the index. */
@@ -593,6 +598,26 @@ static bool write_trace_state(struct ottl_evaluation *evaluation, const struct o
     return true;
 }
 
+/* Replaces one item of a list of numbers. */
+static bool write_item(struct ottl_evaluation *evaluation, const struct ottl_node *path,
+                       const struct ottl_value *value)
+{
+    struct ottl_value index, list;
+    uint32_t count;
+    assert(path->key_count == 1);
+    if (!ottl_node_evaluate(evaluation, path->keys[0], &index) ||
+        !ottl_path_read(evaluation, path->path, &list))
+        return false;
+    if (index.kind != OTTL_INT)
+        return wrong_key(evaluation, &index, "int64");
+    struct ottl_entry *items = ottl_entries_copy(evaluation, &list, &count);
+    if (index.integer < 0 || index.integer >= count)
+        return out_of_bounds(evaluation, index.integer);
+    items[index.integer].value = *value;
+    list = ottl_entries_value(OTTL_LIST, items, count);
+    return path->path->write(evaluation, path->path, &list);
+}
+
 /* Each item may set a field of a message around it. */
 static bool open_field(struct ottl_evaluation *evaluation, const struct ottl_path_row *row)
 {
@@ -615,5 +640,7 @@ bool ottl_write_value(struct ottl_evaluation *evaluation, const struct ottl_node
         return false;
     if (row->indexing == OTTL_TRACE_STATE_INDEXED && path->key_count > 0)
         return write_trace_state(evaluation, path, value);
+    if (path->key_count > 0)
+        return write_item(evaluation, path, value);
     return row->write(evaluation, row, value);
 }

@@ -237,6 +237,25 @@ static const struct row profile_rows[] = {
     {"{profile_statements: ['set(profilesample.values, [])', 'set(profilesample.values, "
      "[\"x\"])', 'set(profilesample.values, 1)']}",
      {"\"values\":[\"1\"]", "\"values\":[\"2\"]"}},
+    /* One item. */
+    {"{profile_statements: ['set(profilesample.values, [3, -4]) where profilesample.values[0] == "
+     "1', 'set(profilesample.values[Len(profilesample.values) - 1], 7)']}",
+     {"\"values\":[\"3\",\"7\"]", "\"values\":[\"7\"]"}},
+    {"{profile_statements: ['set(profilesample.values[1], 7)', 'set(profilesample.values[-1], 7)', "
+     "'set(profilesample.values[0], \"x\")', 'set(profilesample.timestamps[0], 7)']}",
+     {"\"values\":[\"1\"]", "\"values\":[\"2\"]"}},
+    {"{profile_statements: ['set(profilesample.timestamps_unix_nano, [5])', "
+     "'set(profilesample.timestamps[0], Time(\"1970-01-02\", \"%Y-%m-%d\")) where "
+     "profilesample.values[0] == 2']}",
+     {"\"timestampsUnixNano\":[\"86400000000000\"]", "\"timestampsUnixNano\":[\"5\"]"}},
+    /* What stays as it was keeps its unit. */
+    {"{profile_statements: ['set(profilesample.attributes[\"m\"], {\"a\": 1})', "
+     "'flatten(profilesample.attributes)']}",
+     {"\"attributeIndices\":[1,2,", "\"m.a\""}},
+    {"{profile_statements: ['set(profilesample.attributes[\"m\"], [1])', "
+     "'flatten(profilesample.attributes)', 'set(profilesample.attributes[\"thread\"], \"t2\")', "
+     "'flatten(profilesample.attributes, \"p\")']}",
+     {"!unitStrindex", "\"p.thread\""}},
     {"{profile_statements: ['set(profilesample.link_index, 1)', 'set(profilesample.link_index, "
      "-1)']}",
      {"!linkIndex"}},
@@ -289,7 +308,9 @@ static void mistakes_are_refused(void **state)
         {"{trace_statements: [{context: span, statements: ['set_semconv_span_name(\"1.36.0\")']}]}",
          "must be between 1.37.0 and 1.40.0"},
         {"{profile_statements: ['set(profilesample.stack.depth, 1)']}", "can only be read"},
-        {"{profile_statements: ['set(profilesample.values[0], 1)']}", "can only be read"},
+        {"{profile_statements: ['set(profilesample.values[0][0], 1)']}", "can only be read"},
+        {"{profile_statements: ['set(profilesample.attribute_indices[0], 1)']}",
+         "is no map and no list"},
         {"{trace_statements: [{context: log, statements: ['set(name, \"x\")']}]}",
          "unknown context \"log\""},
         {"{trace_statements: {context: span, statements: [a]}}", "must be a list"},
