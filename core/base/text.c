@@ -179,12 +179,19 @@ static char *write_ascii(char *to, uint8_t c)
     return to;
 }
 
-/* Whether a multi-byte character could control a terminal or end a line: C1, U+2028, U+2029. */
-static bool is_control(const uint8_t *p, size_t length)
+/* Whether a character changes the direction of what follows (Unicode's Bidi_Control), so that a
+ * text may look like another one. */
+static bool is_direction(uint32_t c)
 {
-    if (length == 2)
-        return p[0] == 0xc2 && p[1] < 0xa0;
-    return length == 3 && p[0] == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9);
+    return c == 0x061c || c == 0x200e || c == 0x200f || (c >= 0x202a && c <= 0x202e) ||
+           (c >= 0x2066 && c <= 0x2069);
+}
+
+/* Whether a multi-byte character could control a terminal, end a line or change its direction: C1,
+ * U+2028, U+2029 and the like. */
+static bool is_control(uint32_t c)
+{
+    return (c >= 0x80 && c < 0xa0) || c == 0x2028 || c == 0x2029 || is_direction(c);
 }
 
 /* Writes the sequence that begins with p[0], which is not ASCII. *length_out: number of bytes
@@ -198,8 +205,9 @@ static char *write_sequence(char *to, const uint8_t *p, size_t size, size_t *len
         memcpy(to, replacement, sizeof replacement);
         return to + sizeof replacement;
     }
-    if (is_control(p, length))
-        return write_unicode_escape(to, length == 2 ? p[1] : 0x2000u + p[2] - 0x80);
+    uint32_t character = text_utf8_decode(p, length);
+    if (is_control(character))
+        return write_unicode_escape(to, character);
     memcpy(to, p, length);
     return to + length;
 }

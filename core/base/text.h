@@ -36,7 +36,8 @@ void text_vprintf(struct text *text, const char *format, va_list args);
  * address of its first digit. */
 char *text_write_u64(char *end, uint64_t number);
 /* Appends the bytes as the content of a JSON string: quotes, backslashes, control characters (C0,
- * DEL, C1) and the line separators U+2028 and U+2029 are escaped, invalid UTF-8 becomes U+FFFD. */
+ * DEL, C1), the line separators U+2028 and U+2029, and what changes the direction of text are
+ * escaped, invalid UTF-8 becomes U+FFFD. */
 void text_append_json(struct text *text, struct slice bytes);
 /* Returns the length in bytes of the well-formed UTF-8 sequence at p[0..size), size > 0; 0 if there
  * is none. */

@@ -1,8 +1,10 @@
 #include "core/ottl/ottl_errors.h"
 
 #include "core/base/log.h"
+#include "core/base/text.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 const char *const ottl_error_modes[] = {"ignore", "silent", "propagate", NULL};
 
@@ -37,6 +39,29 @@ static void log_failure(const struct ottl_errors *errors, enum ottl_source sourc
                   LOG_TEXT("statement", text), LOG_TEXT("error", error));
 }
 
+/* So much of a text goes into an answer; what is longer ends with "...". */
+enum { TEXT_MAX = 100 };
+struct cut_text {
+    char bytes[TEXT_MAX + 4];
+};
+
+static struct cut_text cut_text(const char *text)
+{
+    struct cut_text cut;
+    struct slice all = slice_of_string(text);
+    size_t size = text_utf8_cut(all, TEXT_MAX);
+    snprintf(cut.bytes, sizeof cut.bytes, "%.*s%s", (int)size, text, size < all.size ? "..." : "");
+    return cut;
+}
+
+static struct verdict failure_of(enum ottl_source source, const char *text, const char *error)
+{
+    const char *what =
+        source == OTTL_OF_CONDITION ? "failed to eval condition" : "failed to execute statement";
+    return verdict_try_later(GRPC_UNAVAILABLE, -1, "%s: %s, %s", what, cut_text(text).bytes,
+                             cut_text(error).bytes);
+}
+
 void ottl_errors_report(struct ottl_errors *errors, enum ottl_error_mode mode,
                         enum ottl_source source, const char *text, const char *error)
 {
@@ -47,12 +72,7 @@ void ottl_errors_report(struct ottl_errors *errors, enum ottl_error_mode mode,
         return;
     errors->failed = true;
     log_failure(errors, source, text, error);
-    errors->failure =
-        source == OTTL_OF_CONDITION
-            ? verdict_try_later(GRPC_UNAVAILABLE, -1, "failed to eval condition: %.100s, %.100s",
-                                text, error)
-            : verdict_try_later(GRPC_UNAVAILABLE, -1, "failed to execute statement: %.100s, %.100s",
-                                text, error);
+    errors->failure = failure_of(source, text, error);
 }
 
 struct verdict ottl_errors_verdict(const struct ottl_errors *errors, bool is_acknowledged)

@@ -15,10 +15,13 @@ enum { LARGE_BYTES = 1024 * 1024 }; /* a batch of this size is limited in a job 
 /* ---- settings ---- */
 
 static const struct field stack_limit_fields[] = {
-    FIELD_UINT(profile_limits, max_depth,
-               "Frames that a stack has at most, at least 2. Of a deeper one, those next to the "
-               "leaf stay, and those at the root become one frame, `[truncated]`. 0: no limit.",
-               .fallback = "64"),
+    FIELD_UINT(
+        profile_limits, max_depth,
+        "Frames that a stack has at most, at least 2. Of a deeper one, those next to the "
+        "leaf stay, and those at the root become one frame, `[truncated]`. A function that was "
+        "inlined is a frame, but a location is not cut in two, and that of the leaf stays. 0: "
+        "no limit.",
+        .fallback = "64"),
     FIELD_UINT(profile_limits, max_profile_bytes,
                "Size of a profile with all that it refers to. If it is larger, its smallest stacks "
                "become one, `[other]`, as many as make it fit. Their attributes and timestamps "

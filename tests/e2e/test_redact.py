@@ -119,6 +119,12 @@ class Redact(unittest.TestCase):
         self.assertIn("unused\tsecret_words: api_key\tmyApiKey", lines)
         self.assertIn("original\talways removed\tpprof, 3 bytes", lines)
 
+    def test_what_changes_the_direction_of_text_is_escaped(self):
+        message = request()
+        message.dictionary.string_table[:] = [text.replace("getPassword", "getPassword\u202edrowssap\u2066") for text in message.dictionary.string_table]
+        result = redact("--dry-run", self.file(message.SerializeToString()))
+        self.assertIn("function\tsecret_words: hidden characters\tgetPassword\\u202edrowssap\\u2066", result.stdout.splitlines())
+
     def test_formats(self):
         data = request().SerializeToString()
         self.check(data)

@@ -34,6 +34,8 @@ static void transform(enum signal signal, const char *settings, const char *json
     text_deinit(&yaml);
 }
 
+#define X20 "xxxxxxxxxxxxxxxxxxxx"
+#define X80 X20 X20 X20 X20
 #define ATTRIBUTE(key, value) "{\"key\":\"" key "\",\"value\":{\"stringValue\":\"" value "\"}}"
 #define SPAN(name, attributes, events)                                                             \
     "{\"traceId\":\"0102030405060708090a0b0c0d0e0f10\",\"spanId\":\"a1a2a3a4a5a6a7a8\",\"name\":"  \
@@ -82,6 +84,10 @@ static const struct row rows[] = {
     {"{error_mode: propagate, trace_statements: ['set(span.name, 1 / 0)']}",
      {"refused 14: failed to execute statement: set(span.name, 1 / 0), attempted to divide by 0",
       "!name\""}},
+    /* The hundredth byte is within the letter. */
+    {"{error_mode: propagate, trace_statements: ['set(span.name, \"" X80 "123\xc3\xa4\") where 1 / "
+     "0 == 1']}",
+     {"set(span.name, \"" X80 "123..., attempted", "attempted to divide by 0"}},
     {"{error_mode: propagate, trace_statements: [{error_mode: silent, statements: ['set(span.name, "
      "1 / 0)']}]}",
      {"\"name\":\"a\"", "\"name\":\"b\""}},
