@@ -3,10 +3,8 @@
 #include "core/data/prune.h"
 
 #include "core/base/arena.h"
-#include "core/data/index_list.h"
 #include "core/data/originals.h"
 #include "core/data/reference_rules.h"
-#include "core/data/sample_fields.h"
 #include "core/data/usual_fields.h"
 
 struct pruned_table {
@@ -28,7 +26,9 @@ struct gone_entry {
 
 struct pruning {
     struct pruned_table tables[DICTIONARY_TABLE_COUNT];
-    bool has_original; /* a profile has an original_payload */
+    struct sample_marks samples; /* of the tables */
+    bool knows_samples;          /* they are marked */
+    bool has_original;           /* a profile has an original_payload */
     /* The entries that go, table by table; gone_max of them at most are noted. */
     struct gone_entry *gone;
     size_t gone_count, gone_max;
@@ -78,6 +78,26 @@ static void take_tables(struct pruning *pruning, struct slice dictionary,
             };
 }
 
+static struct entry_marks marks_of(const struct pruned_table *table)
+{
+    return (struct entry_marks){table->marks, table->count};
+}
+
+static void take_marks(const struct entry_marks *to, const struct entry_marks *from)
+{
+    assert(to->count == from->count);
+    memcpy(to->bytes, from->bytes, from->count);
+    to->bytes[0] = 1;
+}
+
+static void take_samples(struct pruning *pruning, const struct sample_marks *marks)
+{
+    pruning->knows_samples = true;
+    take_marks(&pruning->samples.stacks, &marks->stacks);
+    take_marks(&pruning->samples.links, &marks->links);
+    take_marks(&pruning->samples.attributes, &marks->attributes);
+}
+
 static void make_marks(struct pruning *pruning, struct arena *scratch)
 {
     for (int number = 1; number < DICTIONARY_TABLE_COUNT; number++) {
@@ -85,6 +105,11 @@ static void make_marks(struct pruning *pruning, struct arena *scratch)
         table->marks = arena_array(scratch, (size_t)table->count + 2, sizeof *table->marks);
         table->marks[0] = 1; /* the zero value */
     }
+    pruning->samples = (struct sample_marks){
+        .stacks = marks_of(&pruning->tables[DICTIONARY_STACK_TABLE]),
+        .links = marks_of(&pruning->tables[DICTIONARY_LINK_TABLE]),
+        .attributes = marks_of(&pruning->tables[DICTIONARY_ATTRIBUTE_TABLE]),
+    };
 }
 
 struct entry {
@@ -139,11 +164,8 @@ static void mark_named(struct pruning *pruning, int number, uint64_t index)
 
 static inline void mark_list(struct pruning *pruning, int number, struct slice list)
 {
-    const struct pruned_table *table = &pruning->tables[number];
-    if (list.size == 1 && *list.data < 0x80) /* as attributes of most samples */
-        mark(pruning, number, *list.data);
-    else if (table->count > 0) /* else they are all 0 */
-        index_list_mark(list, table->marks, table->count);
+    const struct entry_marks marks = marks_of(&pruning->tables[number]);
+    entry_marks_set_all(&marks, list);
 }
 
 /* ---- usual messages ---- */
@@ -151,24 +173,12 @@ static inline void mark_list(struct pruning *pruning, int number, struct slice l
 /* Each returns false if the message is unusual, and then has marked only what it refers to in any
  * case. */
 
-static inline void mark_references(struct pruning *pruning,
-                                   const struct sample_references *references)
-{
-    mark(pruning, DICTIONARY_STACK_TABLE, references->stack);
-    mark(pruning, DICTIONARY_LINK_TABLE, references->link);
-    mark_list(pruning, DICTIONARY_ATTRIBUTE_TABLE, references->attributes);
-}
-
 static bool mark_usual_sample(struct pruning *pruning, struct slice sample)
 {
     struct sample_references references;
-    struct sample_layout layout;
-    if (!sample_references_read(sample, &references)) {
-        if (!sample_layout_read(sample, &layout))
-            return false;
-        references = (struct sample_references){layout.stack, layout.link, layout.attributes};
-    }
-    mark_references(pruning, &references);
+    if (!sample_references_read_usual(sample, &references))
+        return false;
+    sample_marks_add(&pruning->samples, &references);
     return true;
 }
 
@@ -303,7 +313,10 @@ static void mark_field(struct pruning *pruning, const struct reference_rule *rul
  * them. */
 static const uint8_t *mark_samples(struct pruning *pruning, const uint8_t *at, const uint8_t *end)
 {
-    while (is_short_entry(at, end, PROFILE_SAMPLES << 3 | WIRE_BYTES) &&
+    enum { TAG = PROFILE_SAMPLES << 3 | WIRE_BYTES };
+    if (pruning->knows_samples)
+        return wire_skip_short(at, end, TAG, &(uint32_t){0});
+    while (is_short_entry(at, end, TAG) &&
            mark_usual_sample(pruning, (struct slice){at + 2, at[1]}))
         at += 2 + at[1];
     return at;
@@ -562,7 +575,8 @@ static void change_dictionary(struct pruning *pruning, struct message_iter *it,
 }
 
 static enum prune_result prune(struct pruning *pruning, struct message *root,
-                               const struct dictionary_layout *layout, struct arena *arena,
+                               const struct dictionary_layout *layout,
+                               const struct sample_marks *marks, struct arena *arena,
                                struct arena *scratch)
 {
     struct message_iter it = message_iter(root, arena);
@@ -574,6 +588,8 @@ static enum prune_result prune(struct pruning *pruning, struct message *root,
         find_tables(pruning, root, &field, dictionary, layout);
     }
     make_marks(pruning, scratch);
+    if (marks)
+        take_samples(pruning, marks);
     mark_all(pruning, root);
     pruning->gone_max = dictionary.size / NODE_BYTES;
     pruning->gone = arena_alloc(scratch, pruning->gone_max * sizeof *pruning->gone);
@@ -589,12 +605,12 @@ static enum prune_result prune(struct pruning *pruning, struct message *root,
 }
 
 enum prune_result dictionary_prune(struct message *root, const struct dictionary_layout *layout,
-                                   struct arena *arena)
+                                   const struct sample_marks *marks, struct arena *arena)
 {
     struct pruning pruning = {0};
     struct arena scratch;
     arena_init(&scratch, arena->budget);
-    enum prune_result result = prune(&pruning, root, layout, arena, &scratch);
+    enum prune_result result = prune(&pruning, root, layout, marks, arena, &scratch);
     arena_deinit(&scratch);
     return result;
 }

@@ -19,6 +19,7 @@
 #define PROFCOL_CORE_DATA_PRUNE_H
 
 #include "core/data/dictionary.h"
+#include "core/data/sample_marks.h"
 
 enum prune_result {
     PRUNE_NOTHING, /* everything was referred to; the request is as before */
@@ -30,8 +31,9 @@ enum prune_result {
 
 /* Prunes the dictionary of a scanned, normalised request, whatever was changed in it since. A
  * struct dictionary over the tree, and what was made with one, must not be used afterwards. layout:
- * what the scan knows of the bytes of the root. */
+ * what the scan knows of the bytes of the root. marks: what all samples that are left refer to;
+ * NULL if it is not known. */
 enum prune_result dictionary_prune(struct message *root, const struct dictionary_layout *layout,
-                                   struct arena *arena);
+                                   const struct sample_marks *marks, struct arena *arena);
 
 #endif

@@ -83,6 +83,17 @@ static inline bool sample_layout_read(struct slice raw, struct sample_layout *ou
     at = sample_take_list(at, end, SAMPLE_TIMESTAMPS_UNIX_NANO, &out->timestamps);
     return at == end;
 }
+/* Reads what any usual Sample refers to. Returns false if it is another one. */
+static inline bool sample_references_read_usual(struct slice raw, struct sample_references *out)
+{
+    struct sample_layout layout;
+    if (sample_references_read(raw, out))
+        return true;
+    if (!sample_layout_read(raw, &layout))
+        return false;
+    *out = (struct sample_references){layout.stack, layout.link, layout.attributes};
+    return true;
+}
 /* Returns the sum of packed varints, and adds their number to *count. The first one is for any
  * list. */
 uint64_t sample_sum_any(struct slice values, uint64_t *count);

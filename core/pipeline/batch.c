@@ -281,12 +281,17 @@ static void write_anew(struct batch *batch)
 
 void batch_prune(struct batch *batch)
 {
+    batch_prune_marked(batch, NULL);
+}
+
+void batch_prune_marked(struct batch *batch, const struct sample_marks *marks)
+{
     assert_owned(batch);
     if (batch->signal != SIGNAL_PROFILES)
         return;
     assert(batch->part_count == 1);
     enum prune_result result =
-        dictionary_prune(&batch->parts[0].root, &batch->layout, &batch->arena);
+        dictionary_prune(&batch->parts[0].root, &batch->layout, marks, &batch->arena);
     if (result != PRUNE_NOTHING)
         batch->dictionary = NULL;
     if (result == PRUNE_SPARSE)

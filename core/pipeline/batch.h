@@ -26,6 +26,7 @@ struct identity;
 struct queue;
 struct reservation;
 struct worker;
+struct sample_marks;
 
 struct batch_part {
     struct buffer *buffer; /* one reference */
@@ -128,6 +129,8 @@ struct dictionary *batch_dictionary(struct batch *batch);
  * from the batch, its arena or its dictionary is valid afterwards. Batches of other signals stay as
  * they are. */
 void batch_prune(struct batch *batch);
+/* The same if it is known what all samples that are left refer to; NULL: it is not. */
+void batch_prune_marked(struct batch *batch, const struct sample_marks *marks);
 
 /* The encoded request as slices (valid as long as the batch is). */
 void batch_gather(struct batch *batch, struct slice_list *out);

@@ -130,8 +130,9 @@ static uint64_t filter_batch(struct node *node, struct batch *batch)
     struct filter_walk *walk = &node_of(node)->walk;
     filter_walk_batch(walk, batch);
     if (walk->changed && walk->has_groups)
-        batch_prune(batch); /* what was dropped must not leave in the dictionary */
-    return 0;               /* the walk says it all */
+        /* what was dropped must not leave in the dictionary */
+        batch_prune_marked(batch, walk->has_marks ? &walk->marks : NULL);
+    return 0; /* the walk says it all */
 }
 
 static void count_dropped(const struct filter_node *filter, enum signal signal)

@@ -2,7 +2,6 @@
 
 #include "core/base/memory.h"
 #include "core/data/groups_split.h"
-#include "core/data/sample_fields.h"
 #include "core/data/wire_runs.h"
 
 #include <assert.h>
@@ -167,6 +166,12 @@ static bool asks_stacks(const struct filter_walk *walk)
     return pass->depth == PARTS;
 }
 
+static struct entry_marks make_marks(struct filter_walk *walk, int table)
+{
+    uint32_t count = dictionary_count(batch_dictionary(walk->batch), table);
+    return (struct entry_marks){arena_array(&walk->batch->arena, (size_t)count + 1, 1), count};
+}
+
 /* Finds the stacks whose samples no condition drops. */
 static void find_kept_stacks(struct filter_walk *walk)
 {
@@ -179,6 +184,13 @@ static void find_kept_stacks(struct filter_walk *walk)
         if (ottl_context_depth(walk->plan->conditions[i].context) == PARTS)
             ottl_miss_stacks(walk->evaluators[i], &walk->item, walk->keeps_stack, count);
     walk->keeps_all = !memchr(walk->keeps_stack, 0, count);
+    walk->has_marks = !walk->keeps_all;
+    if (walk->has_marks)
+        walk->marks = (struct sample_marks){
+            .stacks = make_marks(walk, DICTIONARY_STACK_TABLE),
+            .links = make_marks(walk, DICTIONARY_LINK_TABLE),
+            .attributes = make_marks(walk, DICTIONARY_ATTRIBUTE_TABLE),
+        };
 }
 
 /* Asks the conditions for which that was not known. */
@@ -192,21 +204,21 @@ static bool ask_about_stack(struct filter_walk *walk, uint32_t stack)
     return true;
 }
 
-/* Whether no condition drops the sample, as far as its stack says it. */
+/* Whether no condition drops the sample, as far as its stack says it. Marks what it refers to. */
 static inline bool is_kept(struct filter_walk *walk, struct slice sample)
 {
     struct sample_references references;
-    struct sample_layout layout;
-    if (!sample_references_read(sample, &references)) {
-        if (!sample_layout_read(sample, &layout))
-            return false;
-        references.stack = layout.stack;
+    if (!sample_references_read_usual(sample, &references))
+        return false;
+    uint32_t stack = references.stack;
+    bool is_known = stack < walk->stack_count && walk->keeps_stack[stack];
+    if (!is_known && !ask_about_stack(walk, stack)) {
+        walk->stack = stack;
+        walk->has_stack = true;
+        return false;
     }
-    if (references.stack < walk->stack_count && walk->keeps_stack[references.stack])
-        return true;
-    walk->stack = references.stack;
-    walk->has_stack = !ask_about_stack(walk, references.stack);
-    return !walk->has_stack;
+    sample_marks_add(&walk->marks, &references);
+    return true;
 }
 
 /* Goes past the samples ahead that no condition drops. Returns the address after them. */
@@ -266,6 +278,8 @@ static bool walk_place(struct filter_walk *walk, struct place *place, unsigned d
     uint32_t by = 0;
     set_item(walk, place, depth);
     enum decision decision = decide(walk, depth, &by);
+    if (decision == FAIL || (decision == KEEP && depth == PARTS))
+        walk->has_marks = false; /* what is left here is not in them */
     if (decision == FAIL)
         return true;
     if (decision == DROP) {
@@ -313,6 +327,7 @@ static void make_pass(struct filter_walk *walk, const struct filter_pass *pass)
     walk->pass = pass;
     walk->has_groups = false;
     walk->keeps_stack = NULL;
+    walk->has_marks = false;
     walk->asks_stacks = batch->signal == SIGNAL_PROFILES && asks_stacks(walk);
     ottl_item_begin(&walk->item);
     if (batch->signal == SIGNAL_PROFILES)

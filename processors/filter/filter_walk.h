@@ -12,6 +12,7 @@
 #ifndef PROFCOL_PROCESSORS_FILTER_FILTER_WALK_H
 #define PROFCOL_PROCESSORS_FILTER_FILTER_WALK_H
 
+#include "core/data/sample_marks.h"
 #include "processors/filter/filter_settings.h"
 
 struct filter_walk {
@@ -24,6 +25,8 @@ struct filter_walk {
     bool changed;           /* something was removed, even if it had no items */
     bool has_groups;        /* a resource is left */
     struct ottl_errors errors;
+    bool has_marks; /* each sample that is left is in these marks, which live in its arena */
+    struct sample_marks marks;
     /* While it walks: */
     const struct filter_pass *pass;
     bool asks_stacks;     /* all conditions of the pass on samples read only their stacks */

@@ -270,11 +270,32 @@ static void orphans_become_zero_or_are_cut(void **unused)
     batch_free(batch);
 }
 
+static struct entry_marks no_marks(struct batch *batch, int table)
+{
+    uint32_t count = dictionary_count(batch_dictionary(batch), table);
+    return (struct entry_marks){arena_array(&batch->arena, count + (size_t)1, 1), count};
+}
+
+static void marks_stand_for_samples(void **unused)
+{
+    (void)unused;
+    struct batch *batch = small_batch(SLICE(REQUEST));
+    struct sample_marks marks = {.stacks = no_marks(batch, DICTIONARY_STACK_TABLE),
+                                 .links = no_marks(batch, DICTIONARY_LINK_TABLE),
+                                 .attributes = no_marks(batch, DICTIONARY_ATTRIBUTE_TABLE)};
+    sample_marks_add(&marks, &(struct sample_references){.stack = 1});
+    remove_sample(batch, 1);
+    batch_prune_marked(batch, &marks);
+    assert_sent(batch,
+                SLICE(RESOURCE_HEAD("\x07", "\x09", "\x0b") SAMPLE_1 "\x12\x20" PRUNED_TABLES));
+    batch_free(batch);
+}
+
 static void what_is_referred_to_stays(void **unused)
 {
     (void)unused;
     struct batch *batch = small_batch(SLICE(REQUEST));
-    assert_int_equal(dictionary_prune(&batch->parts[0].root, &batch->layout, &batch->arena),
+    assert_int_equal(dictionary_prune(&batch->parts[0].root, &batch->layout, NULL, &batch->arena),
                      PRUNE_NOTHING);
     assert_false(batch_is_changed(batch));
     batch_prune(batch);
@@ -336,6 +357,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(leaves_what_is_referred_to, begin, end),
         cmocka_unit_test_setup_teardown(orphans_become_zero_or_are_cut, begin, end),
+        cmocka_unit_test_setup_teardown(marks_stand_for_samples, begin, end),
         cmocka_unit_test_setup_teardown(what_is_referred_to_stays, begin, end),
         cmocka_unit_test_setup_teardown(an_index_that_is_given_twice_refers_once, begin, end),
         cmocka_unit_test_setup_teardown(an_original_goes, begin, end),
