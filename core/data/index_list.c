@@ -1,5 +1,6 @@
 /* Most indices of a large table have two bytes. So a block of 16 bytes is read as eight numbers of
- * two bytes, up to the first that has another length. */
+ * two bytes, up to the first that has another length. What is visited twice does not matter, so the
+ * last block of a list overlaps the one before. */
 #include "core/data/index_list.h"
 
 #include <assert.h>
@@ -45,19 +46,41 @@ static inline __attribute__((always_inline)) bool are_below(const uint16_t *numb
     return _mm_movemask_epi8(_mm_cmpgt_epi16(block, _mm_set1_epi16(last))) == 0;
 }
 
-/* Visits the numbers of two bytes ahead. Returns the address after them. */
+static inline __attribute__((always_inline)) void visit_pairs(struct target *target,
+                                                              const uint16_t *numbers)
+{
+    assert(are_below(numbers, target->count)); /* scanned */
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < PAIRS; i++)
+        visit(target, numbers[i]);
+}
+
+/* Visits the last block of a list if it consists of numbers of two bytes, before which another one
+ * ends. */
+static inline __attribute__((always_inline)) bool take_last(struct target *target,
+                                                            struct slice list)
+{
+    uint16_t numbers[PAIRS];
+    if (list.size <= BLOCK)
+        return false;
+    const uint8_t *last = list.data + list.size - BLOCK;
+    if (last[-1] >= 0x80 || read_pairs(last, numbers) < PAIRS)
+        return false;
+    visit_pairs(target, numbers);
+    return true;
+}
+
+/* Visits the numbers of two bytes ahead that begin before `stop`, and some more. Returns the
+ * address after them. */
 static inline __attribute__((always_inline)) const uint8_t *
-take_pairs(struct target *target, const uint8_t *at, const uint8_t *end)
+take_pairs(struct target *target, const uint8_t *at, const uint8_t *stop, const uint8_t *end)
 {
     uint16_t numbers[PAIRS];
     unsigned taken = PAIRS;
-    for (; taken == PAIRS && end - at >= BLOCK; at += (size_t)2 * taken) {
+    for (; taken == PAIRS && at < stop && end - at >= BLOCK; at += (size_t)2 * taken) {
         taken = read_pairs(at, numbers);
         if (taken == PAIRS) {
-            assert(are_below(numbers, target->count)); /* scanned */
-#pragma GCC unroll 8
-            for (unsigned i = 0; i < PAIRS; i++)
-                visit(target, numbers[i]);
+            visit_pairs(target, numbers);
             continue;
         }
         for (unsigned i = 0; i < taken; i++) {
@@ -68,10 +91,20 @@ take_pairs(struct target *target, const uint8_t *at, const uint8_t *end)
     return at;
 }
 #else
-static inline const uint8_t *take_pairs(struct target *target, const uint8_t *at,
-                                        const uint8_t *end)
+enum { BLOCK = 16 };
+
+static inline bool take_last(struct target *target, struct slice list)
 {
     (void)target;
+    (void)list;
+    return false;
+}
+
+static inline const uint8_t *take_pairs(struct target *target, const uint8_t *at,
+                                        const uint8_t *stop, const uint8_t *end)
+{
+    (void)target;
+    (void)stop;
     (void)end;
     return at;
 }
@@ -113,11 +146,12 @@ static inline __attribute__((always_inline)) void visit_all(struct target *targe
                                                             struct slice list)
 {
     const uint8_t *at = list.data, *end = at + list.size;
-    while (at < end) {
-        at = take_pairs(target, at, end);
-        while (at < end && *at < 0x80)
+    const uint8_t *stop = take_last(target, list) ? end - BLOCK : end;
+    while (at < stop) {
+        at = take_pairs(target, at, stop, end);
+        while (at < stop && *at < 0x80)
             at = take_number(target, at, end);
-        if (at < end)
+        if (at < stop)
             at = take_number(target, at, end);
     }
 }
