@@ -165,7 +165,7 @@ def compare_settings(case, profcol, collector, directory, expected, results):
         return
     unexplained, explained = [], []
     for path, mine, other in settings_that_differ(case, yaml.safe_load(ours.stdout), yaml.safe_load(theirs.stdout)):
-        reason, pending = expected.of_setting(path)
+        reason, pending = expected.of_setting(path, mine)
         (explained if reason else unexplained).append((f"{path}: profcol {mine}, the Collector {other}", reason, pending))
     if unexplained:
         results.different(case, "another value", "; ".join(row[0] for row in unexplained)[:300], *expected.of_case(case.name))

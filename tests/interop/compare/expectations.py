@@ -54,10 +54,10 @@ class Expectations:
                 return ("pending: " + row["pending"], True) if "pending" in row else (row["reason"], False)
         return None, False
 
-    def of_setting(self, path):
+    def of_setting(self, path, value):
         """(reason why a setting differs in the effective configuration or None, is pending)"""
         for row in self.settings:
-            if re.search(row["setting"], path):
+            if re.search(row["setting"], path) and re.search(row.get("profcol", ""), str(value)):
                 self.needed[("setting", row["setting"])] += 1
                 return ("pending: " + row["pending"], True) if "pending" in row else (row["reason"], False)
         return None, False
