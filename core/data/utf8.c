@@ -38,17 +38,43 @@ static size_t check_sequence(const uint8_t *text, size_t left)
     return sequence.size;
 }
 
+/* Returns where the first invalid sequence from `at` on begins; the size of the text: there is
+ * none. */
+static size_t find_broken(struct slice text, size_t at)
+{
+    while (at < text.size) {
+        size_t size = check_sequence(text.data + at, text.size - at);
+        if (size == 0)
+            break;
+        at += size;
+    }
+    return at;
+}
+
 bool utf8_is_valid(struct slice text)
 {
-    size_t i = 0;
+    return utf8_is_ascii(text.data, text.size) || find_broken(text, 0) == text.size;
+}
 
-    if (utf8_is_ascii(text.data, text.size))
-        return true;
-    while (i < text.size) {
-        size_t size = check_sequence(text.data + i, text.size - i);
-        if (size == 0)
-            return false;
-        i += size;
+/* Returns how many bytes of an invalid sequence belong together: as many as could begin one. */
+static size_t broken_size(const uint8_t *text, size_t left)
+{
+    struct sequence sequence = sequence_of(text[0]);
+    if (sequence.size < 3 || left < 2 || text[1] < sequence.second_min ||
+        text[1] > sequence.second_max)
+        return 1;
+    bool has_third = sequence.size == 4 && left > 2 && (text[2] & 0xc0) == 0x80;
+    return has_third ? 3 : 2;
+}
+
+void utf8_append_repaired(struct slice text, struct text *out)
+{
+    for (size_t at = 0; at < text.size;) {
+        size_t end = find_broken(text, at);
+        text_append_slice(out, slice_of(text.data + at, end - at));
+        if (end == text.size)
+            return;
+        text_append(out, "\xef\xbf\xbd");
+        at = end + broken_size(text.data + end, text.size - end);
     }
-    return true;
 }

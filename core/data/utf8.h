@@ -1,5 +1,5 @@
 /*
- * utf8: checks for valid UTF-8.
+ * utf8: checks for valid UTF-8, and makes it valid.
  *
  * The rules are those of protobuf strings: no overlong forms, no surrogates, nothing above
  * U+10FFFF. ASCII, which nearly all strings are, is fast. To shorten a text, use text_utf8_cut
@@ -12,10 +12,13 @@
 #ifndef PROFCOL_CORE_DATA_UTF8_H
 #define PROFCOL_CORE_DATA_UTF8_H
 
-#include "core/base/slice.h"
+#include "core/base/text.h"
 
 /* Whether the text is valid UTF-8. */
 bool utf8_is_valid(struct slice text);
+/* Appends the text; each part that could begin a character, and does not go on as one, or else each
+ * byte that is part of none, becomes U+FFFD (Unicode, section 3.9: maximal subparts). */
+void utf8_append_repaired(struct slice text, struct text *out);
 
 /* Whether the text is ASCII. Reads eight bytes at a time. It is inline because the speed of the
  * scan depends on it. */

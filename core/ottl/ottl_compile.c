@@ -53,7 +53,10 @@ struct ottl_node *ottl_compiler_fold(struct ottl_compiler *c, struct ottl_node *
     if (node->level > OTTL_LEVEL_CONSTANT ||
         !ottl_node_fold(node, &c->program->arena, &value, &ignored))
         return node;
-    return ottl_compiler_constant(c, value);
+    struct ottl_node *folded = ottl_compiler_constant(c, value);
+    folded->is_computed =
+        node->code == OTTL_CALL || node->code == OTTL_MATH || node->code == OTTL_NEGATE;
+    return folded;
 }
 
 bool ottl_compiler_parts(struct ottl_compiler *c, const struct ottl_ast *ast,

@@ -102,11 +102,6 @@ static void name_constants(struct ottl_compiler *c, struct ottl_node *list)
         list->names[i] = list->operands[i]->constant.bytes;
 }
 
-static bool is_computed(const struct ottl_ast *ast)
-{
-    return ast->kind == OTTL_AST_CALL || ast->kind == OTTL_AST_MATH || ast->kind == OTTL_AST_NEGATE;
-}
-
 /* A literal item of another kind is refused. What is computed, or read, fails each time, as in the
  * Collector. */
 static struct ottl_node *compile_strings(struct ottl_compiler *c, const struct ottl_ast *call,
@@ -124,7 +119,7 @@ static struct ottl_node *compile_strings(struct ottl_compiler *c, const struct o
         constants += is_string;
         if (is_string)
             continue;
-        if (!are_literal && (item->code != OTTL_CONSTANT || is_computed(written))) {
+        if (!are_literal && !ottl_node_is_literal(item)) {
             ottl_warn_item(c, written, item);
             continue;
         }
@@ -210,10 +205,9 @@ static bool check_kind(struct ottl_compiler *c, const struct ottl_ast *call, uin
                        const struct ottl_node *argument, enum ottl_kind kind, const char *name)
 {
     char why[80];
-    bool is_constant = argument->code == OTTL_CONSTANT;
-    if (is_constant && argument->constant.kind == kind)
+    if (argument->code == OTTL_CONSTANT && argument->constant.kind == kind)
         return true;
-    if (!is_constant || is_computed(call->parts[index].value)) {
+    if (!ottl_node_is_literal(argument)) {
         ottl_warn_argument(c, call, index, argument, kind);
         return true;
     }
@@ -444,7 +438,7 @@ static bool check_literal(struct ottl_compiler *c, const struct ottl_ast *call,
 {
     struct ottl_value value;
     struct error why;
-    if (!node->function->checks_literals || node->operands[0]->code != OTTL_CONSTANT ||
+    if (!node->function->checks_literals || !ottl_node_is_literal(node->operands[0]) ||
         ottl_node_fold(node, &c->program->arena, &value, &why))
         return true;
     return fail_argument(c, call, 0, why.text) != NULL;

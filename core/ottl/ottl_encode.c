@@ -1,6 +1,7 @@
 #include "core/ottl/ottl_encode.h"
 
 #include "core/data/any_value.h"
+#include "core/data/utf8.h"
 
 static bool encode_map(const struct ottl_value *map, size_t limit, struct wire_writer *out,
                        struct error *err)
@@ -11,7 +12,7 @@ static bool encode_map(const struct ottl_value *map, size_t limit, struct wire_w
         size_t pair = wire_writer_begin(out, KEY_VALUE_LIST_VALUES);
         wire_writer_bytes(out, KEY_VALUE_KEY, entry.key);
         size_t value = wire_writer_begin(out, KEY_VALUE_VALUE);
-        if (!ottl_encode(&entry.value, limit, out, err))
+        if (!ottl_check_key(entry.key, err) || !ottl_encode(&entry.value, limit, out, err))
             return false;
         wire_writer_end(out, value);
         wire_writer_end(out, pair);
@@ -49,9 +50,21 @@ static bool encode_several(const struct ottl_value *value, size_t limit, struct 
     return true;
 }
 
-static void encode_bytes(uint32_t kind, struct slice bytes, struct wire_writer *out)
+/* The next receiver would refuse a request with a text that is no UTF-8. */
+static bool encode_text(struct slice bytes, size_t limit, struct wire_writer *out,
+                        struct error *err)
 {
-    wire_writer_bytes(out, kind, bytes);
+    struct text text = {0};
+    if (utf8_is_valid(bytes)) {
+        wire_writer_bytes(out, ANY_VALUE_STRING, bytes);
+        return true;
+    }
+    utf8_append_repaired(bytes, &text);
+    bool is_small = text.size <= limit;
+    if (is_small)
+        wire_writer_bytes(out, ANY_VALUE_STRING, slice_of(text_string(&text), text.size));
+    text_deinit(&text);
+    return is_small || ottl_refuse_growth(err);
 }
 
 static void encode_float(double real, struct wire_writer *out)
@@ -69,6 +82,11 @@ bool ottl_refuse_growth(struct error *err)
 bool ottl_refuse_depth(struct error *err)
 {
     return error_set(err, "the value would be nested too deep");
+}
+
+bool ottl_check_key(struct slice key, struct error *err)
+{
+    return utf8_is_valid(key) || error_set(err, "a key must be valid UTF-8");
 }
 
 bool ottl_is_data(const struct ottl_value *value)
@@ -95,10 +113,9 @@ bool ottl_encode(const struct ottl_value *value, size_t limit, struct wire_write
         encode_float(value->real, out);
         return true;
     case OTTL_STRING:
-        encode_bytes(ANY_VALUE_STRING, value->bytes, out);
-        return true;
+        return encode_text(value->bytes, limit, out, err);
     case OTTL_BYTES:
-        encode_bytes(ANY_VALUE_BYTES, value->bytes, out);
+        wire_writer_bytes(out, ANY_VALUE_BYTES, value->bytes);
         return true;
     case OTTL_MAP:
     case OTTL_LIST:

@@ -1,3 +1,4 @@
+#include "core/data/utf8.h"
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_literals.h"
 
@@ -161,48 +162,29 @@ static size_t read_utf16_be(struct slice text, uint32_t *out)
     return read_utf16(text, true, out);
 }
 
-/* Only looks whether there is a character; it is copied as it is. */
-static size_t read_utf8(struct slice text, uint32_t *out)
-{
-    size_t size = text_utf8_length(text.data, text.size);
-    *out = REPLACEMENT;
-    return size;
-}
-
-/* Returns how many bytes of a broken character belong together: as many as could begin one. */
-static size_t broken_size(struct slice text)
-{
-    uint8_t first = text.data[0], second = text.size > 1 ? text.data[1] : 0;
-    uint8_t least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-    uint8_t most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-    if (first < 0xe0 || first > 0xf4 || second < least || second > most)
-        return 1;
-    bool has_third = first >= 0xf0 && text.size > 2 && (text.data[2] & 0xc0) == 0x80;
-    return has_third ? 3 : 2;
-}
-
 static const struct charset {
-    const char *name; /* in lower case */
-    read_character read;
+    const char *name;    /* in lower case */
+    read_character read; /* NULL: the text stays as it is */
+    bool is_utf8;        /* but becomes valid */
 } charsets[] = {
-    {"", read_utf8},
-    {"ascii", read_utf8},
-    {"us-ascii", read_utf8},
-    {"utf8", read_utf8},
-    {"utf-8", read_utf8},
-    {"nop", NULL},
-    {"utf8-raw", NULL},
-    {"utf-8-raw", NULL},
-    {"utf16", read_utf16_le},
-    {"utf-16", read_utf16_le},
-    {"utf-16le", read_utf16_le},
-    {"utf-16be", read_utf16_be},
-    {"iso-8859-1", read_byte},
-    {"iso_8859-1", read_byte},
-    {"latin1", read_byte},
-    {"l1", read_byte},
-    {"windows-1252", read_windows_1252},
-    {"cswindows1252", read_windows_1252},
+    {"", NULL, true},
+    {"ascii", NULL, true},
+    {"us-ascii", NULL, true},
+    {"utf8", NULL, true},
+    {"utf-8", NULL, true},
+    {"nop", NULL, false},
+    {"utf8-raw", NULL, false},
+    {"utf-8-raw", NULL, false},
+    {"utf16", read_utf16_le, false},
+    {"utf-16", read_utf16_le, false},
+    {"utf-16le", read_utf16_le, false},
+    {"utf-16be", read_utf16_be, false},
+    {"iso-8859-1", read_byte, false},
+    {"iso_8859-1", read_byte, false},
+    {"latin1", read_byte, false},
+    {"l1", read_byte, false},
+    {"windows-1252", read_windows_1252, false},
+    {"cswindows1252", read_windows_1252, false},
 };
 
 static const struct charset *find_charset(struct slice name)
@@ -224,12 +206,8 @@ static void decode_characters(read_character read, struct slice from, struct tex
     for (size_t at = 0; at < from.size;) {
         struct slice rest = slice_of(from.data + at, from.size - at);
         uint32_t c;
-        size_t size = read(rest, &c);
-        if (read == read_utf8 && size > 0)
-            text_append_slice(out, slice_of(rest.data, size));
-        else
-            append_character(c, out);
-        at += size > 0 ? size : broken_size(rest);
+        at += read(rest, &c);
+        append_character(c, out);
     }
 }
 
@@ -242,7 +220,7 @@ static bool refuse_encoding(struct slice name, struct error *err)
 static bool check_encoding(const struct ottl_node *node, struct error *err)
 {
     const struct ottl_node *name = node->operands[1];
-    return name->code != OTTL_CONSTANT || find_base64(name->constant.bytes) ||
+    return !ottl_node_is_literal(name) || find_base64(name->constant.bytes) ||
            find_charset(name->constant.bytes) || refuse_encoding(name->constant.bytes, err);
 }
 
@@ -265,9 +243,12 @@ FUNCTION(decode)
     if (!charset)
         return refuse_encoding(name, ottl_evaluation_error(evaluation));
     *out = ottl_string(value.bytes);
-    if (!charset->read)
+    if (!charset->read && !charset->is_utf8)
         return true;
-    decode_characters(charset->read, value.bytes, &text);
+    if (charset->read)
+        decode_characters(charset->read, value.bytes, &text);
+    else
+        utf8_append_repaired(value.bytes, &text);
     *out = ottl_string(ottl_evaluation_text(evaluation, &text));
     return true;
 }

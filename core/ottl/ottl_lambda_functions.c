@@ -216,13 +216,6 @@ FUNCTION(when)
         "predicate", OTTL_PARAMETER_LAMBDA_2, false                                                \
     }
 
-static bool is_map(const struct ottl_node *node, struct error *err)
-{
-    const struct ottl_node *source = node->operands[0];
-    return source->code != OTTL_CONSTANT || source->constant.kind == OTTL_MAP ||
-           error_set(err, "expected pcommon.Map but got %s", ottl_type_name(&source->constant));
-}
-
 const struct ottl_function ottl_lambda_functions[] = {
     {.name = "All", .parameters = {SOURCE, PREDICATE}, .call = all},
     {.name = "Any", .parameters = {SOURCE, PREDICATE}, .call = any},
@@ -234,9 +227,9 @@ const struct ottl_function ottl_lambda_functions[] = {
      .parameters = {SOURCE, {"mapper", OTTL_PARAMETER_LAMBDA_2, false}},
      .call = map_each},
     {.name = "MapKeys",
-     .parameters = {SOURCE, {"key_mapper", OTTL_PARAMETER_LAMBDA_2, false}},
-     .call = map_keys,
-     .check = is_map},
+     .parameters = {{"source", OTTL_PARAMETER_MAP, false},
+                    {"key_mapper", OTTL_PARAMETER_LAMBDA_2, false}},
+     .call = map_keys},
     {.name = "Reduce",
      .parameters = {SOURCE,
                     {"seed", OTTL_PARAMETER_ANY, false},

@@ -19,13 +19,6 @@ static struct slice copy(struct ottl_evaluation *evaluation, struct slice bytes)
     return slice_of(to, bytes.size);
 }
 
-/* Returns the payload of a text in scratch memory. */
-static struct slice encode_text(struct ottl_evaluation *evaluation, struct slice text)
-{
-    uint8_t *to = ottl_evaluation_alloc(evaluation, WIRE_HEADER_MAX + text.size);
-    return slice_of(to, (size_t)(wire_write_bytes(to, ANY_VALUE_STRING, text) - to));
-}
-
 /* ---- merge_maps ---- */
 
 enum strategy { INSERT = 1, UPDATE = 2, UPSERT = 3 };
@@ -102,15 +95,6 @@ static bool check_truncate(const struct ottl_node *node, struct error *err)
                      limit);
 }
 
-/* The beginning of a text in so many bytes, up to where a character begins. */
-static size_t cut(const struct ottl_node *node, struct slice text, size_t size)
-{
-    bool utf8_safe = !node->operands[2] || node->operands[2]->constant.truth;
-    while (utf8_safe && size > 0 && (text.data[size] & 0xc0) == 0x80)
-        size--;
-    return size;
-}
-
 EDITOR(truncate_all)
 {
     struct attribute_list *edit = ottl_edit_load(evaluation, node->operands[0]);
@@ -122,12 +106,14 @@ EDITOR(truncate_all)
         struct any_value any = any_value_read(edit->entries[i].value);
         if (any.kind != ANY_VALUE_STRING || any.bytes.size <= limit)
             continue;
-        size_t size = cut(node, any.bytes, limit - marker);
+        /* Also without utf8_safe, because a part of a character cannot be sent. */
+        size_t size = text_utf8_cut(any.bytes, limit - marker);
         uint8_t *text = ottl_evaluation_alloc(evaluation, size + marker + 1);
         memcpy(text, any.bytes.data, size);
         if (marker > 0)
             memcpy(text + size, node->operands[3]->constant.bytes.data, marker);
-        attribute_list_set_value(edit, i, encode_text(evaluation, slice_of(text, size + marker)));
+        attribute_list_set_value(edit, i,
+                                 ottl_encode_text(evaluation, slice_of(text, size + marker)));
     }
     return ottl_edit_store(evaluation, node->operands[0], edit);
 }
@@ -147,8 +133,8 @@ EDITOR(stringify_all)
             continue;
         text_clear(&text);
         ottl_print_data(&value, &text);
-        attribute_list_set_value(edit, i,
-                                 encode_text(evaluation, slice_of(text_string(&text), text.size)));
+        attribute_list_set_value(
+            edit, i, ottl_encode_text(evaluation, slice_of(text_string(&text), text.size)));
     }
     text_deinit(&text);
     return ottl_edit_store(evaluation, node->operands[0], edit);
@@ -294,6 +280,8 @@ EDITOR(flatten)
     (void)out;
     if ((node->operands[1] && !ottl_argument_string(evaluation, node, 1, &prefix)) ||
         !(edit = ottl_edit_load(evaluation, node->operands[0])))
+        return false;
+    if (!ottl_check_key(prefix, ottl_evaluation_error(evaluation)))
         return false;
     if (prefix.size == 0 && is_flat(edit))
         return true;

@@ -84,7 +84,7 @@ static bool check_networks(const struct ottl_node *node, struct error *err)
     if (list->code != OTTL_MAKE_LIST)
         return true;
     for (uint32_t i = 0; i < list->operand_count; i++)
-        if (list->operands[i]->code != OTTL_CONSTANT ||
+        if (!ottl_node_is_literal(list->operands[i]) ||
             list->operands[i]->constant.kind != OTTL_STRING)
             return true; /* they are read when they are evaluated */
     for (uint32_t i = 0; i < list->operand_count; i++)

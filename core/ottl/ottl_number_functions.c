@@ -26,7 +26,7 @@ static bool check_number(const struct ottl_node *node, struct error *err)
 {
     const struct ottl_node *target = node->operands[0];
     double ignored;
-    return target->code != OTTL_CONSTANT || target->constant.kind != OTTL_STRING ||
+    return !ottl_node_is_literal(target) || target->constant.kind != OTTL_STRING ||
            go_parse_float(target->constant.bytes, &ignored) ||
            error_set(err, "could not convert to a float");
 }

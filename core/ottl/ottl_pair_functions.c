@@ -41,39 +41,29 @@ static struct slice unquote(struct slice text)
     return is_quoted ? slice_of(text.data + 1, text.size - 2) : text;
 }
 
-/* Checks separators that are literals. */
-static bool check_pairs(const struct ottl_node *node, struct error *err)
+static struct pairs separators_of(const struct ottl_node *node)
 {
-    struct slice separators[] = {SLICE("="), SLICE(" ")};
-    for (uint32_t i = 0; i < 2; i++)
-        if (node->operands[i + 1] && node->operands[i + 1]->code != OTTL_CONSTANT)
-            return true;
-        else if (node->operands[i + 1])
-            separators[i] = node->operands[i + 1]->constant.bytes;
-    return (separators[0].size > 0 && separators[1].size > 0 &&
-            !slice_equal(separators[0], separators[1])) ||
-           error_set(err, "the delimiters of pairs must be different, and not empty");
+    struct pairs by = {SLICE("="), SLICE(" ")};
+    if (node->operands[1])
+        by.delimiter = node->operands[1]->constant.bytes;
+    if (node->operands[2])
+        by.separator = node->operands[2]->constant.bytes;
+    return by;
 }
 
-static bool read_separators(struct ottl_evaluation *evaluation, const struct ottl_node *node,
-                            struct pairs *out)
+static bool check_pairs(const struct ottl_node *node, struct error *err)
 {
-    *out = (struct pairs){SLICE("="), SLICE(" ")};
-    if ((node->operands[1] && !ottl_argument_string(evaluation, node, 1, &out->delimiter)) ||
-        (node->operands[2] && !ottl_argument_string(evaluation, node, 2, &out->separator)))
-        return false;
-    return (out->delimiter.size > 0 && out->separator.size > 0 &&
-            !slice_equal(out->delimiter, out->separator)) ||
-           error_set(ottl_evaluation_error(evaluation),
-                     "the delimiters of pairs must be different, and not empty");
+    struct pairs by = separators_of(node);
+    return (by.delimiter.size > 0 && by.separator.size > 0 &&
+            !slice_equal(by.delimiter, by.separator)) ||
+           error_set(err, "the delimiters of pairs must be different, and not empty");
 }
 
 FUNCTION(parse_key_value)
 {
     struct slice rest;
-    struct pairs by;
-    if (!ottl_argument_string(evaluation, node, 0, &rest) ||
-        !read_separators(evaluation, node, &by))
+    struct pairs by = separators_of(node);
+    if (!ottl_argument_string(evaluation, node, 0, &rest))
         return false;
     if (rest.size == 0)
         return error_set(ottl_evaluation_error(evaluation), "cannot parse from empty target");
@@ -194,10 +184,10 @@ FUNCTION(to_key_value_string)
 {
     struct ottl_value map;
     struct ottl_entry entry;
-    struct pairs by;
+    struct pairs by = separators_of(node);
     struct text text = {0};
     uint32_t count = 0;
-    if (!ottl_argument(evaluation, node, 0, &map) || !read_separators(evaluation, node, &by))
+    if (!ottl_argument(evaluation, node, 0, &map))
         return false;
     if (map.kind != OTTL_MAP)
         return error_set(ottl_evaluation_error(evaluation), "expected pcommon.Map but got %s",
@@ -223,9 +213,9 @@ FUNCTION(to_key_value_string)
 }
 
 #define SEPARATORS                                                                                 \
-    {"delimiter", OTTL_PARAMETER_STRING, true},                                                    \
+    {"delimiter", OTTL_PARAMETER_LITERAL_STRING, true},                                            \
     {                                                                                              \
-        "pair_delimiter", OTTL_PARAMETER_STRING, true                                              \
+        "pair_delimiter", OTTL_PARAMETER_LITERAL_STRING, true                                      \
     }
 
 const struct ottl_function ottl_pair_functions[] = {

@@ -44,11 +44,13 @@ static void put_index(struct ottl_evaluation *evaluation, const struct ottl_path
 static bool put_text(struct ottl_evaluation *evaluation, const struct ottl_path_row *row,
                      uint32_t member, const struct ottl_value *value)
 {
-    if (!expect(evaluation, value, OTTL_STRING) ||
-        !ottl_take_room(evaluation, value->bytes.size, 0))
+    if (!expect(evaluation, value, OTTL_STRING))
+        return false;
+    struct slice text = ottl_valid_text(evaluation, value->bytes);
+    if (!ottl_take_room(evaluation, text.size, 0))
         return false;
     put_index(evaluation, row, member,
-              dictionary_add(dictionary_of(evaluation), DICTIONARY_STRING_TABLE, value->bytes));
+              dictionary_add(dictionary_of(evaluation), DICTIONARY_STRING_TABLE, text));
     return true;
 }
 

@@ -61,6 +61,7 @@ struct ottl_node {
     bool is_fixed; /* with a slot: no statement changes what it depends on */
     unsigned work; /* of a call, see ottl_function_work */
     struct ottl_value constant;
+    bool is_computed; /* a constant that is no literal: the Collector finds out what it is later */
     const struct ottl_path_row *path;
     const struct ottl_function *function;
     struct ottl_regex *regex;              /* the pattern of a call */
@@ -75,6 +76,12 @@ struct ottl_node {
     struct ottl_node **keys; /* after a path or a call */
     uint32_t key_count;
 };
+
+/* Whether it can be refused at start. What is computed fails when it is evaluated. */
+static inline bool ottl_node_is_literal(const struct ottl_node *node)
+{
+    return node->code == OTTL_CONSTANT && !node->is_computed;
+}
 
 struct ottl_warning {
     uint32_t position; /* in the text */

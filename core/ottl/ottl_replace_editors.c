@@ -1,3 +1,4 @@
+#include "core/ottl/ottl_encode.h"
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_map_edit.h"
 #include "core/ottl/ottl_replace.h"
@@ -27,13 +28,6 @@ static bool has_format(const struct ottl_node *node, struct error *err)
     return !format || !function || format->code != OTTL_CONSTANT ||
            format->constant.kind != OTTL_STRING ||
            ottl_replace_check_format(format->constant.bytes, err);
-}
-
-static struct slice encode_text(struct ottl_evaluation *evaluation, const struct text *text)
-{
-    uint8_t *to = ottl_evaluation_alloc(evaluation, WIRE_HEADER_MAX + text->size);
-    struct slice bytes = slice_of(text_string(text), text->size);
-    return slice_of(to, (size_t)(wire_write_bytes(to, ANY_VALUE_STRING, bytes) - to));
 }
 
 static bool matches(struct ottl_evaluation *evaluation, const struct ottl_node *node,
@@ -105,7 +99,7 @@ EDITOR(replace_all_matches)
         bool found = false;
         ok = any.kind != ANY_VALUE_STRING || matches(evaluation, node, any.bytes, &found);
         if (ok && found && payload.size == 0)
-            payload = encode_text(evaluation, &text);
+            payload = ottl_encode_text(evaluation, slice_of(text_string(&text), text.size));
         if (ok && found)
             attribute_list_set_value(edit, i, payload);
     }
@@ -162,12 +156,15 @@ static bool replace_entry(struct ottl_evaluation *evaluation,
     text_clear(text);
     if (!ottl_replace(evaluation, replacement, old, text, &found))
         return false;
-    if (!found || slice_equal(slice_of(text_string(text), text->size), old))
+    struct slice new = slice_of(text_string(text), text->size);
+    if (!found || slice_equal(new, old))
         return true;
+    if (of_key && !ottl_check_key(new, ottl_evaluation_error(evaluation)))
+        return false;
     if (of_key)
         attribute_list_set_key(edit, at, keep_text(evaluation, text));
     else
-        attribute_list_set_value(edit, at, encode_text(evaluation, text));
+        attribute_list_set_value(edit, at, ottl_encode_text(evaluation, new));
     *changed_out = true;
     return true;
 }

@@ -39,7 +39,8 @@ static bool put_number(struct ottl_evaluation *evaluation, const struct ottl_pat
 
 OTTL_SETTER(ottl_set_text)
 {
-    return expect(evaluation, value, OTTL_STRING) && put_bytes(evaluation, row, value->bytes);
+    return expect(evaluation, value, OTTL_STRING) &&
+           put_bytes(evaluation, row, ottl_valid_text(evaluation, value->bytes));
 }
 
 OTTL_SETTER(ottl_set_bytes)
@@ -182,10 +183,12 @@ OTTL_SETTER(ottl_set_status_code)
 OTTL_SETTER(ottl_set_status_message)
 {
     struct message_iter *span = NULL;
-    if (!expect(evaluation, value, OTTL_STRING) ||
-        !ottl_take_room(evaluation, value->bytes.size, 0) || !(span = ottl_open(evaluation, row)))
+    if (!expect(evaluation, value, OTTL_STRING))
         return false;
-    ottl_put_bytes(ottl_open_inner(*span, SPAN_STATUS), row->number, value->bytes);
+    struct slice message = ottl_valid_text(evaluation, value->bytes);
+    if (!ottl_take_room(evaluation, message.size, 0) || !(span = ottl_open(evaluation, row)))
+        return false;
+    ottl_put_bytes(ottl_open_inner(*span, SPAN_STATUS), row->number, message);
     return true;
 }
 

@@ -1,6 +1,7 @@
 #include "core/ottl/ottl_writing.h"
 
 #include "core/data/scan.h"
+#include "core/data/utf8.h"
 #include "core/ottl/ottl_draft.h"
 #include "core/ottl/ottl_encode.h"
 #include "core/ottl/ottl_entries.h"
@@ -260,6 +261,8 @@ static bool put_value(const struct put *put, uint32_t depth, struct slice old);
 
 static bool put_pair(const struct put *put, uint32_t depth, struct slice key, struct slice old)
 {
+    if (!ottl_check_key(key, ottl_evaluation_error(put->evaluation)))
+        return false;
     size_t pair = wire_writer_begin(put->out, KEY_VALUE_LIST_VALUES);
     wire_writer_bytes(put->out, KEY_VALUE_KEY, key);
     size_t value = wire_writer_begin(put->out, KEY_VALUE_VALUE);
@@ -457,7 +460,8 @@ static bool set_attribute(struct ottl_evaluation *evaluation, struct attribute_l
     const struct attribute_entry *entry = found ? &edit->entries[at] : NULL;
     if (found && slice_equal(entry->value, payload))
         return true;
-    if (!ottl_take_room(evaluation, key.size + payload.size,
+    if (!ottl_check_key(key, ottl_evaluation_error(evaluation)) ||
+        !ottl_take_room(evaluation, key.size + payload.size,
                         found ? entry->key.size + entry->value.size : 0))
         return false;
     if (found)
@@ -516,10 +520,27 @@ bool ottl_encode_value(struct ottl_evaluation *evaluation, const struct ottl_val
     return true;
 }
 
+struct slice ottl_valid_text(struct ottl_evaluation *evaluation, struct slice text)
+{
+    struct text valid = {0};
+    if (utf8_is_valid(text))
+        return text;
+    utf8_append_repaired(text, &valid);
+    return ottl_evaluation_text(evaluation, &valid);
+}
+
+struct slice ottl_encode_text(struct ottl_evaluation *evaluation, struct slice text)
+{
+    text = ottl_valid_text(evaluation, text);
+    uint8_t *to = ottl_evaluation_alloc(evaluation, WIRE_HEADER_MAX + text.size);
+    return slice_of(to, (size_t)(wire_write_bytes(to, ANY_VALUE_STRING, text) - to));
+}
+
 bool ottl_encode_entry(struct ottl_evaluation *evaluation, const struct ottl_entry *entry,
                        struct slice old, struct slice *payload_out)
 {
-    if (!encode(evaluation, &entry->value, payload_out))
+    if (!ottl_check_key(entry->key, ottl_evaluation_error(evaluation)) ||
+        !encode(evaluation, &entry->value, payload_out))
         return false;
     if (old.data && slice_equal(old, *payload_out)) {
         *payload_out = old;

@@ -27,6 +27,11 @@ bool ottl_write_payload(struct ottl_evaluation *evaluation, const struct ottl_no
 bool ottl_encode_value(struct ottl_evaluation *evaluation, const struct ottl_value *value,
                        struct slice *out);
 
+/* The same for a text. */
+struct slice ottl_encode_text(struct ottl_evaluation *evaluation, struct slice text);
+/* Returns the text as it can be sent: what is no UTF-8 becomes U+FFFD, in scratch memory. */
+struct slice ottl_valid_text(struct ottl_evaluation *evaluation, struct slice text);
+
 /* The same for an entry that an edit gains: sets *payload_out, in scratch memory, and counts it, if
  * the value is not `old`, which is what the entry had before. */
 bool ottl_encode_entry(struct ottl_evaluation *evaluation, const struct ottl_entry *entry,

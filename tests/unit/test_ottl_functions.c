@@ -200,7 +200,9 @@ static const struct row lambdas[] = {
     {"MapKeys({\"a\": 1, \"b\": 2}, (k, v) => \"x\") == {\"x\": 2}", "true"},
     {"MapKeys({\"a\": 1}, (k, v) => v) == {}",
      "? lambda expression must return a value of type string, got int64"},
-    {"MapKeys(Split(\"a\", \"\"), (k, v) => \"x\") == {}", "!"},
+    {"MapKeys(Split(\"a\", \"\"), (k, v) => \"x\") == {}",
+     "? expected pcommon.Map but got []string"},
+    {"MapKeys([1], (k, v) => \"x\") == {}", "!"},
     {"Reduce([1, 2, 3], 0, (acc, i, v) => acc + v) == 6 and Reduce({}, \"s\", (a, k, v) => k) == "
      "\"s\"",
      "true"},
@@ -235,6 +237,33 @@ static void lambdas_are_called(void **state)
 {
     (void)state;
     check(lambdas, sizeof lambdas / sizeof *lambdas);
+}
+
+/* A literal that a function does not take is refused. What is computed, if only from literals,
+ * fails when it is evaluated, as in the Collector. */
+static void computed_arguments_fail_later(void **state)
+{
+    static const struct row rows[] = {
+        {"Len(MapKeys(ParseJSON(String([1, 2])), (k, v) => k)) == 0",
+         "? expected pcommon.Map but got []interface {}"},
+        {"Decode(\"YQ\", \"bogus\") == \"\"", "!"},
+        {"Decode(\"YQ\", Concat([\"bog\", \"us\"], \"\")) == \"\"",
+         "? unsupported encoding 'bogus'"},
+        {"Decode(\"YQ\", Len(\"abc\")) == \"\"", "? expected string but got int64"},
+        {"ParseKeyValue(\"a=1\", \"=\", \"=\") == {}", "!"},
+        {"ParseKeyValue(\"a=1\", Trim(\" = \"), \"-\") == {}", "!"},
+        {"ParseKeyValue(\"a=1\", Len(\"abc\"), 1 + 1) == {}", "!"},
+        {"IsInCIDR(\"1.2.3.4\", [\"x\"])", "!"},
+        {"IsInCIDR(\"1.2.3.4\", [Trim(\" x \")])", "? invalid CIDR address: x"},
+        {"Int(\"x\") == 1", "!"},
+        {"Int(Trim(\" x \")) == 1", "? could not convert to an integer"},
+        {"Log(\"x\") == 1", "!"},
+        {"Log(Trim(\" x \")) == 1", "? could not convert to a float"},
+        {"TraceID(\"x\") == nil", "!"},
+        {"TraceID(Trim(\" x \")) == nil", "? an id must be 16 bytes or 32 hex characters"},
+    };
+    (void)state;
+    check(rows, sizeof rows / sizeof *rows);
 }
 
 /* Appends list after list: [1,1,...]. */
@@ -284,6 +313,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(functions_are_called),
         cmocka_unit_test(lambdas_are_called),
+        cmocka_unit_test(computed_arguments_fail_later),
         cmocka_unit_test(lambdas_have_an_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

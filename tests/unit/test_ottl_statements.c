@@ -2,6 +2,7 @@
  * changed tree and in the bytes that would be sent. */
 #include "core/base/arena.h"
 #include "core/data/otlp.h"
+#include "core/data/scan.h"
 #include "core/ottl/ottl.h"
 #include "tests/unit/expect_text.h"
 #include "tests/unit/pipeline_fixture.h"
@@ -105,13 +106,17 @@ static void sample_deinit(struct sample *sample)
     buffer_unref(sample->request);
 }
 
-/* Reads what would be sent. */
+/* Reads what would be sent, which the next receiver accepts. */
 static void send_sample(struct sample *sample)
 {
+    struct scan_result scanned;
+    struct error err;
     ottl_item_leave(&sample->item, 0);
     size_t size = message_measure(&sample->root);
     uint8_t *bytes = arena_alloc(&sample->arena, size);
     assert_ptr_equal(message_write(&sample->root, bytes), bytes + size);
+    if (!scan_traces(slice_of(bytes, size), &scan_limits_default, &scanned, &err))
+        fail_msg("what is sent: %s", err.text);
     message_init(&sample->root, slice_of(bytes, size));
     read_sample(sample);
 }
@@ -478,7 +483,7 @@ static void test_maps(void **state)
         {"truncate_all(attributes, 100)", "attributes[\"s\"] == \"text\""},
         {"truncate_all(attributes, 3, true, \"..\")",
          "attributes[\"s\"] == \"t..\" and attributes[\"long\"] == \"a..\""},
-        {"truncate_all(attributes, 2, utf8_safe=false)", "Len(attributes[\"long\"]) == 2"},
+        {"truncate_all(attributes, 2, utf8_safe=false)", "attributes[\"long\"] == \"a\""},
         {"stringify_all(attributes)",
          "attributes[\"i\"] == \"5\" and attributes[\"bytes\"] == \"AQL/\" and attributes[\"t\"] "
          "== \"true\" and attributes[\"list\"] == \"[1,\\\"x\\\"]\""},
@@ -715,6 +720,57 @@ static void test_converters(void **state)
 }
 
 /* Many items must not each gain a large value. */
+/* Texts that no receiver takes become valid where they are written, not before. */
+static void test_invalid_utf8_is_not_written(void **state)
+{
+    static const struct row rows[] = {
+        {"set(attributes[\"x\"], Decode(attributes[\"bytes\"], \"nop\"))",
+         "attributes[\"x\"] == \"\\x01\\x02\\ufffd\""},
+        {"set(attributes[\"x\"], Decode(\"Qf+A\", \"base64\"))",
+         "attributes[\"x\"] == \"A\\ufffd\\ufffd\""},
+        {"set(attributes[\"x\"], Decode(\"4oI\", \"base64-raw\"))",
+         "attributes[\"x\"] == \"\\ufffd\""},
+        {"set(attributes[\"x\"][1][\"k\"], [Base64Decode(\"/w==\")])",
+         "attributes[\"x\"][1][\"k\"] == [\"\\ufffd\"]"},
+        {"append(attributes[\"list\"], Base64Decode(\"/w==\"))",
+         "attributes[\"list\"][2] == \"\\ufffd\""},
+        {"set(attributes[\"x\"], Substring(attributes[\"long\"], 0, 2))",
+         "attributes[\"x\"] == \"a\\ufffd\""},
+        {"set(attributes[\"x\"], URL(\"http://h/%ff\")[\"url.path\"])",
+         "attributes[\"x\"] == \"/\\ufffd\""},
+        {"set(attributes[\"x\"], SHA256(Base64Decode(\"/w==\")))",
+         "attributes[\"x\"] == "
+         "\"a8100ae6aa1940d0b663bb31cd466142ebbdbd5187131b92d93818987832eb89\""},
+        {"set(name, \"x\") where Base64Decode(\"/w==\") == \"\\ufffd\"", "no match"},
+        {"set(cache[\"x\"], Base64Decode(\"/w==\"))", "cache[\"x\"] == \"\\ufffd\""},
+        {"set(name, Base64Decode(\"/w==\"))", "name == \"\\ufffd\""},
+        {"set(status.message, Base64Decode(\"/w==\"))", "status.message == \"\\ufffd\""},
+        {"set(trace_state, Base64Decode(\"/w==\"))", "trace_state == \"\\ufffd\""},
+        {"set(scope.name, Base64Decode(\"/w==\"))", "scope.name == \"\\ufffd\""},
+        {"replace_match(attributes[\"s\"], \"*\", \"/w==\", Base64Decode)",
+         "attributes[\"s\"] == \"\\ufffd\""},
+        {"replace_pattern(name, \"^.*$\", \"/w==\", Base64Decode)", "name == \"\\ufffd\""},
+        {"replace_all_matches(attributes, \"text\", \"/w==\", Base64Decode)",
+         "attributes[\"s\"] == \"\\ufffd\""},
+        {"replace_all_patterns(attributes, \"value\", \"^text$\", \"/w==\", Base64Decode)",
+         "attributes[\"s\"] == \"\\ufffd\""},
+        {"replace_all_patterns(attributes, \"key\", \"^s$\", \"/w==\", Base64Decode)",
+         "? a key must be valid UTF-8"},
+        {"merge_maps(attributes, MapKeys({\"a\": 1}, (k, v) => Base64Decode(\"/w==\")), "
+         "\"insert\")",
+         "? a key must be valid UTF-8"},
+        {"set(attributes[\"x\"], MapKeys({\"a\": 1}, (k, v) => Base64Decode(\"/w==\")))",
+         "? a key must be valid UTF-8"},
+        {"set(attributes, MapKeys({\"a\": 1}, (k, v) => Base64Decode(\"/w==\")))",
+         "? a key must be valid UTF-8"},
+        {"set(attributes[Base64Decode(\"/w==\")], 1)", "? a key must be valid UTF-8"},
+        {"set(attributes[\"map\"][Base64Decode(\"/w==\")], 1)", "? a key must be valid UTF-8"},
+        {"flatten(attributes, Base64Decode(\"/w==\"))", "? a key must be valid UTF-8"},
+    };
+    (void)state;
+    CHECK(OTTL_SPAN, rows);
+}
+
 static void test_room(void **state)
 {
     static const struct row rows[] = {
@@ -1024,6 +1080,7 @@ int main(void)
         cmocka_unit_test(test_maps),
         cmocka_unit_test(test_replace),
         cmocka_unit_test(test_converters),
+        cmocka_unit_test(test_invalid_utf8_is_not_written),
         cmocka_unit_test(test_room),
         cmocka_unit_test(test_sequences),
         cmocka_unit_test(test_sequences_around),
@@ -1031,5 +1088,6 @@ int main(void)
         cmocka_unit_test(test_values_are_not_nested_too_deep),
         cmocka_unit_test(test_whole_reads_leave_no_copies),
     };
+    scan_init();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

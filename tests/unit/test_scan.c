@@ -791,6 +791,36 @@ static void test_utf8(void **state)
     assert_true(utf8_is_valid((struct slice){0}));
 }
 
+static void test_utf8_is_repaired(void **state)
+{
+    static const struct {
+        const char *text, *repaired;
+    } rows[] = {
+        {"", ""},
+        {"a\xc3\xa4", "a\xc3\xa4"},
+        {"\xff\x80z", "??z"},
+        {"\xe2\x82z\xe2\x82", "?z?"},
+        {"\xe0\x9f\xbf", "???"},
+        {"\xed\xa0\x80", "???"},
+        {"\xf0\x9f\x98z\xf0\x9fz\xf0z", "?z?z?z"},
+        {"\xf4\x90\x80\x80", "????"},
+        {"\xc3\xf0\x9f\x98\x80", "?\xf0\x9f\x98\x80"},
+        {"\xf5\xc1\xbf", "???"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct text got = {0}, wanted = {0};
+        for (const char *c = rows[i].repaired; *c; c++)
+            text_append_slice(&wanted, *c == '?' ? SLICE("\xef\xbf\xbd") : slice_of(c, 1));
+        utf8_append_repaired(slice_of_string(rows[i].text), &got);
+        assert_string_equal(text_string(&got), text_string(&wanted));
+        assert_true(utf8_is_valid(wire_text_slice(&got)));
+        text_deinit(&got);
+        text_deinit(&wanted);
+    }
+}
+
 static void test_long_place(void **state)
 {
     struct text request = nested(100);
@@ -958,6 +988,7 @@ int main(void)
         cmocka_unit_test(test_layouts),
         cmocka_unit_test(test_captures),
         cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_utf8_is_repaired),
         cmocka_unit_test(test_long_place),
         cmocka_unit_test(test_mutations),
     };

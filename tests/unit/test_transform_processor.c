@@ -216,6 +216,8 @@ static const struct row profile_rows[] = {
     {"{profile_statements: ['set(profile.sample_type.type, \"wall\")', "
      "'set(profile.sample_type.unit, \"wall\")']}",
      {"\"sampleType\":{\"typeStrindex\":4,\"unitStrindex\":4}", "\"wall\""}},
+    {"{profile_statements: ['set(profile.sample_type.unit, Base64Decode(\"/w==\"))']}",
+     {"\"sampleType\":{\"unitStrindex\":4}", "\"unit\",\"\xef\xbf\xbd\""}},
     {"{profile_statements: ['set(profile.period_type.unit, \"user\")', "
      "'set(profile.sample_type, profile.period_type)']}",
      {"\"sampleType\":{\"unitStrindex\":1}", "\"periodType\":{\"unitStrindex\":1}"}},
