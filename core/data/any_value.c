@@ -79,9 +79,11 @@ static bool is_map_within(struct slice map, unsigned levels)
 
 bool any_value_is_within(struct slice payload, unsigned levels)
 {
-    enum { LIST_LEVELS = 2, MAP_LEVELS = 3 };
+    enum { LIST_LEVELS = 2, MAP_LEVELS = 3, LEVEL_BYTES = 2 /* at least: a tag and a length */ };
     struct wire_cursor cursor = wire_cursor(payload);
     struct wire_field field;
+    if (payload.size / LEVEL_BYTES + 1 < levels)
+        return true;
     while (wire_next(&cursor, &field)) {
         bool is_list = field.number == ANY_VALUE_ARRAY, is_map = field.number == ANY_VALUE_KVLIST;
         if (field.type != WIRE_BYTES || (!is_list && !is_map))

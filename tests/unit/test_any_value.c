@@ -635,11 +635,48 @@ static void test_values_are_made_of_their_kind(void **state)
     assert_true(any_value_double(1).kind == ANY_VALUE_DOUBLE && any_value_double(1).real == 1);
 }
 
+/* Puts an empty list or map into others. */
+static struct text nested(unsigned depth, bool of_maps)
+{
+    struct text value = {0};
+    for (unsigned i = 0; i < depth; i++) {
+        struct text item = {0}, pair = {0}, outer = {0};
+        if (i > 0 && of_maps)
+            put_bytes(&pair, KEY_VALUE_VALUE, wire_text_slice(&value));
+        if (i > 0)
+            put_bytes(&item, of_maps ? KEY_VALUE_LIST_VALUES : ARRAY_VALUE_VALUES,
+                      wire_text_slice(of_maps ? &pair : &value));
+        put_bytes(&outer, of_maps ? ANY_VALUE_KVLIST : ANY_VALUE_ARRAY, wire_text_slice(&item));
+        text_deinit(&item);
+        text_deinit(&pair);
+        text_deinit(&value);
+        value = outer;
+    }
+    return value;
+}
+
+/* The innermost one needs the levels of a map, because it could be one. */
+static void test_depth(void **state)
+{
+    (void)state;
+    for (unsigned depth = 0; depth < 40; depth++)
+        for (unsigned levels = 0; levels < 130; levels++) {
+            struct text list = nested(depth, false), map = nested(depth, true);
+            assert_int_equal(any_value_is_within(wire_text_slice(&list), levels),
+                             depth == 0 || levels >= 2 * depth + 1);
+            assert_int_equal(any_value_is_within(wire_text_slice(&map), levels),
+                             levels >= 3 * depth);
+            text_deinit(&list);
+            text_deinit(&map);
+        }
+}
+
 int main(void)
 {
     scan_init();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_depth),
         cmocka_unit_test(test_no_address_is_empty),
         cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_entries),
