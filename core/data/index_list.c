@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) void visit(struct target *target, u
 }
 
 #ifdef __SSE2__
-enum { BLOCK = 16, PAIRS = BLOCK / 2, PAIR_MAX = 0x3fff };
+enum { BLOCK = 16, PAIRS = BLOCK / 2, PAIR_MAX = 0x3fff, ALL_PAIRS = 0x5555 };
 
 /* Reads a block as numbers of two bytes. Returns how many of the first ones are such. */
 static inline __attribute__((always_inline)) unsigned read_pairs(const uint8_t *at, uint16_t *out)
@@ -36,7 +36,7 @@ static inline __attribute__((always_inline)) unsigned read_pairs(const uint8_t *
     __m128i high = _mm_srli_epi16(_mm_and_si128(pairs, _mm_set1_epi16(0x7f00)), 1);
     unsigned upper = (unsigned)_mm_movemask_epi8(pairs); /* 01 for each number of two bytes */
     _mm_storeu_si128((__m128i *)(void *)out, _mm_or_si128(low, high));
-    return (unsigned)__builtin_ctz((upper ^ 0x5555) | 1u << BLOCK) / 2;
+    return upper == ALL_PAIRS ? PAIRS : (unsigned)__builtin_ctz(upper ^ ALL_PAIRS) / 2;
 }
 
 static inline __attribute__((always_inline)) bool are_below(const uint16_t *numbers, uint32_t count)
