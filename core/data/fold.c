@@ -219,10 +219,9 @@ static inline bool recognise(const struct folding *folding, const struct sample_
         layout->attributes.size >= sizeof wanted->attributes ||
         !wire_packed_single(layout->values, (uint64_t *)value_out))
         return false;
-    *wanted = (struct known_sample){.gains = gains.data, .stack = layout->stack};
-    if (layout->attributes.size > 0)
-        wanted->attributes = wire_load_few(layout->attributes.data, layout->attributes.size) |
-                             (uint64_t)layout->attributes.size << 56;
+    *wanted = (struct known_sample){.gains = gains.data,
+                                    .attributes = sample_short_list(layout->attributes),
+                                    .stack = layout->stack};
     return true;
 }
 

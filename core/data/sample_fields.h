@@ -94,6 +94,11 @@ static inline bool sample_references_read_usual(struct slice raw, struct sample_
     *out = (struct sample_references){layout.stack, layout.link, layout.attributes};
     return true;
 }
+/* Returns a list of one to seven bytes as a number that no other list has; otherwise 0. */
+static inline uint64_t sample_short_list(struct slice list)
+{
+    return list.size - 1 < 7 ? wire_load_few(list.data, list.size) | (uint64_t)list.size << 56 : 0;
+}
 /* Returns the sum of packed varints, and adds their number to *count. The first one is for any
  * list. */
 uint64_t sample_sum_any(struct slice values, uint64_t *count);

@@ -480,23 +480,6 @@ static struct resolved resolve(struct thread_spans *threads, const struct sample
     return resolved;
 }
 
-static void answer(const struct resolved *resolved, int64_t offset_ns, struct thread_ask *ask)
-{
-    ask->answer = resolved->is_ambiguous ? THREAD_AMBIGUOUS : THREAD_NO_SPAN;
-    if (!resolved->thread)
-        return;
-    if (resolved->name && !is_of_one_thread(resolved->name, ask->thread, ask->time_ns)) {
-        ask->answer = THREAD_AMBIGUOUS;
-        return;
-    }
-    bool hops;
-    const struct timeline_span *span =
-        timeline_find(&resolved->thread->timeline, ask->time_ns + (uint64_t)offset_ns, &hops);
-    ask->answer = span ? THREAD_SPAN : hops ? THREAD_AMBIGUOUS : THREAD_NO_SPAN;
-    if (span)
-        ask->key = span->key;
-}
-
 /* Returns the clock of a process. If it has none: NULL, or with `create` a new one. */
 static struct clock *clock_of(struct thread_spans *threads, uint16_t instance, bool create)
 {
@@ -537,10 +520,11 @@ struct known_thread {
     const struct sample_thread *thread;
     struct resolved resolved;
     int64_t offset_ns;
+    struct timeline_found found; /* by the last question; from_ns 1 and to_ns 0: none */
 };
 
-static const struct known_thread *know(struct thread_spans *threads, struct known_thread *known,
-                                       const struct sample_thread *thread)
+static struct known_thread *know(struct thread_spans *threads, struct known_thread *known,
+                                 const struct sample_thread *thread)
 {
     struct known_thread *slot = &known[(uintptr_t)thread / sizeof *thread % KNOWN_THREADS];
     if (slot->thread == thread)
@@ -548,17 +532,41 @@ static const struct known_thread *know(struct thread_spans *threads, struct know
     struct clock *clock = clock_of(threads, thread->instance, false);
     *slot = (struct known_thread){.thread = thread,
                                   .resolved = resolve(threads, thread),
-                                  .offset_ns = clock ? clock_offset_ns(&clock->offset) : 0};
+                                  .offset_ns = clock ? clock_offset_ns(&clock->offset) : 0,
+                                  .found = {.from_ns = 1, .to_ns = 0}};
     return slot;
+}
+
+/* Most questions about a thread come in the order of their times, many for one span. */
+static const struct timeline_found *find_span(struct known_thread *known, uint64_t time_ns)
+{
+    if (time_ns < known->found.from_ns || time_ns > known->found.to_ns)
+        known->found = timeline_find(&known->resolved.thread->timeline, time_ns);
+    return &known->found;
+}
+
+static void answer(struct known_thread *known, struct thread_ask *ask)
+{
+    const struct resolved *resolved = &known->resolved;
+    ask->answer = resolved->is_ambiguous ? THREAD_AMBIGUOUS : THREAD_NO_SPAN;
+    if (!resolved->thread)
+        return;
+    if (resolved->name && !is_of_one_thread(resolved->name, ask->thread, ask->time_ns)) {
+        ask->answer = THREAD_AMBIGUOUS;
+        return;
+    }
+    const struct timeline_found *found =
+        find_span(known, ask->time_ns + (uint64_t)known->offset_ns);
+    ask->answer = found->span ? THREAD_SPAN : found->hops ? THREAD_AMBIGUOUS : THREAD_NO_SPAN;
+    if (found->span)
+        ask->key = found->span->key;
 }
 
 static void answer_some(struct thread_spans *threads, struct thread_ask *asks, size_t count)
 {
     struct known_thread known[KNOWN_THREADS] = {{.thread = NULL}};
-    for (size_t i = 0; i < count; i++) {
-        const struct known_thread *slot = know(threads, known, asks[i].thread);
-        answer(&slot->resolved, slot->offset_ns, &asks[i]);
-    }
+    for (size_t i = 0; i < count; i++)
+        answer(know(threads, known, asks[i].thread), &asks[i]);
 }
 
 void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, size_t count)

@@ -94,19 +94,32 @@ static struct timeline_span *next_outward(const struct thread_timeline *timeline
     }
 }
 
-const struct timeline_span *timeline_find(const struct thread_timeline *timeline, uint64_t time_ns,
-                                          bool *hops_out)
+/* Returns the last time before another span begins; place: behind those that began before. */
+static uint64_t last_before(const struct thread_timeline *timeline, struct place place)
+{
+    if (place.block < timeline->count && place.span < timeline->blocks[place.block].count)
+        return at(timeline, place)->start_ns - 1;
+    return place.block + 1 < timeline->count ? timeline->blocks[place.block + 1].start_ns - 1
+                                             : UINT64_MAX;
+}
+
+struct timeline_found timeline_find(const struct thread_timeline *timeline, uint64_t time_ns)
 {
     struct outward outward = look_outward(timeline, time_ns);
-    *hops_out = false;
+    struct timeline_found found = {.from_ns = time_ns,
+                                   .to_ns = last_before(timeline, outward.next)};
     for (const struct timeline_span *span; (span = next_outward(timeline, &outward));) {
         if (!span->hops) {
-            *hops_out = false;
-            return span;
+            found.hops = false;
+            found.span = span;
+            found.to_ns = span->end_ns < found.to_ns ? span->end_ns : found.to_ns;
+            return found;
         }
-        *hops_out = true;
+        found.hops = true;
     }
-    return NULL;
+    if (found.hops) /* not all that cover it may have been looked at */
+        found.to_ns = time_ns;
+    return found;
 }
 
 /* Returns where the first span is that starts after this time. */

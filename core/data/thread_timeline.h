@@ -52,10 +52,15 @@ bool timeline_add(struct thread_timeline *timeline, const struct timeline_span *
 /* Removes the block with the earliest spans, and returns their number. */
 uint32_t timeline_drop_first(struct thread_timeline *timeline);
 
-/* Returns the innermost span that covers the time and did not go on elsewhere; NULL if there is
- * none. Sets *hops_out if only spans that went on elsewhere cover it. */
-const struct timeline_span *timeline_find(const struct thread_timeline *timeline, uint64_t time_ns,
-                                          bool *hops_out);
+/* Which span covers a time, and for how long. */
+struct timeline_found {
+    const struct timeline_span *span; /* NULL: none */
+    bool hops;                        /* only spans that went on elsewhere cover it */
+    uint64_t from_ns, to_ns; /* the time, and the last one for which nothing of this changes, if
+                                no span is added or removed */
+};
+/* Finds the innermost span that covers the time and did not go on elsewhere. */
+struct timeline_found timeline_find(const struct thread_timeline *timeline, uint64_t time_ns);
 
 /* A part of the time; both ends belong to it. */
 struct time_range {

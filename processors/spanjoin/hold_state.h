@@ -12,6 +12,7 @@
 #include "core/base/timer.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/offer.h"
+#include "processors/spanjoin/sample_ids.h"
 #include "processors/spanjoin/waiting_keys.h"
 
 struct instance_waiter;
@@ -57,8 +58,9 @@ struct hold {
     struct spanjoin_node *node;
     struct batch *kept; /* NULL once it is sent on */
     uint64_t id;
-    uint64_t request;    /* number of the request, of profiles */
-    uint64_t arrived_ns; /* likewise, since 1970 */
+    uint64_t request;          /* number of the request, of profiles */
+    uint64_t arrived_ns;       /* likewise, since 1970 */
+    struct plan_before before; /* likewise */
     size_t charged;
     uint32_t items;
     uint32_t missing;

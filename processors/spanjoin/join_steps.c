@@ -236,9 +236,10 @@ struct request_spans join_collect_spans(struct spanjoin *join, struct batch *bat
 
 static struct sample_plan *new_plan(struct spanjoin *join, struct batch *batch,
                                     const struct request_sender *sender,
-                                    const struct plan_totals *totals)
+                                    const struct plan_totals *totals,
+                                    const struct plan_before *before)
 {
-    struct sample_plan *plan = sample_plan_new(batch, sender, totals);
+    struct sample_plan *plan = sample_plan_new(batch, sender, totals, before);
     thread_pairs_tell(plan, span_index_threads(join->index));
     return plan;
 }
@@ -249,16 +250,16 @@ struct sample_plan *join_plan_samples(struct spanjoin *join, struct batch *batch
     struct request_sender sender = sender_of(join, batch, now_ns);
     struct plan_totals totals = {.index = with_totals ? join->index : NULL, .request = request};
     sender.arrived_ns = clock_wall_ns();
-    return new_plan(join, batch, &sender, &totals);
+    return new_plan(join, batch, &sender, &totals, NULL);
 }
 
 struct sample_plan *join_plan_held(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
-                                   uint64_t arrived_ns)
+                                   uint64_t arrived_ns, const struct plan_before *before)
 {
     struct request_sender sender = sender_of(join, batch, now_ns);
     struct plan_totals totals = {.index = NULL};
     sender.arrived_ns = arrived_ns;
-    return new_plan(join, batch, &sender, &totals);
+    return new_plan(join, batch, &sender, &totals, before);
 }
 
 bool join_has_threads(const struct sample_plan *plan)
@@ -292,7 +293,7 @@ struct sample_plan *join_link_threads(struct spanjoin *join, struct sample_plan 
         sender.arrived_ns = plan->arrived_ns;
         sample_plan_free(plan);
         batch_flatten(batch);
-        plan = sample_plan_new(batch, &sender, &totals);
+        plan = sample_plan_new(batch, &sender, &totals, NULL);
         plan->counts = NULL;
         mark_linked(plan, links.is_linked);
         join_find_spans(join, plan, now_ns);
@@ -350,7 +351,7 @@ void join_move_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t
         .index = join->index, .counts = out->links.is_linked, .request = request};
     out->before = buffer_ref(batch->parts[0].buffer);
     batch_flatten(batch);
-    out->plan = sample_plan_new(batch, &sender, &totals);
+    out->plan = sample_plan_new(batch, &sender, &totals, NULL);
     out->plan->counts = NULL;
     join_find_spans(join, out->plan, now_ns);
 }

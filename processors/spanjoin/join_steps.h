@@ -50,10 +50,10 @@ struct request_spans join_collect_spans(struct spanjoin *join, struct batch *bat
  * join_add_samples. request: a number that no other request has. */
 struct sample_plan *join_plan_samples(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
                                       bool with_totals, uint64_t request);
-/* The same for a request that was held, without totals. arrived_ns: of the plan that it had then.
- */
+/* The same for a request that was held, without totals. arrived_ns, before: of the plan that it had
+ * then. */
 struct sample_plan *join_plan_held(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
-                                   uint64_t arrived_ns);
+                                   uint64_t arrived_ns, const struct plan_before *before);
 /* Whether samples of the request may be joined by thread and time. */
 bool join_has_threads(const struct sample_plan *plan);
 /* Joins samples by thread and time. If there are any, it changes the request and frees the plan.

@@ -312,6 +312,36 @@ static inline uint8_t traits_of_list(struct sample_plan *plan, struct slice pack
     return traits;
 }
 
+/* Lists of a few attributes are remembered, because samples of one thread have equal ones. */
+enum { LISTS_REMEMBERED = 64, LIST_BYTES_MIN = 3 /* shorter ones are as cheap to read */ };
+struct remembered_traits {
+    uint64_t list; /* 0: an empty slot */
+    uint8_t traits;
+};
+
+/* Whether the traits of these attributes will not change. */
+static inline bool are_final(const struct sample_plan *plan, uint8_t traits)
+{
+    return !(traits & TRAIT_UNPAIRED) || !thread_pairs_count(plan);
+}
+
+static inline uint8_t known_traits(struct sample_plan *plan, struct slice packed)
+{
+    uint64_t list = packed.size >= LIST_BYTES_MIN ? sample_short_list(packed) : 0;
+    if (list == 0)
+        return traits_of_list(plan, packed);
+    if (!plan->lists)
+        plan->lists = arena_array(&plan->arena, LISTS_REMEMBERED, sizeof *plan->lists);
+    uint64_t hash = list * UINT64_C(0x9e3779b97f4a7c15);
+    struct remembered_traits *known = &plan->lists[(hash >> 32) % LISTS_REMEMBERED];
+    if (known->list == list)
+        return known->traits;
+    uint8_t traits = traits_of_list(plan, packed);
+    if (are_final(plan, traits))
+        *known = (struct remembered_traits){list, traits};
+    return traits;
+}
+
 /* Appends a sample that names no span. */
 static inline void plan_unnamed(struct sample_plan *plan, uint8_t traits, bool has_times)
 {
@@ -355,7 +385,7 @@ static inline bool plan_usual(struct sample_plan *plan, const struct surrounding
 {
     if (layout->attributes.size > JOINED_ATTRIBUTES_MAX)
         return false;
-    uint8_t traits = traits_of_list(plan, layout->attributes);
+    uint8_t traits = known_traits(plan, layout->attributes);
     if (!thread_pairs_are_noted(plan, layout->attributes, traits))
         return false;
     uint32_t key = key_of_whole_link(plan, layout->link);
@@ -416,6 +446,17 @@ static struct named_ids ids_of_profile(struct sample_plan *plan,
                                    count > JOINED_ATTRIBUTES_MAX ? 0 : count);
 }
 
+static void plan_samples(struct sample_plan *plan, struct surroundings *around, bool with_totals)
+{
+    struct wire_cursor cursor = wire_cursor(around->header->raw);
+    for (struct slice raw; wire_next_payload(&cursor, PROFILE_SAMPLES, &raw);)
+        if (plan->only_threads)
+            plan_unnamed(plan, TRAIT_THREAD, true);
+        else
+            plan_sample(plan, around, raw, with_totals);
+    assert(!cursor.broken); /* scanned */
+}
+
 static void plan_profile(struct sample_plan *plan, struct surroundings *around)
 {
     const struct profile_header *header = around->header;
@@ -433,10 +474,7 @@ static void plan_profile(struct sample_plan *plan, struct surroundings *around)
         plan->index && !(header->profile_id &&
                          span_index_see_profile(plan->index, plan->now_ns, header->profile_id,
                                                 &plan->source, plan->request, false));
-    struct wire_cursor cursor = wire_cursor(header->raw);
-    for (struct slice raw; wire_next_payload(&cursor, PROFILE_SAMPLES, &raw);)
-        plan_sample(plan, around, raw, with_totals);
-    assert(!cursor.broken); /* scanned */
+    plan_samples(plan, around, with_totals);
     add_tallies(plan, header);
     around->profile->sample_count = plan->sample_count - around->profile->first_sample;
     if (with_totals && plan->settings->top_functions > 0)
@@ -498,8 +536,15 @@ static void plan_resource(struct sample_plan *plan, struct slice resource_profil
     upload_times_end(plan);
 }
 
+struct plan_before sample_plan_before(const struct sample_plan *plan)
+{
+    return (struct plan_before){.only_threads = plan->with_thread == plan->sample_count,
+                                .has_added_threads = plan->has_added_threads};
+}
+
 struct sample_plan *sample_plan_new(struct batch *batch, const struct request_sender *sender,
-                                    const struct plan_totals *totals)
+                                    const struct plan_totals *totals,
+                                    const struct plan_before *before)
 {
     assert(batch->part_count == 1 && !batch_is_changed(batch));
     struct sample_plan *plan = memory_zalloc(sizeof *plan);
@@ -513,6 +558,11 @@ struct sample_plan *sample_plan_new(struct batch *batch, const struct request_se
     plan->now_ns = sender->now_ns;
     plan->arrived_ns = sender->arrived_ns;
     plan->request = totals->request;
+    if (before && before->only_threads) {
+        assert(!plan->index); /* totals need the samples */
+        plan->only_threads = true;
+        plan->has_added_threads = before->has_added_threads;
+    }
     plan->sample_capacity = batch->items + 1;
     plan->samples = arena_array(&plan->arena, plan->sample_capacity, sizeof *plan->samples);
     struct message_iter it = message_iter_bytes(batch->parts[0].root.raw);

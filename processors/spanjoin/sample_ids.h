@@ -23,9 +23,17 @@ struct plan_totals {
     const uint8_t *counts;    /* for each sample of the request, whether of it; NULL: of all */
     uint64_t request;         /* a number that no other request has */
 };
-/* Builds the plan of a batch, which must be unchanged. sender: of this batch. */
+/* What an earlier plan of the same request has found. */
+struct plan_before {
+    bool only_threads; /* all samples have SAMPLE_HAS_THREAD: they need not be read again */
+    bool has_added_threads;
+};
+struct plan_before sample_plan_before(const struct sample_plan *plan);
+/* Builds the plan of a batch, which must be unchanged. sender: of this batch. before: NULL: there
+ * was no other plan. */
 struct sample_plan *sample_plan_new(struct batch *batch, const struct request_sender *sender,
-                                    const struct plan_totals *totals);
+                                    const struct plan_totals *totals,
+                                    const struct plan_before *before);
 /* Frees the plan. */
 void sample_plan_free(struct sample_plan *plan);
 /* Call it after span_index_find_many on plan->finds: chooses the span of each key. Keys without a

@@ -148,7 +148,8 @@ struct sample_plan {
     uint32_t
         *long_texts; /* by index in the string_table: the first equal entry + 1; 0: not read yet */
     uint32_t long_text_count;
-    uint32_t *attributes; /* of one sample */
+    struct remembered_traits *lists; /* of the samples read last; NULL: not needed yet */
+    uint32_t *attributes;            /* of one sample */
     uint32_t attribute_capacity;
     const struct slice **more; /* by key + 1: what its samples gain if they keep the attributes and
                                   the Link that they have; NULL: they do not */
@@ -164,6 +165,7 @@ struct sample_plan {
     uint32_t source_turn;      /* counts its changes, from 1 */
     uint16_t process;          /* likewise, as in profile_plan */
     bool awaits_process;       /* it is not known, but may turn out to be */
+    bool only_threads; /* known before: no sample names a span, all have threads and times */
     uint64_t now_ns;
     uint64_t arrived_ns; /* of the request, since 1970 */
     uint64_t request;

@@ -107,6 +107,7 @@ enum hold_room spanjoin_hold_profiles(struct spanjoin_node *node, struct batch *
     struct hold *hold = hold_new(node, holds_take_id(node), kept, charged);
     hold->request = plan->request;
     hold->arrived_ns = plan->arrived_ns;
+    hold->before = sample_plan_before(plan);
     struct span_waiter waiter = {hold->id, node->node.worker->index};
     join_add_samples(node, plan, &waiter);
     for (uint32_t k = 0; k < plan->key_count; k++)
@@ -294,7 +295,7 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
         return;
     }
     struct span_waiter waiter = {hold->id, node->node.worker->index};
-    struct sample_plan *plan = join_plan_held(join, batch, now_ns, hold->arrived_ns);
+    struct sample_plan *plan = join_plan_held(join, batch, now_ns, hold->arrived_ns, &hold->before);
     join_find_spans(join, plan, now_ns);
     for (uint32_t k = 0; k < plan->key_count; k++)
         plan->finds[k].place = waiting_keys_place(&hold->keys, k);

@@ -35,10 +35,9 @@ static void add_pair(struct sample_plan *plan, struct thread_pair pair)
     plan->pairs[plan->pair_count++] = pair;
 }
 
-/* Whether the plan notes pairs. Only the first plan of a request does. */
 static inline bool notes_pairs(const struct sample_plan *plan)
 {
-    return plan->process != 0 && plan->has_added_threads && plan->index && !plan->counts;
+    return plan->process != 0 && plan->has_added_threads && thread_pairs_count(plan);
 }
 
 bool thread_pairs_find_new(struct sample_plan *plan, struct slice attributes)

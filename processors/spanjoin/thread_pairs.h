@@ -17,12 +17,19 @@
 
 struct thread_spans;
 
+/* Whether the plan notes pairs. Only the first plan of a request does. */
+static inline bool thread_pairs_count(const struct sample_plan *plan)
+{
+    return plan->index && !plan->counts;
+}
 /* Whether nothing new is to be noted of a sample with these attributes, packed; traits: of all of
  * them. */
 bool thread_pairs_find_new(struct sample_plan *plan, struct slice attributes);
 static inline bool thread_pairs_are_noted(struct sample_plan *plan, struct slice attributes,
                                           uint8_t traits)
 {
+    if (!thread_pairs_count(plan))
+        return true;
     bool may_be_new = plan->process == plan->pairs_process ? (traits & TRAIT_UNPAIRED) != 0
                                                            : plan->has_added_threads;
     return !may_be_new || !thread_pairs_find_new(plan, attributes);

@@ -26,6 +26,11 @@ struct remembered_thread {
     struct thread_attributes attributes;
     const struct sample_thread *thread; /* NULL: an empty slot */
 };
+/* The thread of samples with the same list of attributes, if that is short. */
+struct remembered_list {
+    uint64_t packed; /* with its size; 0: an empty slot */
+    const struct sample_thread *thread;
+};
 struct remembered_link {
     struct span_key key;
     uint32_t link; /* 0: an empty slot */
@@ -49,6 +54,7 @@ struct linking {
     uint64_t ambiguous;
     uint32_t *ambiguous_of; /* by resource; NULL: none yet */
     uint32_t resource;      /* of the last one */
+    struct remembered_list lists[REMEMBERED];
     struct remembered_thread threads[REMEMBERED];
     struct remembered_link links[REMEMBERED];
 };
@@ -109,6 +115,7 @@ static void add_ask(struct linking *linking, const struct sample_thread *thread,
     struct thread_ask *ask = &linking->asks[linking->ask_count++];
     ask->thread = thread;
     ask->time_ns = time_ns;
+    ask->answer = THREAD_NO_SPAN;
 }
 
 static void add_asks(struct linking *linking, const struct sample_thread *thread, struct slice raw)
@@ -135,7 +142,7 @@ static void reserve_asks(struct linking *linking, uint64_t more)
     size_t capacity = (linking->ask_count + more) * 2;
     if (capacity < linking->source->sample_count) /* at least one time for each sample */
         capacity = linking->source->sample_count;
-    struct thread_ask *asks = arena_array(&linking->plan->arena, capacity, sizeof *asks);
+    struct thread_ask *asks = arena_alloc(&linking->plan->arena, capacity * sizeof *asks);
     if (linking->ask_count > 0)
         memcpy(asks, linking->asks, linking->ask_count * sizeof *asks);
     linking->asks = asks;
@@ -159,22 +166,41 @@ static uint16_t link_place_of(struct slice raw, const struct sample_layout *layo
     return has_link || place > UINT16_MAX ? 0 : (uint16_t)place;
 }
 
-static void read_usual(struct linking *linking, struct timed_sample *threaded, uint16_t process,
-                       const struct sample_layout *layout)
+static const struct sample_thread *read_list(struct linking *linking, struct slice packed,
+                                             uint16_t process)
 {
     struct thread_attributes attributes = {.of = {0}};
-    struct wire_cursor list = wire_cursor(layout->attributes);
-    size_t times = layout->timestamps.size / sizeof(uint64_t);
+    struct wire_cursor list = wire_cursor(packed);
     uint64_t number;
     while (wire_packed_varint(&list, &number))
         note_attribute(linking, &attributes, (uint32_t)number);
-    const struct sample_thread *thread = find_thread(linking, &attributes, process);
+    return find_thread(linking, &attributes, process);
+}
+
+static const struct sample_thread *thread_of_list(struct linking *linking, struct slice list,
+                                                  uint16_t process)
+{
+    uint64_t packed = sample_short_list(list);
+    if (packed == 0)
+        return read_list(linking, list, process);
+    uint64_t hash = packed * UINT64_C(0x9e3779b97f4a7c15);
+    struct remembered_list *known = &linking->lists[(hash >> 32) % REMEMBERED];
+    if (known->packed != packed || known->thread->instance != process)
+        *known = (struct remembered_list){packed, read_list(linking, list, process)};
+    return known->thread;
+}
+
+static void read_usual(struct linking *linking, struct timed_sample *threaded, uint16_t process,
+                       const struct sample_layout *layout)
+{
+    size_t times = layout->timestamps.size / sizeof(uint64_t);
+    const struct sample_thread *thread = thread_of_list(linking, layout->attributes, process);
     threaded->link_place = link_place_of(threaded->raw, layout);
     threaded->is_paired = layout->values.size == 0 || count_numbers(layout->values) == times;
     reserve_asks(linking, times);
-    list = wire_cursor(layout->timestamps);
-    while (wire_packed_fixed64(&list, &number))
-        add_ask(linking, thread, number);
+    struct wire_cursor list = wire_cursor(layout->timestamps);
+    for (uint64_t time_ns; wire_packed_fixed64(&list, &time_ns);)
+        add_ask(linking, thread, time_ns);
 }
 
 static void read_any(struct linking *linking, struct timed_sample *threaded, uint16_t process)
@@ -208,13 +234,10 @@ static void read_profile(struct linking *linking, const struct profile_plan *pro
                          struct slice raw)
 {
     uint32_t sample = profile->first_sample;
-    struct message_iter it = message_iter_bytes(raw);
-    struct message_field field;
-    while (message_next_bytes(&it, PROFILE_SAMPLES, &field)) {
+    struct wire_cursor cursor = wire_cursor(raw);
+    for (struct slice one; wire_next_payload(&cursor, PROFILE_SAMPLES, &one); sample++)
         if (linking->plan->samples[sample] & SAMPLE_HAS_THREAD)
-            read_sample(linking, sample, profile->process, field.wire.bytes);
-        sample++;
-    }
+            read_sample(linking, sample, profile->process, one);
 }
 
 static void read_request(struct linking *linking)
@@ -573,6 +596,17 @@ static uint32_t growth_of(const struct linking *linking, const struct profile_pl
     return linked;
 }
 
+/* Takes the next sample of a profile. Returns where its field starts; NULL: there is none. */
+static inline const uint8_t *take_sample(struct wire_cursor *profile)
+{
+    const uint8_t *start = profile->next;
+    struct slice raw;
+    struct wire_field field;
+    if (wire_take_short(profile, PROFILE_SAMPLES << 3 | WIRE_BYTES, &raw))
+        return start;
+    return wire_next_bytes(profile, PROFILE_SAMPLES, &field) ? field.start : NULL;
+}
+
 static struct slice rewrite_profile(struct linking *linking, const struct profile_plan *profile,
                                     struct slice raw, size_t growth)
 {
@@ -581,10 +615,7 @@ static struct slice rewrite_profile(struct linking *linking, const struct profil
     const uint8_t *unchanged = raw.data; /* start of the bytes that are not written yet */
     uint32_t sample = profile->first_sample;
     struct wire_cursor cursor = wire_cursor(raw);
-    struct wire_field field;
-    while (wire_next(&cursor, &field)) {
-        if (field.number != PROFILE_SAMPLES || field.type != WIRE_BYTES)
-            continue;
+    for (const uint8_t *start; (start = take_sample(&cursor));) {
         bool is_threaded = linking->next < end && linking->next->sample == sample;
         const struct timed_sample *threaded = is_threaded ? linking->next++ : NULL;
         sample++;
@@ -592,9 +623,9 @@ static struct slice rewrite_profile(struct linking *linking, const struct profil
             note_written(linking, false);
             continue;
         }
-        to = wire_write_raw(to, slice_of(unchanged, (size_t)(field.start - unchanged)));
+        to = wire_write_raw(to, slice_of(unchanged, (size_t)(start - unchanged)));
         to = write_threaded(linking, threaded, to);
-        unchanged = field.end;
+        unchanged = cursor.next;
     }
     to = wire_write_raw(to, slice_of(unchanged, (size_t)(raw.data + raw.size - unchanged)));
     assert(sample == profile->first_sample + profile->sample_count);
@@ -649,7 +680,7 @@ bool timed_samples_link(struct sample_plan *plan, struct link_source *source,
 {
     struct linking linking = {
         .plan = plan, .source = source, .room = items_values_room(plan->batch)};
-    linking.samples = arena_array(&plan->arena, source->sample_count, sizeof *linking.samples);
+    linking.samples = arena_alloc(&plan->arena, source->sample_count * sizeof *linking.samples);
     read_request(&linking);
     source->find(source, linking.samples, linking.sample_count, linking.asks, linking.ask_count);
     bool changes = false;

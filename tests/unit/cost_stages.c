@@ -119,7 +119,7 @@ static void stage_spanjoin(enum signal signal, struct buffer *request, uint32_t 
     } else {
         struct span_match match = {.facts = {.kind = 2}};
         struct sample_plan *plan =
-            sample_plan_new(batch, &sender, &(struct plan_totals){.index = NULL});
+            sample_plan_new(batch, &sender, &(struct plan_totals){.index = NULL}, NULL);
         answer_all(plan, &match);
         sample_plan_choose(plan);
         sample_plan_apply(plan);

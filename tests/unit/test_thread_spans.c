@@ -394,6 +394,55 @@ static void test_random_calls(void **state)
     }
 }
 
+/* Spans that overlap in any way, on a few threads. They end too early for a clock's offset. */
+static void put_any(struct thread_spans *threads, unsigned *seed)
+{
+    for (uint64_t id = 1; id <= 400; id++) {
+        uint64_t start = 1 + (uint64_t)rand_r(seed) % 400;
+        struct thread_span span =
+            span_of(1 + (uint64_t)rand_r(seed) % 5, id, (uint64_t)rand_r(seed) % id, start,
+                    start + (uint64_t)rand_r(seed) % 20);
+        span.id = THREAD + (int64_t)(id % 3);
+        thread_spans_put(threads, &span, 1, 1);
+    }
+}
+
+/* Questions that are asked together have the answers that each of them has alone. */
+static void test_questions_together(void **state)
+{
+    (void)state;
+    enum { QUESTIONS = 3000 };
+    struct thread_ask *asks = calloc(QUESTIONS, sizeof *asks);
+    for (unsigned seed = 1; seed <= 20; seed++) {
+        struct thread_spans *threads = thread_spans_new(MOST);
+        unsigned random = seed;
+        struct sample_thread who[] = {by_id, by_id, by_id, by_id};
+        unsigned answers[3] = {0};
+        put_any(threads, &random);
+        for (unsigned i = 0; i < 4; i++)
+            who[i].id[THREAD_ID_RUNTIME] += i;
+        for (unsigned i = 0; i < QUESTIONS; i++) {
+            uint64_t near = seed % 2 ? i / 7 : (uint64_t)rand_r(&random) % 430;
+            asks[i] = (struct thread_ask){.thread = &who[rand_r(&random) % 4],
+                                          .time_ns = near * MS + (uint64_t)rand_r(&random) % 3};
+            asks[i].time_ns -= asks[i].time_ns > 0; /* a nanosecond before, at, or after it */
+        }
+        thread_spans_find(threads, asks, QUESTIONS);
+        for (unsigned i = 0; i < QUESTIONS; i++) {
+            struct thread_ask alone = {.thread = asks[i].thread, .time_ns = asks[i].time_ns};
+            thread_spans_find(threads, &alone, 1);
+            assert_int_equal(asks[i].answer, alone.answer);
+            if (alone.answer == THREAD_SPAN)
+                assert_memory_equal(&asks[i].key, &alone.key, sizeof alone.key);
+            answers[alone.answer]++;
+        }
+        for (unsigned i = 0; i < 3; i++)
+            assert_true(answers[i] > 0);
+        thread_spans_free(threads);
+    }
+    free(asks);
+}
+
 /* Senders choose how many spans and samples a thread has, and how deep they nest. */
 static void test_many_on_one_thread(void **state)
 {
@@ -428,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_a_process_that_asks_no_more),
         cmocka_unit_test(test_a_number_that_another_process_has_now),
         cmocka_unit_test(test_random_calls),
+        cmocka_unit_test(test_questions_together),
         cmocka_unit_test(test_many_on_one_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
