@@ -338,7 +338,8 @@ static void *produce(void *context)
     for (int i = 0; i < OFFERS; i++) {
         struct buffer *buffer = fixture_span("a span");
         struct batch *batch = batch_new(&producer->worker, SIGNAL_TRACES, buffer, 1, NULL, NULL);
-        join_feed_offer(producer->feed, batch, "spanjoin", 0, join_report_new((uint32_t)i % 3, (uint32_t)i % 2));
+        join_feed_offer(producer->feed, batch, "spanjoin", 0,
+                        join_report_new((uint32_t)i % 3, (uint32_t)i % 2));
         batch_free(batch);
     }
     worker_deinit(&producer->worker);
