@@ -23,6 +23,7 @@ enum { TRACES_PER_TURN = 1024 };
 
 struct held_request;
 struct piece;
+struct reread_steps;
 struct tail_node;
 struct tail_rules;
 
@@ -53,17 +54,25 @@ struct ready_spans {
     struct offers offers;
 };
 
-/* Requests that are read again (reread_traces.h). */
-struct rereading {
+/* A node reads requests again, one at a time (reread_turns.h). */
+struct reread_turns {
+    const struct reread_steps *steps;
+    struct tail_node *node;
     struct tail_rules *rules; /* of the reader, with a reference; NULL: there is no reader */
-    struct trace_reader reader;
     struct job_queue queue;
     struct queued_job job;
-    struct held_request *request; /* with a reference; NULL: none */
-    bool has_first;               /* a request that is arriving is to be read */
+    struct timer turn;
+    bool has_request; /* that was taken */
     bool is_reading, is_read;
     uint32_t next; /* trace of it of which the table is told */
-    struct timer turn;
+};
+
+/* Requests that are read again (reread_traces.h). */
+struct rereading {
+    struct reread_turns turns;
+    struct trace_reader reader;   /* while there are turns.rules */
+    struct held_request *request; /* with a reference; NULL: none */
+    bool has_first;               /* a request that is arriving is to be read */
 };
 
 struct held_traces {
@@ -96,15 +105,10 @@ enum { ALL_COUNTED = INT32_MAX };
 
 /* Requests of profiles that are read again (reread_profiles.h). */
 struct rereading_profiles {
-    struct tail_rules *rules; /* of the reader, with a reference; NULL: there is no reader */
-    struct profile_reader reader;
-    struct job_queue queue;
-    struct queued_job job;
+    struct reread_turns turns;
+    struct profile_reader reader;                  /* while there are turns.rules */
     struct held_profile *hold;                     /* which is in no list meanwhile; NULL: none */
     void (*wait_again)(struct held_profile *hold); /* with it, once it was read */
-    bool is_reading, is_read;
-    uint32_t next; /* trace of it of which the table is told */
-    struct timer turn;
 };
 
 /* As above. */
