@@ -3,6 +3,7 @@
 #include "core/data/prune.h"
 
 #include "core/base/arena.h"
+#include "core/data/function_fields.h"
 #include "core/data/originals.h"
 #include "core/data/reference_rules.h"
 #include "core/data/usual_fields.h"
@@ -225,17 +226,12 @@ static bool mark_usual_location(struct pruning *pruning, struct slice location)
 
 static bool mark_usual_function(struct pruning *pruning, struct slice function)
 {
-    const uint8_t *at = function.data, *end = at + function.size;
-    uint32_t name = 0, system_name = 0, file = 0;
-    at = usual_index(at, end, FUNCTION_NAME_STRINDEX, &name);
-    at = usual_index(at, end, FUNCTION_SYSTEM_NAME_STRINDEX, &system_name);
-    at = usual_index(at, end, FUNCTION_FILENAME_STRINDEX, &file);
-    at = usual_number(at, end, FUNCTION_START_LINE);
-    if (at != end)
+    struct function_names names = {0};
+    if (!function_names_read_usual(function, &names))
         return false;
-    mark(pruning, DICTIONARY_STRING_TABLE, name);
-    mark(pruning, DICTIONARY_STRING_TABLE, system_name);
-    mark(pruning, DICTIONARY_STRING_TABLE, file);
+    mark(pruning, DICTIONARY_STRING_TABLE, names.name);
+    mark(pruning, DICTIONARY_STRING_TABLE, names.system_name);
+    mark(pruning, DICTIONARY_STRING_TABLE, names.file);
     return true;
 }
 

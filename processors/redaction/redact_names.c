@@ -2,7 +2,7 @@
 
 #include "core/base/arena.h"
 #include "core/data/any_value.h"
-#include "core/data/usual_fields.h"
+#include "core/data/function_fields.h"
 #include "core/data/utf8.h"
 
 #include <assert.h>
@@ -144,17 +144,12 @@ static inline void test_index(struct redact_names *names, int table, uint32_t nu
 /* Returns false if the function is unusual. */
 static inline bool test_usual_function(struct redact_names *names, struct slice function)
 {
-    const uint8_t *at = function.data, *end = at + function.size;
-    uint32_t name = UINT32_MAX, system_name = UINT32_MAX, file = UINT32_MAX;
-    at = usual_index(at, end, FUNCTION_NAME_STRINDEX, &name);
-    at = usual_index(at, end, FUNCTION_SYSTEM_NAME_STRINDEX, &system_name);
-    at = usual_index(at, end, FUNCTION_FILENAME_STRINDEX, &file);
-    at = usual_number(at, end, FUNCTION_START_LINE);
-    if (at != end)
+    struct function_names found = {UINT32_MAX, UINT32_MAX, UINT32_MAX};
+    if (!function_names_read_usual(function, &found))
         return false;
-    test_index(names, DICTIONARY_FUNCTION_TABLE, FUNCTION_NAME_STRINDEX, name);
-    test_index(names, DICTIONARY_FUNCTION_TABLE, FUNCTION_SYSTEM_NAME_STRINDEX, system_name);
-    test_index(names, DICTIONARY_FUNCTION_TABLE, FUNCTION_FILENAME_STRINDEX, file);
+    test_index(names, DICTIONARY_FUNCTION_TABLE, FUNCTION_NAME_STRINDEX, found.name);
+    test_index(names, DICTIONARY_FUNCTION_TABLE, FUNCTION_SYSTEM_NAME_STRINDEX, found.system_name);
+    test_index(names, DICTIONARY_FUNCTION_TABLE, FUNCTION_FILENAME_STRINDEX, found.file);
     return true;
 }
 
