@@ -2,6 +2,7 @@
 #include "core/ottl/ottl_regex.h"
 
 #include "core/base/memory.h"
+#include "core/data/utf8.h"
 #include "core/ottl/ottl_plain_pattern.h"
 
 #include <assert.h>
@@ -246,14 +247,6 @@ void ottl_matcher_begin(struct ottl_matcher *matcher)
     matcher->known = (struct slice){0};
 }
 
-static bool is_utf8(struct slice text)
-{
-    for (size_t i = 0, size; i < text.size; i += size)
-        if ((size = text_utf8_length(text.data + i, text.size - i)) == 0)
-            return false;
-    return true;
-}
-
 /* Whether the text is UTF-8 and a character begins here. A text with many matches is looked through
  * once, not again for each of them. */
 static bool is_known_utf8(struct ottl_matcher *matcher, struct slice text, size_t from)
@@ -264,7 +257,7 @@ static bool is_known_utf8(struct ottl_matcher *matcher, struct slice text, size_
     if (from < text.size && (text.data[from] & 0xc0) == 0x80)
         return false;
     if (matcher->known.data != text.data || matcher->known.size != text.size) {
-        matcher->is_known_utf8 = is_utf8(text);
+        matcher->is_known_utf8 = utf8_is_valid(text);
         matcher->known = text;
     }
     return matcher->is_known_utf8;

@@ -16,6 +16,7 @@ static int64_t time_scale(const struct profile_facts *profile,
             return 0;
     return own.ns_per_value;
 }
+
 static struct profile_type time_type(const char *name, const char *type, int64_t scale)
 {
     return (struct profile_type){
