@@ -139,17 +139,6 @@ static bool read_answer(const char *url, const struct http_answer *answer, struc
     return true;
 }
 
-/* Appends an id, which has a few characters that mean something else in a query. */
-static void append_id(struct text *url, const char *id)
-{
-    for (; *id; id++) {
-        if (isalnum((unsigned char)*id) || strchr("-_", *id))
-            text_append_char(url, *id);
-        else
-            text_printf(url, "%%%02X", (unsigned char)*id);
-    }
-}
-
 /* Returns the URL to ask; free it with text_deinit. */
 static struct text make_url(const char *base, const char *id)
 {
@@ -158,7 +147,7 @@ static struct text make_url(const char *base, const char *id)
     while (size > 0 && base[size - 1] == '/')
         size--;
     text_printf(&url, "%.*s/api/explain?id=", (int)(size > URL_MAX ? URL_MAX : size), base);
-    append_id(&url, id);
+    text_append_percent(&url, slice_of_string(id));
     return url;
 }
 

@@ -287,6 +287,17 @@ int text_percent_byte(struct slice text)
     return text.size >= 3 && text.data[0] == '%' ? text_hex_byte(text.data + 1) : -1;
 }
 
+void text_append_percent(struct text *text, struct slice bytes)
+{
+    for (size_t i = 0; i < bytes.size; i++) {
+        uint8_t c = bytes.data[i];
+        if (isalnum(c) || (c && strchr("-._~", c)))
+            text_append_char(text, (char)c);
+        else
+            text_printf(text, "%%%02X", c);
+    }
+}
+
 bool text_decode_percent(struct slice text, unsigned how, uint8_t *out, size_t room,
                          size_t *size_out)
 {

@@ -72,6 +72,9 @@ enum text_percent {
  * result has more bytes; what was decoded before is there. how: enum text_percent. */
 bool text_decode_percent(struct slice text, unsigned how, uint8_t *out, size_t room,
                          size_t *size_out);
+/* Appends the bytes for a part of a URL: what is not unreserved (RFC 3986, section 2.3) as "%2F".
+ */
+void text_append_percent(struct text *text, struct slice bytes);
 /* Decodes base64 (RFC 4648) in the standard or URL alphabet, with or without padding. `out` has
  * room for three quarters of the text, and may be the text itself. Returns false if it is invalid.
  */

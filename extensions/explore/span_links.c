@@ -1,23 +1,11 @@
 #include "extensions/explore/span_links.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #define SECOND_NS UINT64_C(1000000000)
 enum { MARGIN_S = 60, TRACE_ID_BYTES = 16, SPAN_ID_BYTES = 8 };
-
-static void append_encoded(struct text *url, struct slice text)
-{
-    for (size_t i = 0; i < text.size; i++) {
-        uint8_t c = text.data[i];
-        if (isalnum(c) || (c && strchr("-._~", c)))
-            text_append_char(url, (char)c);
-        else
-            text_printf(url, "%%%02X", c);
-    }
-}
 
 /* A base URL with or without a slash at its end. */
 static void append_base(struct text *url, const char *base)
@@ -86,7 +74,7 @@ static void append_explore(struct text *url, const char *grafana, const struct e
     append_panes(&panes, explored, span);
     append_base(url, grafana);
     text_append(url, "/explore?schemaVersion=1&panes=");
-    append_encoded(url, slice_of(panes.data, panes.size));
+    text_append_percent(url, slice_of(panes.data, panes.size));
     text_deinit(&panes);
 }
 
@@ -146,7 +134,7 @@ static void append_page_of_pyroscope(struct text *url, const char *pyroscope,
     append_selector(&query, span);
     append_base(url, pyroscope);
     text_append(url, "/?query=");
-    append_encoded(url, slice_of(query.data, query.size));
+    text_append_percent(url, slice_of(query.data, query.size));
     text_printf(url, "&from=%" PRIu64 "&until=%" PRIu64, from_s(span), until_s(span));
     text_deinit(&query);
 }

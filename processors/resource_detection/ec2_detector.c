@@ -51,15 +51,6 @@ static bool ask_document(struct ec2_state *state)
 
 /* ---- tags ---- */
 
-static void append_encoded(struct text *path, struct slice key)
-{
-    for (size_t i = 0; i < key.size; i++)
-        if (metadata_is_plain(key.data[i]))
-            text_append_char(path, (char)key.data[i]);
-        else
-            text_printf(path, "%%%02X", key.data[i]);
-}
-
 /* Returns false if there is no further tag. */
 static bool ask_next_tag(struct ec2_state *state)
 {
@@ -68,7 +59,7 @@ static bool ask_next_tag(struct ec2_state *state)
     if (state->tag_at == state->tag_count)
         return false;
     text_append(&path, "/latest/meta-data/tags/instance/");
-    append_encoded(&path, state->tags[state->tag_at]);
+    text_append_percent(&path, state->tags[state->tag_at]);
     ask(state, EC2_TAG, text_string(&path));
     text_deinit(&path);
     return true;

@@ -201,7 +201,7 @@ bool gcp_read_group_manager(struct slice created_by, struct slice *kind_out,
     return slice_is(parts[2], "zones") || slice_is(parts[2], "regions");
 }
 
-bool metadata_is_plain(uint8_t c)
+static bool is_plain(uint8_t c)
 {
     return isalnum(c) || c == '.' || c == '_' || c == '-';
 }
@@ -209,7 +209,7 @@ bool metadata_is_plain(uint8_t c)
 bool metadata_is_plain_name(struct slice text)
 {
     for (size_t i = 0; i < text.size; i++)
-        if (!metadata_is_plain(text.data[i]))
+        if (!is_plain(text.data[i]))
             return false;
     return text.size > 0;
 }

@@ -39,9 +39,7 @@ bool gcp_region_of_zone(struct slice zone, struct slice *region_out);
  * with regions/R. Returns false if it is something else. */
 bool gcp_read_group_manager(struct slice created_by, struct slice *kind_out,
                             struct slice *location_out, struct slice *name_out);
-/* Whether a character needs no encoding in a path: letters, digits, '.', '_' and '-'. */
-bool metadata_is_plain(uint8_t c);
-/* Whether the text consists of such characters, and is not empty. */
+/* Whether the text consists of letters, digits, '.', '_' and '-', and is not empty. */
 bool metadata_is_plain_name(struct slice text);
 
 #endif

@@ -69,6 +69,15 @@ static void percent_stands_for_a_byte(void **state)
     assert_int_equal(text_percent_byte((struct slice){0}), -1);
 }
 
+static void percent_is_encoded(void **state)
+{
+    (void)state;
+    struct text out = {0};
+    text_append_percent(&out, SLICE("aZ09-._~/?&=% \0\xc3\xa9"));
+    assert_string_equal(text_string(&out), "aZ09-._~%2F%3F%26%3D%25%20%00%C3%A9");
+    text_deinit(&out);
+}
+
 static void percent_is_decoded(void **state)
 {
     (void)state;
@@ -397,6 +406,7 @@ int main(void)
         cmocka_unit_test(what_is_there_may_come_again),
         cmocka_unit_test(hex_digits_are_of_either_case),
         cmocka_unit_test(percent_stands_for_a_byte),
+        cmocka_unit_test(percent_is_encoded),
         cmocka_unit_test(percent_is_decoded),
         cmocka_unit_test(base64_has_two_alphabets),
         cmocka_unit_test(hex_is_lower_case),
