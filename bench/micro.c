@@ -295,8 +295,11 @@ static void add_samples(struct span_index *index, uint64_t first, uint64_t *find
 static void measure_full_index(void)
 {
     const uint64_t most = 500000, later = 20 * (uint64_t)AT_ONCE;
-    const struct span_index_options settings = {
-        .max_spans = most, .window_ns = 3600 * SECOND_NS, .type_count = 1, .sum_type = 0};
+    const struct span_index_options settings = {.max_spans = most,
+                                                .window_ns = 3600 * SECOND_NS,
+                                                .threads = 1,
+                                                .type_count = 1,
+                                                .sum_type = 0};
     if (!wanted("full span index"))
         return;
     struct span_index *index = span_index_new(&settings);
@@ -323,6 +326,7 @@ static void measure_span_index(void)
 {
     const struct span_index_options settings = {.max_spans = options.spans + options.spans / 4,
                                                 .window_ns = 3600 * SECOND_NS,
+                                                .threads = 1,
                                                 .sum_type = -1};
     if (!wanted("span index"))
         return;

@@ -15,7 +15,8 @@
 #define SOURCE_IDLE_NS UINT64_C(60000000000)
 
 enum {
-    SHARDS_MAX = 32, /* the bits of key_block.shards_used */
+    SHARDS_MAX = 32,       /* the bits of key_block.shards_used */
+    SHARDS_PER_THREAD = 4, /* more of them mean fewer keys for each lock and look ahead */
     SHARD_SPANS_MIN = 2048,
     SET_BYTES_PER_SPAN = 192, /* if each span has a set of its own, with 100 bytes of values */
     FUNCTION_BYTES_PER_SPAN = 128,
@@ -54,6 +55,17 @@ struct span_index {
     struct span_index_common common;
 };
 
+/* Returns a power of two. */
+static uint32_t shards_for(const struct span_index_options *options)
+{
+    uint32_t wanted = options->threads ? options->threads * SHARDS_PER_THREAD : SHARDS_MAX;
+    uint32_t count = 1;
+    while (count < SHARDS_MAX && count < wanted &&
+           options->max_spans / 2 / count >= SHARD_SPANS_MIN)
+        count *= 2;
+    return count;
+}
+
 struct span_index *span_index_new(const struct span_index_options *options)
 {
     assert(options->max_spans > 0 && options->type_count <= SPAN_INDEX_TYPES_MAX);
@@ -66,10 +78,7 @@ struct span_index *span_index_new(const struct span_index_options *options)
     index->common.totals_count = span_totals_count(options->type_count);
     if (options->sum_type >= 0 && (unsigned)options->sum_type < options->type_count)
         index->common.sum_place = 2 + 2 * (unsigned)options->sum_type;
-    index->shard_count = 1;
-    while (index->shard_count < SHARDS_MAX &&
-           options->max_spans / 2 / index->shard_count >= SHARD_SPANS_MIN)
-        index->shard_count *= 2;
+    index->shard_count = shards_for(options);
     index->shards = aligned_alloc(64, index->shard_count * sizeof *index->shards);
     assert(index->shards);
     index->pages = span_pages_new();

@@ -33,6 +33,7 @@ struct top_functions;
 struct span_index_options {
     uint64_t max_spans; /* entries; beyond it, the oldest entry of some source is evicted */
     uint64_t window_ns;
+    unsigned threads;     /* that use it at the same time; 0: not known */
     unsigned type_count;  /* number of sample types whose counts and sums are kept, at most
                              SPAN_INDEX_TYPES_MAX */
     int sum_type;         /* the one whose sum matches tell; -1: none */

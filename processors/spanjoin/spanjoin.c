@@ -168,6 +168,7 @@ static struct span_index *make_index(const struct spanjoin *join, uint64_t spans
     const struct spanjoin_settings *settings = join->settings;
     struct span_index_options options = {.max_spans = spans,
                                          .window_ns = (uint64_t)settings->window,
+                                         .threads = join->process->worker_count,
                                          .type_count = settings->type_count,
                                          .keeps_trees = root_spans_are_needed(settings),
                                          .keeps_runs = settings->attribute_children,
