@@ -340,22 +340,21 @@ static void sort(struct thread_spans *threads, const struct thread_log *process,
     count_one_more(threads, thread->owner);
 }
 
-static struct logged_span logged_span_of(const struct thread_span *span)
+/* Fills in each member where it stays: a copy of the whole would wait for its parts. */
+static void note_span(const struct thread_span *span, struct logged_span *out)
 {
-    struct logged_span out = {.key = span->key,
-                              .start_ns = span->start_ns,
-                              .end_ns = span->end_ns,
-                              .id = span->id,
-                              .kind = (uint8_t)span->kind};
-    memcpy(out.parent_id, span->parent_id, SPAN_ID_SIZE);
-    if (span->name.size > 0)
-        out.name = hash_of_name(span->instance, span->name);
-    return out;
+    memcpy(&out->key, &span->key, sizeof out->key);
+    memcpy(out->parent_id, span->parent_id, SPAN_ID_SIZE);
+    out->start_ns = span->start_ns;
+    out->end_ns = span->end_ns;
+    out->id = span->id;
+    out->kind = (uint8_t)span->kind;
+    out->name = span->name.size > 0 ? hash_of_name(span->instance, span->name) : 0;
 }
 
-/* Adds a span to the log of its process. */
-static void log_span(struct thread_spans *threads, struct thread_log *log,
-                     const struct logged_span *span, uint64_t now_ns)
+/* Returns room for a span in the log of its process. */
+static struct logged_span *log_span(struct thread_spans *threads, struct thread_log *log,
+                                    uint64_t now_ns)
 {
     struct list *logs = &threads->logged[log->owner];
     if (log->link.list && logs->last != &log->link)
@@ -365,8 +364,8 @@ static void log_span(struct thread_spans *threads, struct thread_log *log,
     while (log->count >= THREAD_LOG_SPANS_MAX)
         free(pop_logged(threads, log));
     make_room(threads, NULL);
-    *thread_log_add(log, now_ns) = *span;
     count_one_more(threads, log->owner);
+    return thread_log_add(log, now_ns);
 }
 
 static struct thread_log *log_of(struct thread_spans *threads, const struct thread_span *span)
@@ -393,11 +392,10 @@ void thread_spans_put(struct thread_spans *threads, const struct thread_span *sp
             continue;
         if (!log || log->instance != spans[i].instance || log->owner != spans[i].owner)
             log = log_of(threads, &spans[i]);
-        struct logged_span span = logged_span_of(&spans[i]);
+        struct logged_span sorted;
+        note_span(&spans[i], log->is_asked ? &sorted : log_span(threads, log, now_ns));
         if (log->is_asked)
-            sort(threads, log, &span, now_ns);
-        else
-            log_span(threads, log, &span, now_ns);
+            sort(threads, log, &sorted, now_ns);
     }
     pthread_mutex_unlock(&threads->lock);
 }
