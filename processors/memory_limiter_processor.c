@@ -48,8 +48,6 @@ static struct memory_limiter_node *node_of(struct node *node)
     return node_as(struct memory_limiter_node, node, &memory_limiter_processor_type);
 }
 
-enum { RETRY_AFTER_NS = 1000000000 };
-
 #define NO_GC "profcol has no garbage collector."
 
 static const struct field memory_limiter_fields[] = {
@@ -221,9 +219,7 @@ static void memory_limiter_consume(struct node *node, struct batch *batch)
         node_forward(node, batch);
         return;
     }
-    struct verdict verdict = verdict_try_later(GRPC_RESOURCE_EXHAUSTED, RETRY_AFTER_NS,
-                                               "data refused due to high memory usage");
-    if (!node_refuse(node, batch, REFUSED_FAILED, &verdict))
+    if (!node_refuse(node, batch, REFUSED_FAILED, &verdict_over_budget))
         counter_add(limiter->refused, node->worker->index, items);
 }
 

@@ -9,6 +9,9 @@
 const struct verdict verdict_ok = {.code = GRPC_OK, .retry_after_ns = -1};
 const struct verdict verdict_shutting_down = {
     .code = GRPC_UNAVAILABLE, .retry_after_ns = -1, .text = "shutting down"};
+const struct verdict verdict_over_budget = {.code = GRPC_UNAVAILABLE,
+                                            .retry_after_ns = 1000000000,
+                                            .text = "data refused due to high memory usage"};
 const struct verdict verdict_sender_is_gone = {.code = GRPC_CANCELLED,
                                                .retry_after_ns = -1,
                                                .text = "the client no longer waits for the answer"};

@@ -47,6 +47,9 @@ struct verdict {
 extern const struct verdict verdict_ok;
 /* Try later: this process is ending. */
 extern const struct verdict verdict_shutting_down;
+/* Try later: there is no memory for the data now. UNAVAILABLE, as in the Collector, because some
+ * SDKs drop what RESOURCE_EXHAUSTED or HTTP 429 refuses. */
+extern const struct verdict verdict_over_budget;
 /* For data whose sender has given up waiting for the answer, and will send it again. */
 extern const struct verdict verdict_sender_is_gone;
 

@@ -4,6 +4,7 @@
 #include "core/base/hash.h"
 #include "core/base/index_table.h"
 #include "core/base/memory.h"
+#include "core/base/verdict.h"
 #include "core/formats/pprof.h"
 #include "core/formats/pprof_read.h"
 
@@ -225,7 +226,7 @@ static void *take(struct reader *reader, uint64_t count, size_t element_size)
 {
     size_t size = (size_t)(count + 1) * element_size;
     if (!budget_reserve(reader->delta->budget, size)) {
-        error_set(reader->err, "data refused due to high memory usage");
+        error_set(reader->err, "%s", verdict_over_budget.text);
         return NULL;
     }
     reader->charged += size;
@@ -572,7 +573,7 @@ static bool note_samples(struct reader *reader)
     struct pprof_delta *delta = reader->delta;
     free_table(delta, &delta->now);
     if (!make_table(delta, &delta->now, reader->counts[PPROF_SAMPLE], reader->width))
-        return error_set(reader->err, "data refused due to high memory usage");
+        return error_set(reader->err, "%s", verdict_over_budget.text);
     delta->now.types = reader->types;
     if (!each_record(reader, PPROF_SAMPLE, note_sample))
         return false;

@@ -4,9 +4,9 @@
 #include "core/net/grpc_status.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #define RESET_DELAY_NS UINT64_C(50000000)
-#define RETRY_AFTER_NS INT64_C(1000000000)
 
 static nghttp2_nv field(struct slice name, struct slice value)
 {
@@ -16,15 +16,15 @@ static nghttp2_nv field(struct slice name, struct slice value)
 
 static int answer_grpc(nghttp2_session *session, int32_t stream_id)
 {
-    struct verdict verdict = verdict_try_later(GRPC_RESOURCE_EXHAUSTED, RETRY_AFTER_NS,
-                                               "data refused due to high memory usage");
-    char details[GRPC_DETAILS_MAX_BYTES];
-    size_t size = grpc_encode_details(&verdict, details);
+    const struct verdict *verdict = &verdict_over_budget;
+    char code[4], details[GRPC_DETAILS_MAX_BYTES];
+    snprintf(code, sizeof code, "%d", verdict->code);
+    size_t size = grpc_encode_details(verdict, details);
     const nghttp2_nv fields[] = {
         field(SLICE(":status"), SLICE("200")),
         field(SLICE("content-type"), SLICE("application/grpc")),
-        field(SLICE("grpc-status"), SLICE("8")),
-        field(SLICE("grpc-message"), slice_of_string(verdict.text)),
+        field(SLICE("grpc-status"), slice_of_string(code)),
+        field(SLICE("grpc-message"), slice_of_string(verdict->text)),
         field(SLICE("grpc-status-details-bin"), slice_of(details, size)),
     };
     return nghttp2_submit_response(session, stream_id, fields, 5, NULL);

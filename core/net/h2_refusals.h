@@ -1,7 +1,7 @@
 /*
  * h2_refusals: answers to HTTP/2 requests for whose heads there is no memory.
  *
- * gRPC clients get RESOURCE_EXHAUSTED with RetryInfo, others 503 with Retry-After. A client that
+ * gRPC clients get UNAVAILABLE with RetryInfo, others 503 with Retry-After. A client that
  * got a reset instead (REFUSED_STREAM) would not know when to try again, and many resets look like
  * a flood. Such an answer needs no exchange. A stream that its client does not end is reset, over
  * gRPC at once (h2_server.c), otherwise a little after the answer was sent.

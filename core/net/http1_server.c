@@ -207,7 +207,7 @@ static void refuse_over_budget(struct connection *connection)
     static const struct http_header retry = {SLICE("Retry-After"), SLICE("1")};
     struct answer answer = {.status = 503,
                             .content_type = "text/plain; charset=utf-8",
-                            .body = SLICE("data refused due to high memory usage"),
+                            .body = slice_of_string(verdict_over_budget.text),
                             .extra = &retry,
                             .extra_count = 1};
     http1->state = HTTP1_OVER;

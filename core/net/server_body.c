@@ -25,10 +25,9 @@ enum {
 
 static void refuse_over_budget(struct exchange *exchange)
 {
-    struct verdict verdict = verdict_try_later(GRPC_RESOURCE_EXHAUSTED, (int64_t)SECOND_NS,
-                                               "data refused due to high memory usage");
     server_count_over_budget(exchange->part);
-    server_exchange_refuse(exchange, 503, &verdict);
+    server_exchange_refuse(exchange, verdict_http_status(&verdict_over_budget),
+                           &verdict_over_budget);
 }
 
 void exchange_count_over_budget(const struct exchange *exchange)

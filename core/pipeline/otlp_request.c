@@ -45,7 +45,7 @@ static struct buffer *transcode(struct buffer *body, enum signal signal, struct 
                                                budget, &is_over_budget, &err);
     buffer_unref(body);
     if (!protobuf)
-        *why = is_over_budget ? received_over_budget
+        *why = is_over_budget ? verdict_over_budget
                               : verdict_of(GRPC_INVALID_ARGUMENT, "%s", err.text);
     return protobuf;
 }
@@ -62,7 +62,7 @@ static struct buffer *refuse_what_unfolds(struct buffer *body, enum signal signa
     if (!unfold(buffer_slice(body), scan, budget_limit(budget), &err))
         *why = verdict_of(GRPC_RESOURCE_EXHAUSTED, "%s", err.text);
     else if (!budget_has_room(budget, unfold_usual_bytes(scan)))
-        *why = received_over_budget;
+        *why = verdict_over_budget;
     else
         return body;
     buffer_unref(body);
@@ -79,7 +79,7 @@ static struct buffer *normalise(struct buffer *body, const struct scan_result *s
     if (!normal)
         *why = is_too_large ? verdict_of(GRPC_RESOURCE_EXHAUSTED,
                                          "the texts that attributes refer to are too large")
-                            : received_over_budget;
+                            : verdict_over_budget;
     return normal;
 }
 

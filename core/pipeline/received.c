@@ -5,10 +5,6 @@
 
 #include <stdio.h>
 
-const struct verdict received_over_budget = {.code = GRPC_RESOURCE_EXHAUSTED,
-                                             .retry_after_ns = 1000000000,
-                                             .text = "data refused due to high memory usage"};
-
 void received_counters_init(struct received_counters *counters, const struct component *receiver,
                             const char *transport, enum signal signal)
 {
@@ -92,6 +88,6 @@ void received_count_unread(const struct received_counters *counters,
 {
     if (why->code == GRPC_INVALID_ARGUMENT)
         counter_add(counters->invalid, exchange_worker(exchange)->index, 1);
-    else if (why->code == received_over_budget.code && why->retry_after_ns > 0)
+    else if (why->code == verdict_over_budget.code && why->retry_after_ns > 0)
         exchange_count_over_budget(exchange);
 }

@@ -48,7 +48,4 @@ size_t received_retry_after(const struct verdict *verdict, int http_status,
 void received_count_unread(const struct received_counters *counters,
                            const struct exchange *exchange, const struct verdict *why);
 
-/* The verdict for requests that find no room in the budget of the process. */
-extern const struct verdict received_over_budget;
-
 #endif

@@ -1,7 +1,6 @@
 #include "core/pipeline/received_profiles.h"
 
 #include "core/data/scan.h"
-#include "core/pipeline/received.h"
 
 #include <assert.h>
 
@@ -20,7 +19,7 @@ struct verdict received_profiles_not_plain(enum decompress_result result, size_t
                                            const char *text)
 {
     if (result == DECOMPRESS_OVER_BUDGET)
-        return received_over_budget;
+        return verdict_over_budget;
     if (result == DECOMPRESS_TOO_LARGE)
         return verdict_of(GRPC_RESOURCE_EXHAUSTED,
                           "the decompressed profile has more than %zu bytes", max_size);
@@ -41,7 +40,7 @@ struct buffer *received_profiles_finish(struct profiles_builder *builder, uint32
     if (!request) {
         assert(profiles_builder_state(builder) != PROFILES_BUILDER_FINE);
         *why = profiles_builder_state(builder) == PROFILES_BUILDER_OVER_BUDGET
-                   ? received_over_budget
+                   ? verdict_over_budget
                    : verdict_of(GRPC_RESOURCE_EXHAUSTED, "the profile unfolds to too much");
     } else if (*samples_out > scan_limits_default.items_max) {
         *why = verdict_of(GRPC_RESOURCE_EXHAUSTED, "%u samples, at most %u are allowed",

@@ -210,7 +210,7 @@ static struct buffer *read_file(const struct folder *folder, const struct file *
     }
     bytes = buffer_new((size_t)file->size, folder->node->component->process->budget);
     if (!bytes) {
-        *why = received_over_budget;
+        *why = verdict_over_budget;
     } else {
         ssize_t got = 1;
         while (got > 0 && bytes->size < (size_t)file->size) {

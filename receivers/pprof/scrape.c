@@ -241,7 +241,7 @@ static void start_reading(struct scrape *scrape, struct slice body)
     struct scraper *scraper = scraper_of(scrape);
     struct buffer *copy = buffer_new(body.size, scraper->node->component->process->budget);
     if (!copy) {
-        fail(scrape, OUTCOME_FAILED, received_over_budget.text);
+        fail(scrape, OUTCOME_FAILED, verdict_over_budget.text);
         return;
     }
     buffer_append(copy, body.data, body.size, body.size);

@@ -4,7 +4,6 @@
 #include "core/data/wire.h"
 #include "core/formats/pprof_read.h"
 #include "core/formats/push.h"
-#include "core/pipeline/received.h"
 
 #include <assert.h>
 
@@ -167,7 +166,7 @@ bool push_read_json(struct upload *upload, struct slice json, struct verdict *wh
     struct buffer *request =
         json_to_protobuf(JSON_PUSH_REQUEST, json, upload->budget, &is_over_budget, &err);
     if (!request) {
-        *why = is_over_budget ? received_over_budget
+        *why = is_over_budget ? verdict_over_budget
                               : verdict_of(GRPC_INVALID_ARGUMENT, "%s", err.text);
         return false;
     }

@@ -1,5 +1,6 @@
 """Processor memory_limiter: the limits of the process."""
 import gzip
+import json
 import os
 import random
 import sys
@@ -10,11 +11,18 @@ sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 from tests.oracle import client, make, server, testing
 
 CONFIG = """
-receivers: {otlp: {protocols: {http: {endpoint: "127.0.0.1:@http@"}, grpc: {endpoint: "127.0.0.1:@grpc@", max_recv_msg_size_mib: 20}}}}
+receivers:
+  otlp: {protocols: {http: {endpoint: "127.0.0.1:@http@"}, grpc: {endpoint: "127.0.0.1:@grpc@", max_recv_msg_size_mib: 20}}}
+  pyroscope: {endpoint: "127.0.0.1:@pyroscope@"}
 processors: {memory_limiter: {check_interval: 1s, limit_mib: 16, spike_limit_mib: 4}}
 exporters: {nop: }
-service: {pipelines: {traces: {receivers: [otlp], processors: [memory_limiter], exporters: [nop]}}}
+service:
+  pipelines:
+    traces: {receivers: [otlp], processors: [memory_limiter], exporters: [nop]}
+    profiles: {receivers: [pyroscope], processors: [memory_limiter], exporters: [nop]}
 """
+UNAVAILABLE = 14
+PUSH = "/push.v1.PusherService/Push"
 REQUESTS_MIB = 20 / 3  # (16 - 4 - 16 / 8) * 2 / 3
 
 
@@ -32,10 +40,37 @@ class MemoryLimiter(unittest.TestCase):
                        "http": lambda: client.post(http, "/v1/traces", packed, encoding="gzip")}
             for protocol, send in refused.items():
                 self.assertTrue(client.succeeded(client.export(protocol, profcol.address(protocol), small)))
-                self.assertIn("data refused due to high memory usage", str(send()))
+                answer = send()
+                # As the Collector answers. Python's exporter up to 1.35 drops data after 429.
+                self.assertEqual(answer.status, 200 if protocol == "grpc" else 503)
+                self.assertEqual(client.status(answer),
+                                 client.Status(UNAVAILABLE, "data refused due to high memory usage", retry_after=1))
                 self.assertTrue(client.succeeded(client.export(protocol, profcol.address(protocol), small)))
             self.assertEqual(
                 profcol.metric("otelcol_processor_memory_limiter_accepted_spans", processor="memory_limiter"), 4)
+
+    def test_uploads_of_pyroscope(self):
+        """503, which whoever sends again does send again: the Java agent, Alloy (429 only with retry_on_http_429)."""
+        upload = b"x" * 9_000_000 + random.randbytes(10_000).hex().encode()
+        with server.Profcol(CONFIG) as profcol:
+            address = profcol.address("pyroscope")
+            for body in (upload, gzip.compress(upload)):
+                for path, content_type in (("/ingest?name=shop&format=lines", None), (PUSH, "application/proto")):
+                    encoding = "gzip" if len(body) < len(upload) and path == PUSH else None
+                    answer = client.post(address, path, body, content_type=content_type, encoding=encoding, expect=True)
+                    self.assertEqual((answer.status, answer.header("retry-after")), (503, "1"), path)
+                    self.assertEqual(json.loads(answer.body), {"code": "unavailable", "message": "data refused due to high memory usage"})
+            answer = client.call(address, PUSH, upload)
+            self.assertEqual(client.status(answer),
+                             client.Status(UNAVAILABLE, "data refused due to high memory usage", retry_after=1))
+
+    def test_limits_of_the_join(self):
+        """An eighth of the limit: in spans of 256 bytes from 10,000, and in MiB from 8."""
+        for limit, spans, held in (16, 10_000, 8), (200, 102_400, 25), (1000, 512_000, 125):
+            config = CONFIG.replace("limit_mib: 16", f"limit_mib: {limit}").replace("processors: {", "processors: {spanjoin: , ")
+            config = config.replace("[memory_limiter]", "[memory_limiter, spanjoin]")
+            with self.subTest(limit), server.Profcol(config) as profcol:
+                profcol.wait_for_log(rf'"max_spans": {spans}, "max_held_mib": {held}\b')
 
 
 if __name__ == "__main__":

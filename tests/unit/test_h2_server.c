@@ -394,17 +394,17 @@ static void test_grpc_over_budget_says_when_to_retry(void **state)
                                "abc"),
                          false);
     const struct reply *reply = reply_of(&scene->client, id);
-    assert_int_equal(reply->grpc_status, 8);
+    assert_int_equal(reply->grpc_status, GRPC_UNAVAILABLE);
     assert_string_equal(reply->grpc_message, "data refused due to high memory usage");
-    assert_non_null(strstr(reply->details, "CAgSJWRhdGEgcmVmdXNlZCBkdWUg"));
+    assert_non_null(strstr(reply->details, "CA4SJWRhdGEgcmVmdXNlZCBkdWUg"));
     scene->fixture.budget.limit_bytes = 1;
     id = request(&scene->client, "/s/Echo", GRPC, NULL, MESSAGE, false);
     reply = reply_of(&scene->client, id);
     assert_true(reply->closed);
     assert_int_equal(reply->error_code, NGHTTP2_NO_ERROR);
-    assert_int_equal(reply->grpc_status, 8);
+    assert_int_equal(reply->grpc_status, GRPC_UNAVAILABLE);
     assert_string_equal(reply->grpc_message, "data refused due to high memory usage");
-    assert_non_null(strstr(reply->details, "CAgSJWRhdGEgcmVmdXNlZCBkdWUg"));
+    assert_non_null(strstr(reply->details, "CA4SJWRhdGEgcmVmdXNlZCBkdWUg"));
     scene_free(scene);
 }
 
@@ -419,7 +419,7 @@ static void test_many_heads_without_room_get_a_status(void **state)
     scene->fixture.budget.limit_bytes = 1;
     for (unsigned i = 0; i < 500; i++) {
         int32_t id = request(client, "/s/Echo", GRPC, NULL, (struct slice){0}, true);
-        assert_int_equal(reply_of(client, id)->grpc_status, 8);
+        assert_int_equal(reply_of(client, id)->grpc_status, GRPC_UNAVAILABLE);
         assert_true(reply_of(client, id)->closed);
         assert_int_equal(reply_of(client, id)->error_code, NGHTTP2_NO_ERROR);
     }
@@ -446,8 +446,8 @@ static void test_an_unread_answer_is_not_replaced(void **state)
     server_connection_flush(client->raw.connection);
     server_fixture_advance(&scene->fixture, 0);
     pump(client);
-    assert_int_equal(reply_of(client, first)->grpc_status, 8);
-    assert_int_equal(reply_of(client, second)->grpc_status, 8);
+    assert_int_equal(reply_of(client, first)->grpc_status, GRPC_UNAVAILABLE);
+    assert_int_equal(reply_of(client, second)->grpc_status, GRPC_UNAVAILABLE);
     server_fixture_advance(&scene->fixture, 1);
     pump(client);
     assert_true(reply_of(client, first)->closed && reply_of(client, second)->closed);

@@ -78,7 +78,7 @@ static void a_smaller_limiter_refuses_in_its_own_pipeline(void **state)
     assert_true(verdict_is_ok(&probe.verdict));
     budget_charge(&f.budget, 60 << 20);
     offer(&f, small, &probe);
-    assert_int_equal(probe.verdict.code, GRPC_RESOURCE_EXHAUSTED);
+    assert_int_equal(probe.verdict.code, GRPC_UNAVAILABLE);
     assert_int_equal(probe.verdict.retry_after_ns, 1000000000);
     assert_string_equal(probe.verdict.text, "data refused due to high memory usage");
     offer(&f, large, &probe);
