@@ -3,6 +3,7 @@
 #include "core/base/saturate.h"
 #include "core/data/fold.h"
 #include "core/data/sample_threads.h"
+#include "core/pipeline/cpu_share.h"
 
 #include <assert.h>
 
@@ -23,12 +24,13 @@ static bool is_kept_by_cpu(const struct keep_settings *keep, const struct span_f
                            int64_t cpu_ns)
 {
     const struct keep_condition *conditions = keep->span_detail_when.items;
+    uint64_t duration_ns = facts->end_ns > facts->start_ns ? facts->end_ns - facts->start_ns : 0;
     for (size_t i = 0; i < keep->span_detail_when.count; i++) {
         const struct keep_condition *condition = &conditions[i];
         if (condition->kind == KEEP_CPU_ABOVE && cpu_ns > condition->cpu_above)
             return true;
-        if (condition->kind == KEEP_CPU_SHARE_ABOVE && facts->end_ns > facts->start_ns &&
-            (double)cpu_ns > condition->cpu_share_above * (double)(facts->end_ns - facts->start_ns))
+        if (condition->kind == KEEP_CPU_SHARE_ABOVE &&
+            cpu_share_is_above(cpu_ns, duration_ns, condition->cpu_share_above))
             return true;
     }
     return false;

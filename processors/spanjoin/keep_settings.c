@@ -2,6 +2,7 @@
 
 #include "core/data/sampling.h"
 #include "core/ottl/ottl_check.h"
+#include "core/pipeline/cpu_share.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -143,8 +144,11 @@ static void read_condition(struct config_check *check, size_t i, struct keep_set
     const char *path = path_of(check, i, condition->kind);
     switch (condition->kind) {
     case KEEP_CPU_ABOVE:
+        keep->reads_cpu = true;
+        break;
     case KEEP_CPU_SHARE_ABOVE:
         keep->reads_cpu = true;
+        cpu_share_check(check, path, condition->cpu_share_above);
         break;
     case KEEP_RATIO:
         condition->threshold = sampling_threshold(condition->ratio, SAMPLING_DIGITS);

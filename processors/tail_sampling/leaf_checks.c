@@ -2,6 +2,7 @@
 
 #include "config/suggest.h"
 #include "core/ottl/ottl_check.h"
+#include "core/pipeline/cpu_share.h"
 
 #include <strings.h>
 
@@ -207,6 +208,9 @@ void leaf_check(struct config_check *check, const char *place, enum tail_type ty
         break;
     case TAIL_SPAN_COUNT:
         check_span_count(check, key, &leaf->span_count);
+        break;
+    case TAIL_CPU_SHARE_ABOVE:
+        cpu_share_check(check, below(check, key, "threshold"), leaf->cpu_share_above.threshold);
         break;
     case TAIL_NUMERIC_ATTRIBUTE:
         check_numeric(check, key, &leaf->numeric_attribute);

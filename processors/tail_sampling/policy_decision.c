@@ -1,6 +1,7 @@
 #include "processors/tail_sampling/policy_decision.h"
 
 #include "core/base/memory.h"
+#include "core/pipeline/cpu_share.h"
 #include "processors/tail_sampling/tail_probability.h"
 
 #include <assert.h>
@@ -186,8 +187,8 @@ static enum tail_vote ask_leaf(const struct asking *asking, const struct tail_po
     case TAIL_CPU_ABOVE:
         return vote(facts->cpu_ns > leaf->cpu_above.threshold);
     case TAIL_CPU_SHARE_ABOVE:
-        return vote((double)facts->cpu_ns >
-                    leaf->cpu_share_above.threshold * (double)duration_of(facts));
+        return vote(
+            cpu_share_is_above(facts->cpu_ns, duration_of(facts), leaf->cpu_share_above.threshold));
     case TAIL_SAMPLES_ABOVE:
         return vote(facts->samples > 0 && (uint64_t)facts->samples > leaf->samples_above.threshold);
     default:

@@ -564,6 +564,9 @@ tail_sampling: {policies: [{name: a, type: probabilistic, probabilistic: {sampli
     W 1:96: ::policies::0::probabilistic::sampling_percentage: is above 100, so every trace is sampled
 tail_sampling: {policies: [{name: a, type: rate_limiting, rate_limiting: {spans_per_second: 0}}]}
     W 1:93: ::policies::0::rate_limiting::spans_per_second: is 0, so no trace is sampled
+tail_sampling: {policies: [{name: a, type: cpu_share_above, cpu_share_above: {threshold: 80}}]}
+    W 1:17: ::policies: policies read samples, but no profiles pipeline has this processor: name the same id there
+    W 1:90: ::policies::0::cpu_share_above::threshold: 80 is the time of 80 processors; for 80 % write 0.8
 tail_sampling: {policies: [{name: a, type: span_count, span_count: {min_spans: 1}}]}
     W 1:80: ::policies::0::span_count::min_spans: is not above 1, so every trace is sampled
 tail_sampling: {policies: [{name: a, type: status_code, status_code: {status_codes: [OK, ERROR, UNSET]}}]}

@@ -30,6 +30,7 @@ static void send_span(struct join *join, uint64_t span, uint64_t duration_ns)
     SpanMessage *message = traces_span(&request, TRACE, span, WALL, WALL + duration_ns,
                                        span == SLOW ? "slow" : "fast");
     span_string(&request, message, "http.route", "/pay");
+    span_int(&request, message, "size", span == SLOW ? 100 : 10);
     join_send(join, &request);
 }
 
@@ -138,6 +139,11 @@ static const struct {
      "fast 42 10, slow 43 11, - 0 12, fast 42 13, slow 43 14, - 0 15"},
     {"attribute: {key: http.route, matches: '^pa'}", "fast 0 23, slow 0 25, - 0 12, - 0 15"},
     {"attribute: {key: http.route, above: 5}", "fast 0 23, slow 0 25, - 0 12, - 0 15"},
+    {"attribute: {key: size, above: 10}", "fast 0 23, slow 43 11, - 0 12, slow 43 14, - 0 15"},
+    {"attribute: {key: size, below: 100}", "fast 42 10, slow 0 25, - 0 12, fast 42 13, - 0 15"},
+    {"attribute: {key: size, above: 9.5, below: 1e3, matches: '^1'}",
+     "fast 42 10, slow 43 11, - 0 12, fast 42 13, slow 43 14, - 0 15"},
+    {"attribute: {key: size, above: 10, below: 100}", "fast 0 23, slow 0 25, - 0 12, - 0 15"},
     {"condition: 'name == \"slow\" and resource.attributes[\"service.name\"] == \"shop\"'",
      "fast 0 23, slow 43 11, - 0 12, slow 43 14, - 0 15"},
 };
@@ -218,6 +224,22 @@ static void test_cpu_share(void **state)
     assert_string_equal(output(&join, 0), "fast 42 50000001");
     assert_string_equal(output(&join, 1), "slow 0 50000001");
     fixture_deinit(&join.fixture);
+}
+
+/* Any CPU time is more than a part of no duration, also of one that ends before it starts. */
+static void test_cpu_share_of_no_duration(void **state)
+{
+    (void)state;
+    for (int is_reversed = 0; is_reversed < 2; is_reversed++) {
+        struct join join;
+        setup(&join, "span_detail_when: [{cpu_share_above: 0.8}]");
+        send_span(&join, FAST, is_reversed ? -SECOND : 0);
+        send_samples(&join, FAST, 1, 0);
+        send_samples(&join, FAST, 1, 1);
+        assert_string_equal(output(&join, 0), "fast 0 0");
+        assert_string_equal(output(&join, 1), "fast 42 1");
+        fixture_deinit(&join.fixture);
+    }
 }
 
 /* A span that arrives again does not take back what was recorded of its samples. */
@@ -413,6 +435,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_cpu_adds_up_over_requests),
     cmocka_unit_test(test_passed_samples_are_not_late),
     cmocka_unit_test(test_cpu_share),
+    cmocka_unit_test(test_cpu_share_of_no_duration),
     cmocka_unit_test(test_a_span_that_arrives_again),
     cmocka_unit_test(test_otherwise),
     cmocka_unit_test(test_unjoined),

@@ -135,6 +135,10 @@ static const struct {
      "has no path \"spn.kind\"; did you mean \"span.kind\"?"},
     {"keep: {span_detail_when: [{condition: 'span.nam == \"x\"'}]}",
      "keep::span_detail_when::0::condition: "},
+    {"keep: {span_detail_when: [{cpu_share_above: 80}]}",
+     "t:1:69: warning: processors::spanjoin::keep::span_detail_when::0::cpu_share_above: 80 is the "
+     "time of 80 processors; for 80 % write 0.8"},
+    {"keep: {span_detail_when: [{cpu_share_above: 8}]}", ""},
     {"keep: {span_detail_when: [{ratio: 0.1}], unjoined: fold}",
      "warning: processors::spanjoin::keep::unjoined: samples of a span that takes longer than "
      "samples::wait (10s) leave before it arrives"},
