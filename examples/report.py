@@ -46,28 +46,19 @@ class Telemetry:
                 self._add_profiles(scope.get("profiles", []), dictionary)
 
     def _add_profiles(self, profiles, dictionary):
-        kinds = [dictionary.value_type(profile.get("sampleType", {})) for profile in profiles]
-        has_time = any(is_cpu_time(*kind) for kind in kinds)
-        has_count = any(kind == ("samples", "count") for kind in kinds)
-        for profile, kind in zip(profiles, kinds):
-            period_kind = dictionary.value_type(profile.get("periodType", {}))
-            period = int(profile.get("period", 0))
-            counts_period = kind == ("samples", "count") and is_cpu_time(*period_kind)
-            for sample in profile.get("samples", []):
+        profiles = [profile for profile in profiles if profile.get("samples")]
+        for profile, measure in zip(profiles, measures_of([dictionary.measure(profile) for profile in profiles])):
+            for sample in profile["samples"]:
                 self.samples += 1
                 span_id = dictionary.span_id(int(sample.get("linkIndex", 0)))
                 if not span_id:
                     continue
                 self.linked.append(span_id)
-                # An application that sends both counts and nanoseconds is counted once.
-                weight = weigh(sample)
+                count, total = amount(sample.get("values", []), sample.get("timestampsUnixNano", []))
                 cost = self.costs[span_id]
-                if kind == ("samples", "count") or not has_count:
-                    cost.samples += weight if kind[1] == "count" else 1
-                if is_cpu_time(*kind):
-                    cost.add(dictionary.stack(sample), weight)
-                elif counts_period and not has_time:
-                    cost.add(dictionary.stack(sample), weight * period)
+                cost.samples += measure.observations(count, total)
+                if measure.adds_cpu_time:
+                    cost.add(dictionary.stack(sample), total * measure.ns_per_value)
 
 
 class Span:
@@ -134,6 +125,11 @@ class Dictionary:
         """(type, unit)"""
         return self.string(entry.get("typeStrindex", 0)), self.string(entry.get("unitStrindex", 0))
 
+    def measure(self, profile):
+        """What the values of a profile measure."""
+        return Measure(self.value_type(profile.get("sampleType", {})), self.value_type(profile.get("periodType", {})),
+                       int(profile.get("period", 0)), int(profile.get("timeUnixNano", 0)))
+
     def span_id(self, index):
         """The linked span id, "" for none."""
         span_id = self.row("linkTable", index).get("spanId", "").lower() if index else ""
@@ -168,17 +164,6 @@ def attribute(owner, key):
         if entry.get("key") == key:
             return str(next(iter(entry.get("value", {}).values()), ""))
     return ""
-
-
-def is_cpu_time(kind, unit):
-    """Whether values of this type are nanoseconds on a CPU."""
-    return kind in ("cpu", "itimer") and unit in ("nanoseconds", "ns")
-
-
-def weigh(sample):
-    """The sum of a sample's values; a timestamp without a value counts 1."""
-    values = sample.get("values", [])
-    return sum(map(int, values)) if values else len(sample.get("timestampsUnixNano", []))
 
 
 def read(paths):
@@ -218,6 +203,82 @@ def operations(telemetry, rows):
     sampled = [one for one in found.values() if one.sampled]
     sampled.sort(key=lambda one: (-one.cost.cpu_ns, one.service, one.name))
     return sampled[:rows]
+
+
+# --- CPU time: the rule of docs/spanjoin.md
+
+CPU_NAMES = ("cpu", "ctimer", "itimer")     # the first one is preferred
+UNITS = {unit: (rank, 1000 ** rank) for rank, units in enumerate((
+    ("nanoseconds", "ns", "nanosecond"), ("microseconds", "us", "microsecond", "\u00b5s"),
+    ("milliseconds", "ms", "millisecond"), ("seconds", "s", "second", "sec"))) for unit in units}
+SIBLINGS = 16
+
+
+class Measure:
+    """What the values of a profile are, and what of it counts beside the other profiles of its upload."""
+
+    def __init__(self, value_type, period_type, period, time):
+        self.period_type, self.time = period_type, time
+        self.rank, self.ns_per_value = cpu_time(value_type, period_type, period)
+        self.counts = 2 if value_type == ("samples", "count") else int(self.is_cpu_time and value_type[1] == "count")
+        self.yields_cpu = self.yields_samples = False
+
+    @property
+    def is_cpu_time(self):
+        """Whether the values are CPU time."""
+        return self.rank is not None
+
+    @property
+    def adds_cpu_time(self):
+        """Whether they are, and no other profile of the upload has it."""
+        return self.is_cpu_time and not self.yields_cpu
+
+    def yield_to(self, other, is_later):
+        """Compare with another profile of the upload, which may measure the same."""
+        if self.is_cpu_time and other.is_cpu_time and other.rank < self.rank:
+            self.yields_cpu = True
+        if self._has_same_samples(other):
+            self.yields_samples |= other.counts > self.counts or (other.counts == self.counts == 0 and is_later)
+
+    def _has_same_samples(self, other):
+        if self.period_type[0] and other.period_type[0]:
+            return self.period_type == other.period_type
+        return self._may_be_of_cpu() and other._may_be_of_cpu()
+
+    def _may_be_of_cpu(self):
+        return self.is_cpu_time or (self.counts > 0 and not self.period_type[0])
+
+    def observations(self, count, total):
+        """How many observations a sample stands for."""
+        return 0 if self.yields_samples else total if self.counts else count
+
+
+def cpu_time(value_type, period_type, period):
+    """(rank, nanoseconds for each value); of several in an upload, those of the lowest rank count. (None, 0): no CPU time."""
+    name, unit = value_type
+    if value_type == ("samples", "count") or (name in CPU_NAMES and unit == "count"):
+        period_name, period_unit = period_type
+        if period_name in CPU_NAMES and period_unit in UNITS and period > 0:
+            own = CPU_NAMES.index(name) if name in CPU_NAMES else len(CPU_NAMES)
+            return (1, CPU_NAMES.index(period_name), own), period * UNITS[period_unit][1]
+    elif name in CPU_NAMES and unit in UNITS:
+        return (0, CPU_NAMES.index(name), UNITS[unit][0]), UNITS[unit][1]
+    return None, 0
+
+
+def measures_of(measures):
+    """The measures of the profiles of a scope, after each was compared with the others of its upload."""
+    for at, own in enumerate(measures):
+        for k in range(max(0, at - SIBLINGS), min(len(measures), at + SIBLINGS + 1)):
+            if k != at and measures[k].time == own.time:
+                own.yield_to(measures[k], k < at)
+    return measures
+
+
+def amount(values, timestamps):
+    """(observations, sum) of a sample; without values, each timestamp counts 1."""
+    count = len(timestamps) or len(values)
+    return count, sum(map(int, values)) if values else count
 
 
 # --- the tables

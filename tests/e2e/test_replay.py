@@ -11,6 +11,7 @@ import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
+from examples import report
 from tests.oracle import canonical, decode, expected, join, outputs, replay, server, testing
 
 EXPECTED = expected.load()
@@ -114,26 +115,32 @@ def span_totals(profile_forms, index):
     """Return ({span id: samples}, {span id: CPU nanoseconds}) of the samples that name a span."""
     counts, cpu = collections.Counter(), {}
     for form in profile_forms:
+        measures = measures_of(form)
         for _, _, profile, sample, found in join.verdicts(form, index):
             if not found.named:
                 continue
-            key = found.span_id
-            is_count = profile["sample_type"] == {"type": "samples", "unit": "count"}
-            counts[key] += canonical.weight(sample) if is_count else 1
-            cost = cpu_ns(profile, sample)
-            if cost is not None:
-                cpu[key] = cpu.get(key, 0) + cost
+            key, measure = found.span_id, measures[id(profile)]
+            count, total = report.amount(sample["values"], sample["timestamps_unix_nano"])
+            counts[key] += measure.observations(count, total)
+            if measure.adds_cpu_time:
+                cpu[key] = cpu.get(key, 0) + total * measure.ns_per_value
     return counts, cpu
 
 
-def cpu_ns(profile, sample):
-    """Return the CPU time of a sample, as the contract counts it, or None if the profile has no CPU time."""
-    kind, period = profile["sample_type"], profile["period_type"]
-    if kind == {"type": "cpu", "unit": "nanoseconds"}:
-        return canonical.weight(sample)
-    if kind == {"type": "samples", "unit": "count"} and period == {"type": "cpu", "unit": "nanoseconds"}:
-        return canonical.weight(sample) * profile["period"]
-    return None
+def words(value_type):
+    return value_type["type"], value_type["unit"]
+
+
+def measures_of(form):
+    """Return {id of a profile: what its values measure}."""
+    out = {}
+    for group in form["profiles"]:
+        for scope in group["scopes"]:
+            profiles = [profile for profile in scope["profiles"] if profile["samples"]]
+            measures = [report.Measure(words(profile["sample_type"]), words(profile["period_type"]), profile["period"],
+                                       profile["time_unix_nano"]) for profile in profiles]
+            out.update(zip(map(id, profiles), report.measures_of(measures)))
+    return out
 
 
 class ReplayTest(unittest.TestCase):

@@ -4,6 +4,7 @@ import html.parser
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -13,10 +14,11 @@ import unittest
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
 from examples import play, report
-from tests.oracle import backend, canonical, make, recording, replay, testing
+from tests.oracle import backend, canonical, client, connections, make, recording, replay, server, testing
 
 EXAMPLES = pathlib.Path(os.environ["PROFCOL_SOURCE"]) / "examples"
 HOSTILE = "</script><img src=x onerror=alert(1)>&\u2028\x1b[31m"
+TRACE = "c3" * 16
 RECORDED = play.load(EXAMPLES / "recording")
 
 
@@ -202,6 +204,58 @@ class ReportTest(unittest.TestCase):
         telemetry = report.read([self.write(spans, builder.request)])
         text = report.table(report.slowest(telemetry, 5), 80)
         self.assertLessEqual(max(map(len, text.splitlines())), 80)
+
+
+JOIN = """
+receivers: {otlp: {protocols: {http: {endpoint: "127.0.0.1:@http@"}}}}
+processors: {spanjoin: {samples: {wait: 0s}}}
+exporters: {file/traces: {path: "@dir@/traces.json"}, file/profiles: {path: "@dir@/profiles.json"}}
+service:
+  pipelines:
+    traces: {receivers: [otlp], processors: [spanjoin], exporters: [file/traces]}
+    profiles: {receivers: [otlp], processors: [spanjoin], exporters: [file/profiles]}
+"""
+
+
+class AgreementTest(unittest.TestCase):
+    """The report finds the costs that profcol's join writes on spans, whatever a profiler calls CPU time."""
+
+    NAMES, UNITS = ("cpu", "ctimer", "itimer", "samples", "wall"), ("count", "count", "ns", "us", "milliseconds", "cores")
+    PERIODS = ("", ""), ("cpu", "ns"), ("itimer", "us"), ("wall", "ns")
+
+    def upload(self, dice, span_id):
+        """Return an upload of up to three profiles of a span."""
+        builder = make.ProfilesBuilder()
+        del builder.scope.profiles[:]
+        for _ in range(dice.randint(1, 3)):
+            profile = builder.add_profile(dice.choice(self.NAMES), dice.choice(self.UNITS))
+            profile.time_unix_nano += dice.choice((0, 0, 0, 1))
+            profile.period_type.type_strindex, profile.period_type.unit_strindex = map(builder.string, dice.choice(self.PERIODS))
+            profile.period = dice.choice((0, 10, 10))
+            for _ in range(dice.randint(0, 2)):
+                values, times = dice.choice((([3], []), ([3, 4], [5, 6]), ([], [5, 6, 7])))
+                builder.sample(profile=profile, values=values, timestamps=times, link=(span_id, TRACE))
+        return builder.request
+
+    def test_random_uploads(self):
+        dice, ids = random.Random(1), [f"{number:016x}" for number in range(1, 301)]
+        with server.Profcol(JOIN, arguments=["--workers", "1"]) as profcol:
+            connection, address = connections.Http1(profcol.address("http")), profcol.address("http")
+            requests = [self.upload(dice, span_id) for span_id in ids] + [make.traces([{"span_id": span_id, "trace_id": TRACE} for span_id in ids])]
+            for request in requests:
+                answer = client.export("http", address, request, connection=connection)
+                self.assertTrue(client.succeeded(answer), (answer, request))
+            connection.close()
+            profcol.stop()
+            files = [profcol.directory / f"{signal}.json" for signal in ("traces", "profiles")]
+            costs = report.read(files).costs
+            spans = [span for group in json.loads(files[0].read_text())["resourceSpans"]
+                     for scope in group["scopeSpans"] for span in scope["spans"]]
+        self.assertEqual(len(spans), len(ids))
+        for span, request in zip(spans, requests):
+            cost, cpu = costs.get(span["spanId"], report.Cost()), report.attribute(span, "profile.cpu_ns")
+            self.assertEqual(int(report.attribute(span, "profile.samples") or 0), cost.samples, request)
+            self.assertEqual((int(cpu or 0), cpu != ""), (cost.cpu_ns, len(cost.stacks) > 0), request)
 
 
 class Page(html.parser.HTMLParser):
