@@ -64,10 +64,16 @@ static uint64_t id_of(enum id_kind kind, uint64_t scope, struct slice a, struct 
     return hash_bytes(slice_of(parts, sizeof parts)) | 1;
 }
 
+static struct slice text_of(struct slice value)
+{
+    struct any_value any = any_value_read(value);
+    return any.kind == ANY_VALUE_STRING ? any.bytes : (struct slice){0};
+}
+
 static uint64_t id_of_instance(const struct slice *values, uint64_t scope)
 {
     struct slice none = {0};
-    if (values[SERVICE_INSTANCE].size >= GLOBAL_ID_MIN)
+    if (text_of(values[SERVICE_INSTANCE]).size >= GLOBAL_ID_MIN)
         return id_of(ID_INSTANCE, scope, values[SERVICE_INSTANCE], none, none);
     return id_of(ID_INSTANCE_OF_SERVICE, scope, values[SERVICE_INSTANCE], values[SERVICE_NAME],
                  values[SERVICE_NAMESPACE]);
@@ -104,12 +110,6 @@ static void add_pid_ids(struct instance_ids *ids, const struct slice *values,
         ids->pids[0] = id_of(ID_HOST, scope, values[HOST_ID], pid, none);
     if (peer_key_is_loopback(sender->batch->peer))
         ids->pids[1] = id_of(ID_LOOPBACK, scope, pid, none, none);
-}
-
-static struct slice text_of(struct slice value)
-{
-    struct any_value any = any_value_read(value);
-    return any.kind == ANY_VALUE_STRING ? any.bytes : (struct slice){0};
 }
 
 /* Returns the first label of a host's name: some senders add the domain. */

@@ -260,16 +260,22 @@ class Applying(unittest.TestCase):
             self.drained(profcol)
             self.assertEqual(profcol.metric("profcol_spanjoin_entries"), 0)
 
-    def test_held_requests_leave_when_the_order_changes(self):
+    def test_held_requests_leave_when_the_join_changes(self):
         """Their spans come later; nothing is lost, and what comes afterwards is joined."""
         config = JOIN.replace("spanjoin: {}", "spanjoin: {samples: {wait: 60s}}")
+        for change in (("spanjoin, batch", "batch, spanjoin"), ("wait: 60s", "wait: 50s")):
+            with self.subTest(change):
+                self.check_held_requests(config, change)
+
+    def check_held_requests(self, config, change):
         with Reloading(config, arguments=["--workers", "2"]) as profcol:
             for number in range(10):
                 client.export("grpc", profcol.address("grpc"), pipelines.sample(number, number))
             server.wait_until(lambda: profcol.metric("profcol_spanjoin_held_requests") == 10, what="held requests")
-            profcol.reload(config.replace("spanjoin, batch", "batch, spanjoin"), "applied")
+            profcol.reload(config.replace(*change), "applied")
             self.drained(profcol)
             self.assertEqual(profcol.metric("profcol_spanjoin_held_requests"), 0)
+            self.assertEqual(profcol.metric("profcol_spanjoin_samples_unjoined", reason="not_found"), 10)
             for number in range(10, 20):
                 client.export("grpc", profcol.address("grpc"), pipelines.sample(number, number))
             self.send(profcol, *range(20))

@@ -108,8 +108,9 @@ void traces_begin(struct request *request, const char *service)
         NEW(arena, ResourceSpans, OPENTELEMETRY__PROTO__TRACE__V1__RESOURCE_SPANS__INIT);
     ScopeSpans *scope = NEW(arena, ScopeSpans, OPENTELEMETRY__PROTO__TRACE__V1__SCOPE_SPANS__INIT);
     spans->resource = NEW(arena, Resource, OPENTELEMETRY__PROTO__RESOURCE__V1__RESOURCE__INIT);
-    push_pointer(arena, &spans->resource->attributes, &spans->resource->n_attributes,
-                 key_value(arena, "service.name", service));
+    if (service)
+        push_pointer(arena, &spans->resource->attributes, &spans->resource->n_attributes,
+                     key_value(arena, "service.name", service));
     scope->scope = NEW(arena, Scope, OPENTELEMETRY__PROTO__COMMON__V1__INSTRUMENTATION_SCOPE__INIT);
     scope->scope->name = arena_strdup(arena, "net/http");
     push_pointer(arena, &spans->scope_spans, &spans->n_scope_spans, scope);

@@ -34,6 +34,7 @@ struct request {
     uint32_t items;
 };
 
+/* service: NULL: none. */
 void traces_begin(struct request *request, const char *service);
 void traces_resource_string(struct request *request, const char *key, const char *value);
 /* Adds a server span with status ok to the only scope of the request. */

@@ -1414,6 +1414,39 @@ static void test_old_layout_and_unpacked_values(void **state)
     fixture_deinit(&join.fixture);
 }
 
+static void expect_bytes(struct join *join, enum signal signal, size_t n, const char *text)
+{
+    const struct recorded *recorded = nth(join, signal, n);
+    assert_non_null(recorded);
+    assert_non_null(memmem(recorded->bytes, recorded->size, text, strlen(text)));
+}
+
+/* At each level of requests that the join changes. */
+static void test_unknown_fields_survive(void **state)
+{
+    (void)state;
+    static const char *const levels[] = {"of a sample", "of a profile", "of a scope",
+                                         "of a resource", "of a request"};
+    struct join join;
+    setup(&join, "");
+    assert_true(send_text(&join, "1{2{2{1{1=1 2=2} 2{1=1 3=1 4[30] 99\"of a sample\"} "
+                                 "99\"of a profile\"} 99\"of a scope\"} 99\"of a resource\"} "
+                                 "99\"of a request\" " WIRE_DICTIONARY));
+    struct text traces = wire_text("1{2{2{1xaaaaaaaaaaaaaaaa0000000000000007 2x000000000000002a "
+                                   "5\"a span\" 99\"of a sample\"} 99\"of a profile\"} "
+                                   "99\"of a scope\"} 99\"of a resource\" 98\"of a request\"");
+    send_bytes(&join, join.traces->nodes[0], wire_text_slice(&traces), 1);
+    wait_s(&join, 0);
+    assert_int_equal(METRIC(&join, "spans_enriched"), 1);
+    assert_int_equal(METRIC(&join, "samples_joined"), 1);
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        expect_bytes(&join, SIGNAL_PROFILES, 0, levels[i]);
+        expect_bytes(&join, SIGNAL_TRACES, 0, levels[i]);
+    }
+    text_deinit(&traces);
+    fixture_deinit(&join.fixture);
+}
+
 /* Attribute 1 of the table, with these members of its value. */
 #define NAMED_BY(key, members)                                                                     \
     "1{2{2{1{1=1 2=2} 2{1=1 2[1] 4[30]}}}} 2{ 5\"\" 5\"cpu\" 5\"nanoseconds\" 5\"" key             \
@@ -1733,6 +1766,7 @@ static const struct CMUnitTest of_all[] = {
     cmocka_unit_test(test_duration_buckets),
     cmocka_unit_test(test_a_profile_id_only_with_its_samples),
     cmocka_unit_test(test_old_layout_and_unpacked_values),
+    cmocka_unit_test(test_unknown_fields_survive),
     cmocka_unit_test(test_the_last_member_of_a_value_names_the_span),
     cmocka_unit_test(test_invalid_requests_do_not_get_here),
     cmocka_unit_test(test_more_ids_than_a_request_may_name),

@@ -246,6 +246,33 @@ static void unprofiled_service_is_not_delayed(void **state)
     fixture_deinit(&join.fixture);
 }
 
+static void service_that_is_profiled_no_more_is_not_delayed(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "window: 60s, spans: {wait: 20s}");
+    send_upload(&join, "shop", "cpu", NOTHING, HALF);
+    fixture_advance(&join.fixture, 30 * SECOND);
+    send_span(&join, "shop", SPAN, SECOND);
+    assert_int_equal(left(&join), 0);
+    fixture_advance(&join.fixture, 31 * SECOND);
+    assert_int_equal(left(&join), 1);
+    send_span(&join, "shop", OTHER, SECOND);
+    assert_int_equal(left(&join), 2);
+    fixture_deinit(&join.fixture);
+}
+
+static void nothing_waits_without_a_pipeline_of_profiles(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "spans: {wait: 20s}");
+    join.traces->component->pipeline_count[SIGNAL_PROFILES] = 0;
+    send_span(&join, "shop", SPAN, SECOND);
+    assert_int_equal(left(&join), 1);
+    fixture_deinit(&join.fixture);
+}
+
 /* Profiles of an application whose name is not that of its spans. */
 static void samples_show_the_instance(void **state)
 {
@@ -297,6 +324,8 @@ int main(void)
         cmocka_unit_test(span_that_passes_may_be_incomplete),
         cmocka_unit_test(span_with_samples_of_an_upload_that_waits_is_incomplete),
         cmocka_unit_test(unprofiled_service_is_not_delayed),
+        cmocka_unit_test(service_that_is_profiled_no_more_is_not_delayed),
+        cmocka_unit_test(nothing_waits_without_a_pipeline_of_profiles),
         cmocka_unit_test(samples_show_the_instance),
         cmocka_unit_test(shared_name_covers_what_it_names),
     };
