@@ -7,12 +7,10 @@
 #include <assert.h>
 #include <pthread.h>
 
-struct upload_slot {
-    uint64_t until_ns;   /* since 1970 */
-    uint64_t arrived_ns; /* monotonic; 0: no upload */
+enum {
+    IDS_MAX = INSTANCE_IDS_MAX + INSTANCE_PIDS_MAX + 1,
+    WAITS_FOR_GAPS_MAX = 8, /* of a request, so that uploads cannot ask it again and again */
 };
-
-enum { IDS_MAX = INSTANCE_IDS_MAX + INSTANCE_PIDS_MAX + 1 };
 
 struct instance {
     uint64_t ids[IDS_MAX];
@@ -24,6 +22,7 @@ struct instance {
     uint64_t shared_ns;   /* they showed another one than before; 0: never */
     uint64_t threads_ns;  /* its last span with a thread; 0: none */
     struct timer_queue *waiting; /* by the ends of spans; NULL: none yet */
+    uint32_t waiting_for_gaps;
     struct service_naming naming;
     uint16_t shows;
     uint16_t service; /* the instance that stands for its service */
@@ -43,9 +42,10 @@ struct instances {
     uint32_t used;        /* numbers that were given out, including 0 */
     uint32_t likely_free; /* the first number that may be free */
     uint32_t owned[SPAN_SOURCES_MAX];
-    uint64_t first_span_ns;       /* when instances_wait was first asked; 0: never */
-    uint64_t threads_ns;          /* the last span with a thread; 0: none */
-    struct span_wakeups *wakeups; /* of the upload being added */
+    uint64_t first_span_ns;             /* when instances_wait was first asked; 0: never */
+    uint64_t threads_ns;                /* the last span with a thread; 0: none */
+    struct span_wakeups *wakeups;       /* of the upload being added */
+    const struct instance_clock *clock; /* likewise */
 };
 
 struct instances *instances_new(unsigned slot_count, uint32_t most)
@@ -58,6 +58,17 @@ struct instances *instances_new(unsigned slot_count, uint32_t most)
     instances->most = most;
     instances->used = instances->likely_free = 1;
     return instances;
+}
+
+static struct upload_slot *slots_of(const struct instances *instances, uint32_t number)
+{
+    return &instances->slots[(size_t)number * instances->slot_count];
+}
+
+static void deinit_slots(struct instances *instances, uint32_t number)
+{
+    for (unsigned i = 0; i < instances->slot_count; i++)
+        upload_slot_deinit(&slots_of(instances, number)[i]);
 }
 
 static void free_waiting(struct instance *instance)
@@ -74,6 +85,7 @@ void instances_free(struct instances *instances)
     if (!instances)
         return;
     for (uint32_t i = 1; i < instances->used; i++) {
+        deinit_slots(instances, i);
         free_waiting(&instances->items[i]);
         service_naming_deinit(&instances->items[i].naming);
     }
@@ -144,8 +156,7 @@ static uint16_t add(struct instances *instances, uint16_t owner, uint64_t now_ns
         return 0;
     instances->owned[owner]++;
     instances->items[number] = (struct instance){.first_ns = now_ns ? now_ns : 1, .owner = owner};
-    struct upload_slot *slots = &instances->slots[(size_t)number * instances->slot_count];
-    memset(slots, 0, instances->slot_count * sizeof *slots);
+    memset(slots_of(instances, number), 0, instances->slot_count * sizeof *instances->slots);
     return number;
 }
 
@@ -290,35 +301,80 @@ uint16_t instances_find(struct instances *instances, const struct instance_ids *
 
 /* ---- what uploads cover ---- */
 
-static bool is_within(uint64_t then_ns, uint64_t now_ns, uint64_t span_ns)
-{
-    return then_ns != 0 && (then_ns >= now_ns || now_ns - then_ns <= span_ns);
-}
-
 /* Returns 0 if it has no uploads that count. */
 static uint64_t covered(const struct instances *instances, uint16_t number,
                         const struct instance_clock *clock)
 {
-    const struct upload_slot *slots = &instances->slots[(size_t)number * instances->slot_count];
+    const struct upload_slot *slots = slots_of(instances, number);
     uint64_t until_ns = UINT64_MAX;
     for (unsigned i = 0; i < instances->slot_count; i++)
-        if (is_within(slots[i].arrived_ns, clock->now_ns, clock->window_ns) &&
+        if (upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns) &&
             slots[i].until_ns < until_ns)
             until_ns = slots[i].until_ns;
     return until_ns == UINT64_MAX ? 0 : until_ns;
+}
+
+/* Returns a gap in one of the ranges; NULL: there is none. */
+static struct upload_gap *find_gap(const struct instances *instances, uint16_t number,
+                                   const struct upload_range *ranges, unsigned count,
+                                   const struct instance_clock *clock)
+{
+    const struct upload_slot *slots = slots_of(instances, number);
+    struct upload_gap *gap = NULL;
+    for (unsigned i = 0; i < instances->slot_count && !gap; i++)
+        if (slots[i].gaps && upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns))
+            for (unsigned k = 0; k < count && !gap; k++)
+                gap = upload_slot_find_gap(&slots[i], ranges[k], clock->now_ns, clock->window_ns);
+    return gap;
+}
+
+static void wait_for_gap(struct instances *instances, struct instance_waiter *waiter,
+                         struct upload_gap *gap)
+{
+    list_append(&gap->waiting, &waiter->link);
+    waiter->gaps++;
+    instances->items[waiter->instance].waiting_for_gaps++;
+}
+
+/* Wakes a request whose spans have ended before the latest uploads did, if none is missing. */
+static void wake(struct instances *instances, struct instance_waiter *waiter)
+{
+    struct upload_gap *gap = find_gap(instances, waiter->instance, waiter->ranges,
+                                      waiter->range_count, instances->clock);
+    if (gap && waiter->gaps < WAITS_FOR_GAPS_MAX)
+        wait_for_gap(instances, waiter, gap);
+    else
+        span_wakeups_add(instances->wakeups,
+                         (struct span_wakeup){waiter->waiter, SPAN_WAITS_FOR_SAMPLES});
+}
+
+static void on_covered(struct timer *timer)
+{
+    struct instance_waiter *waiter = container_of(timer, struct instance_waiter, timer);
+    wake(waiter->instances, waiter);
+}
+
+/* Wakes those who waited for a gap that is smaller now, or lets them wait for what is missing. */
+static void wake_released(struct instances *instances, struct list *released)
+{
+    for (struct list_link *link; (link = list_pop(released));) {
+        struct instance_waiter *waiter = container_of(link, struct instance_waiter, link);
+        assert(instances->items[waiter->instance].waiting_for_gaps > 0);
+        instances->items[waiter->instance].waiting_for_gaps--;
+        wake(instances, waiter);
+    }
 }
 
 static void cover(struct instances *instances, uint16_t number,
                   const struct instance_upload *upload, const struct instance_clock *clock)
 {
     struct instance *instance = &instances->items[number];
-    struct upload_slot *slots = &instances->slots[(size_t)number * instances->slot_count];
+    struct upload_slot *slots = slots_of(instances, number);
+    struct list released = {NULL};
     for (unsigned i = 0; i < instances->slot_count; i++) {
-        if (upload->until_ns[i] == 0)
+        if (upload->ranges[i].to_ns == 0)
             continue;
-        if (upload->until_ns[i] > slots[i].until_ns)
-            slots[i].until_ns = upload->until_ns[i];
-        slots[i].arrived_ns = clock->now_ns;
+        upload_slot_add(&slots[i], upload->ranges[i], clock->now_ns, clock->window_ns, &released);
         instance->profiled_ns = clock->now_ns;
     }
     if (instance->service != 0)
@@ -326,6 +382,7 @@ static void cover(struct instances *instances, uint16_t number,
     instance->used_ns = clock->now_ns;
     if (instance->waiting)
         timer_queue_run(instance->waiting, covered(instances, number, clock));
+    wake_released(instances, &released);
 }
 
 static void show(struct instance *uploader, uint16_t number, const struct instance_clock *clock)
@@ -400,6 +457,7 @@ void instances_add_upload(struct instances *instances, const struct instance_upl
     if (service_out)
         name_upload(instances, upload, clock, service_out);
     instances->wakeups = wakeups;
+    instances->clock = clock;
     struct instance *uploader =
         is_live(instances, upload->uploader) ? &instances->items[upload->uploader] : NULL;
     bool told = false;
@@ -417,20 +475,46 @@ void instances_add_upload(struct instances *instances, const struct instance_upl
         shows_one(instances, uploader, clock))
         cover(instances, uploader->shows, upload, clock);
     instances->wakeups = NULL;
+    instances->clock = NULL;
     pthread_mutex_unlock(&instances->lock);
 }
 
 /* ---- spans ---- */
 
-uint64_t instances_covered(struct instances *instances, uint16_t number,
-                           const struct instance_clock *clock)
+static void tell_gaps(const struct upload_slot *slot, const struct instance_clock *clock,
+                      struct instance_coverage *coverage)
 {
-    uint64_t until_ns = 0;
+    for (int i = 0; slot->gaps && i < UPLOAD_GAPS_MAX; i++)
+        if (is_within(slot->gaps[i].noticed_ns, clock->now_ns, clock->window_ns))
+            upload_ranges_add(&coverage->gaps, slot->gaps[i].range);
+}
+
+struct instance_coverage instances_coverage(struct instances *instances, uint16_t number,
+                                            const struct instance_clock *clock)
+{
+    struct instance_coverage coverage;
+    coverage.until_ns = 0;
+    coverage.gaps.count = 0;
     pthread_mutex_lock(&instances->lock);
-    if (is_live(instances, number))
-        until_ns = covered(instances, number, clock);
+    if (is_live(instances, number)) {
+        const struct upload_slot *slots = slots_of(instances, number);
+        coverage.until_ns = covered(instances, number, clock);
+        for (unsigned i = 0; i < instances->slot_count; i++)
+            if (upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns))
+                tell_gaps(&slots[i], clock, &coverage);
+    }
     pthread_mutex_unlock(&instances->lock);
-    return until_ns;
+    return coverage;
+}
+
+bool instance_covers(const struct instance_coverage *coverage, struct upload_range range)
+{
+    if (coverage->until_ns < range.to_ns)
+        return false;
+    for (unsigned i = 0; i < coverage->gaps.count; i++)
+        if (upload_ranges_overlap(coverage->gaps.items[i], range))
+            return false;
+    return true;
 }
 
 /* Whether it may turn out to be profiled. */
@@ -444,30 +528,40 @@ static bool may_be_profiled(const struct instances *instances, const struct inst
                      clock->window_ns);
 }
 
-static void on_covered(struct timer *timer)
+static uint64_t latest_end(const struct upload_ranges *spans)
 {
-    const struct instance_waiter *waiter = container_of(timer, struct instance_waiter, timer);
-    span_wakeups_add(waiter->instances->wakeups,
-                     (struct span_wakeup){waiter->waiter, SPAN_WAITS_FOR_SAMPLES});
+    uint64_t end_ns = 0;
+    for (unsigned i = 0; i < spans->count; i++)
+        end_ns = spans->items[i].to_ns > end_ns ? spans->items[i].to_ns : end_ns;
+    return end_ns;
 }
 
+/* gap: NULL: waits for later uploads. */
 static struct instance_waiter *begin_wait(struct instances *instances, uint16_t number,
-                                          uint64_t end_ns, const struct span_waiter *waiter)
+                                          const struct upload_ranges *spans,
+                                          const struct span_waiter *waiter, struct upload_gap *gap)
 {
     struct instance *instance = &instances->items[number];
-    struct instance_waiter *begun = memory_zalloc(sizeof *begun);
+    size_t size = spans->count * sizeof *spans->items;
+    struct instance_waiter *begun = memory_zalloc(sizeof *begun + size);
+    memcpy(begun->ranges, spans->items, size);
+    begun->range_count = spans->count;
     begun->instances = instances;
     begun->instance = number;
     begun->waiter = *waiter;
     begun->timer.on_timer = on_covered;
     if (!instance->waiting)
         instance->waiting = memory_zalloc(sizeof *instance->waiting);
-    timer_queue_set(instance->waiting, &begun->timer, end_ns);
+    if (gap)
+        wait_for_gap(instances, begun, gap);
+    else
+        timer_queue_set(instance->waiting, &begun->timer, latest_end(spans));
     return begun;
 }
 
 struct instance_waiter *instances_wait(struct instances *instances, uint16_t number,
-                                       uint64_t end_ns, const struct span_waiter *waiter,
+                                       const struct upload_ranges *spans,
+                                       const struct span_waiter *waiter,
                                        const struct instance_clock *clock)
 {
     struct instance_waiter *begun = NULL;
@@ -476,9 +570,13 @@ struct instance_waiter *instances_wait(struct instances *instances, uint16_t num
         instances->first_span_ns = clock->now_ns ? clock->now_ns : 1;
     if (is_live(instances, number)) {
         uint64_t until_ns = covered(instances, number, clock);
-        if (until_ns != 0 ? until_ns < end_ns
-                          : may_be_profiled(instances, &instances->items[number], clock))
-            begun = begin_wait(instances, number, end_ns, waiter);
+        bool is_early = until_ns != 0
+                            ? until_ns < latest_end(spans)
+                            : may_be_profiled(instances, &instances->items[number], clock);
+        struct upload_gap *gap =
+            is_early ? NULL : find_gap(instances, number, spans->items, spans->count, clock);
+        if (is_early || gap)
+            begun = begin_wait(instances, number, spans, waiter, gap);
     }
     pthread_mutex_unlock(&instances->lock);
     return begun;
@@ -491,7 +589,12 @@ void instances_stop_waiting(struct instances *instances, struct instance_waiter 
     pthread_mutex_lock(&instances->lock);
     while (first) {
         struct instance_waiter *next = first->next;
-        timer_queue_cancel(instances->items[first->instance].waiting, &first->timer);
+        struct instance *instance = &instances->items[first->instance];
+        timer_queue_cancel(instance->waiting, &first->timer);
+        if (first->link.list) {
+            list_remove(first->link.list, &first->link);
+            instance->waiting_for_gaps--;
+        }
         free(first);
         first = next;
     }
@@ -572,6 +675,7 @@ static void forget(struct instances *instances, uint32_t number)
     instances->owned[instance->owner]--;
     for (unsigned i = 0; i < instance->id_count; i++)
         index_table_remove(&instances->by_id, (uint32_t)instance->ids[i], number);
+    deinit_slots(instances, number);
     free_waiting(instance);
     service_naming_deinit(&instance->naming);
     *instance = (struct instance){.first_ns = 0};
@@ -585,7 +689,8 @@ void instances_sweep(struct instances *instances, const struct instance_clock *c
     pthread_mutex_lock(&instances->lock);
     for (uint32_t i = 1; i < instances->used; i++) {
         const struct instance *instance = &instances->items[i];
-        bool is_waited_for = instance->waiting && instance->waiting->count > 0;
+        bool is_waited_for =
+            instance->waiting_for_gaps > 0 || (instance->waiting && instance->waiting->count > 0);
         if (instance->first_ns != 0 && !is_waited_for &&
             !is_within(instance->used_ns, clock->now_ns, idle_ns))
             forget(instances, i);
@@ -600,8 +705,11 @@ size_t instances_memory(struct instances *instances)
                   (size_t)instances->capacity * instances->slot_count * sizeof *instances->slots;
     if (instances->by_id.slots)
         size += ((size_t)instances->by_id.mask + 1) * sizeof *instances->by_id.slots;
-    for (uint32_t i = 1; i < instances->used; i++)
+    for (uint32_t i = 1; i < instances->used; i++) {
         size += service_naming_memory(&instances->items[i].naming);
+        for (unsigned k = 0; k < instances->slot_count; k++)
+            size += upload_slot_memory(&slots_of(instances, i)[k]);
+    }
     pthread_mutex_unlock(&instances->lock);
     return size;
 }

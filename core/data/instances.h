@@ -6,10 +6,11 @@
  * process may name it differently; then the spans that its samples name show which one it is
  * (docs/spanjoin.md, "Complete").
  *
- * Profiles cover time: uploads that end after a span contain all of its samples. Each instance has
- * a slot for each sample type that the caller distinguishes, with the end of the latest upload. A
- * slot without an upload within the window does not count. An instance is covered up to the
- * earliest end of its slots.
+ * Profiles cover time: uploads that end after a span contain all of its samples, if none is missing
+ * between them. Each instance has a slot for each sample type that the caller distinguishes, with
+ * the end of the latest upload and the gaps before it (upload_slot.h). A slot without an upload
+ * within the window does not count. An instance is covered up to the earliest end of its slots, but
+ * for the gaps of all of them.
  *
  * Instances have a number, which is free again when nothing was heard of them for a window and a
  * quarter. Number 0 is no instance: nothing is known of it. One owner (a tenant or peer) has at
@@ -25,6 +26,7 @@
 #include "core/base/timer.h"
 #include "core/data/service_naming.h"
 #include "core/data/span_records.h"
+#include "core/data/upload_slot.h"
 
 enum {
     INSTANCES_MAX = 65536, /* numbers, including 0 */
@@ -71,11 +73,12 @@ uint16_t instances_find(struct instances *instances, const struct instance_ids *
 
 /* What one upload says of an instance. */
 struct instance_upload {
-    uint16_t uploader;                     /* the instance that it names itself */
-    const uint16_t *joined;                /* instances of the spans that its samples name */
-    size_t joined_count;                   /* without duplicates */
-    uint64_t until_ns[INSTANCE_SLOTS_MAX]; /* its end, since 1970; 0: no profile of this slot */
-    struct service_id service;             /* that it names itself */
+    uint16_t uploader;      /* the instance that it names itself */
+    const uint16_t *joined; /* instances of the spans that its samples name */
+    size_t joined_count;    /* without duplicates */
+    struct upload_range ranges[INSTANCE_SLOTS_MAX]; /* to_ns 0: no profile of this slot; from_ns 0:
+                                                       its begin is not known */
+    struct service_id service;                      /* that it names itself */
 };
 /* Under which service profiles stand (service_naming.h). */
 struct instance_service {
@@ -98,24 +101,37 @@ void instances_name_upload(struct instances *instances, const struct instance_up
 
 /* ---- spans ---- */
 
+/* Up to when an instance is covered. */
+struct instance_coverage {
+    uint64_t until_ns; /* since 1970; 0: it has no uploads that count */
+    struct upload_ranges gaps;
+};
+
 /* Who waits until an instance is covered. Allocated by instances_wait. */
 struct instance_waiter {
-    struct timer timer; /* its deadline is the end of a span */
+    struct timer timer;    /* its deadline is the latest end of the ranges */
+    struct list_link link; /* of those who wait for a gap, if the timer is not set */
+    unsigned gaps;         /* for which it has waited */
     struct span_waiter waiter;
     struct instances *instances;
     struct instance_waiter *next; /* of the same request; set by the caller */
     uint16_t instance;
+    unsigned range_count;
+    struct upload_range ranges[]; /* of spans */
 };
 
-/* Returns up to which time the instance is covered, since 1970; 0: it has no uploads that count. */
-uint64_t instances_covered(struct instances *instances, uint16_t number,
-                           const struct instance_clock *clock);
-/* Waits until the instance is covered up to end_ns, and returns the waiter; NULL if that need not
- * be waited for. It is waited for if it is profiled; if that cannot be known yet, then too: in the
- * first wait_ns after the first span of all, and, if other instances of its service are profiled,
- * after the first one of its own. */
+/* Returns up to when the instance is covered. */
+struct instance_coverage instances_coverage(struct instances *instances, uint16_t number,
+                                            const struct instance_clock *clock);
+/* Whether a range of time is covered. */
+bool instance_covers(const struct instance_coverage *coverage, struct upload_range range);
+/* Waits until the instance covers the ranges of some spans, and returns the waiter; NULL if that
+ * need not be waited for. It is waited for if it is profiled; if that
+ * cannot be known yet, then too: in the first wait_ns after the first span of all, and, if other
+ * instances of its service are profiled, after the first one of its own. */
 struct instance_waiter *instances_wait(struct instances *instances, uint16_t number,
-                                       uint64_t end_ns, const struct span_waiter *waiter,
+                                       const struct upload_ranges *spans,
+                                       const struct span_waiter *waiter,
                                        const struct instance_clock *clock);
 /* Ends and frees all waiters of a request. */
 void instances_stop_waiting(struct instances *instances, struct instance_waiter *first);

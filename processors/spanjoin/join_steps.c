@@ -102,18 +102,21 @@ static void count_evictions(struct spanjoin_node *node)
 /* Marks the spans that profiles do not cover yet. puts: of one instance. Called before their totals
  * are read, so that a span that is not marked has all of its samples. A process that no upload
  * covers is marked, too: a span that has samples all the same has them of an upload that waits, or
- * that nothing connects with the process. Returns the latest end. */
-static uint64_t mark_incomplete(struct spanjoin *join, struct span_put *puts, size_t count,
-                                const struct instance_clock *clock)
+ * that nothing connects with the process. Returns when those ran that are marked. */
+static struct upload_ranges mark_incomplete(struct spanjoin *join, struct span_put *puts,
+                                            size_t count, const struct instance_clock *clock)
 {
-    uint64_t covered_ns =
-        instances_covered(span_index_instances(join->index), puts->instance, clock);
-    uint64_t last_ns = 0;
+    struct instance_coverage coverage =
+        instances_coverage(span_index_instances(join->index), puts->instance, clock);
+    struct upload_ranges marked;
+    marked.count = 0;
     for (size_t i = 0; i < count; i++) {
-        puts[i].is_incomplete = puts[i].instance != 0 && covered_ns < puts[i].facts.end_ns;
-        last_ns = puts[i].facts.end_ns > last_ns ? puts[i].facts.end_ns : last_ns;
+        struct upload_range span = {puts[i].facts.start_ns, puts[i].facts.end_ns};
+        puts[i].is_incomplete = puts[i].instance != 0 && !instance_covers(&coverage, span);
+        if (puts[i].is_incomplete)
+            upload_ranges_add(&marked, span);
     }
-    return last_ns;
+    return marked;
 }
 
 /* Returns how many of the first spans are of one instance. */
@@ -140,9 +143,9 @@ static void wait_for_profiles(struct learning *learning, struct span_put *puts, 
     struct instances *instances = span_index_instances(learning->join->index);
     for (size_t same; count > 0; puts += same, count -= same) {
         same = count_of_instance(puts, count);
-        uint64_t last_ns = mark_incomplete(learning->join, puts, same, &learning->clock);
+        struct upload_ranges marked = mark_incomplete(learning->join, puts, same, &learning->clock);
         struct instance_waiter *waiter = learning->waiter
-                                             ? instances_wait(instances, puts->instance, last_ns,
+                                             ? instances_wait(instances, puts->instance, &marked,
                                                               learning->waiter, &learning->clock)
                                              : NULL;
         if (!waiter)

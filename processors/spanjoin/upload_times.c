@@ -20,16 +20,21 @@ static bool is_end(uint64_t time_ns, uint64_t duration_ns, uint64_t arrived_ns)
     return time_ns > arrived_ns || arrived_ns - time_ns < duration_ns / 8 * 7;
 }
 
-static uint64_t end_of(const struct profile_header *profile, uint64_t arrived_ns)
+static struct upload_range range_of(const struct profile_header *profile, uint64_t arrived_ns)
 {
     uint64_t end_ns = profile->time_ns + profile->duration_ns;
     if (is_end(profile->time_ns, profile->duration_ns, arrived_ns))
         end_ns = profile->time_ns;
     if (profile->time_ns == 0 || end_ns < profile->time_ns)
         end_ns = UINT64_MAX;
-    else if (end_ns % SECOND_NS == 0)
+    bool is_known = end_ns != UINT64_MAX && profile->duration_ns > 0;
+    uint64_t begin_ns =
+        is_known && end_ns > profile->duration_ns ? end_ns - profile->duration_ns : 0;
+    if (end_ns % SECOND_NS == 0 && end_ns > 0)
         end_ns -= SECOND_NS;
-    return end_ns < arrived_ns ? end_ns : arrived_ns;
+    if (end_ns > arrived_ns)
+        end_ns = arrived_ns;
+    return (struct upload_range){begin_ns < end_ns ? begin_ns : 0, end_ns};
 }
 
 void upload_times_begin(struct sample_plan *plan, const struct request_process *process)
@@ -40,17 +45,19 @@ void upload_times_begin(struct sample_plan *plan, const struct request_process *
         .uploader = process->instance,
         .service = process->service,
         .first_sample = plan->sample_count,
-        .until_ns = arena_array(&plan->arena, slot_count(plan), sizeof(uint64_t))};
+        .ranges = arena_array(&plan->arena, slot_count(plan), sizeof(struct upload_range))};
 }
 
 void upload_times_note(struct sample_plan *plan, const struct profile_header *profile)
 {
     assert(plan->upload_count > 0);
-    uint64_t *until_ns = plan->uploads[plan->upload_count - 1].until_ns;
     unsigned slot = profile_header_slot(plan->settings, profile);
-    uint64_t end_ns = end_of(profile, plan->arrived_ns);
-    if (end_ns > until_ns[slot])
-        until_ns[slot] = end_ns;
+    struct upload_range *all = &plan->uploads[plan->upload_count - 1].ranges[slot];
+    struct upload_range range = range_of(profile, plan->arrived_ns);
+    if (range.from_ns != 0 && (all->from_ns == 0 || range.from_ns < all->from_ns))
+        all->from_ns = range.from_ns;
+    if (range.to_ns > all->to_ns)
+        all->to_ns = range.to_ns;
 }
 
 void upload_times_note_empty(struct sample_plan *plan, struct slice scope_profiles)
@@ -168,8 +175,8 @@ void upload_times_tell(struct sample_plan *plan, struct instances *instances,
         struct instance_service service;
         begin_telling(&upload, plan, &plan->uploads[i]);
         if (covers)
-            memcpy(upload.told.until_ns, plan->uploads[i].until_ns,
-                   slot_count(plan) * sizeof *upload.told.until_ns);
+            memcpy(upload.told.ranges, plan->uploads[i].ranges,
+                   slot_count(plan) * sizeof *upload.told.ranges);
         instances_add_upload(instances, &upload.told, clock, wakeups, names ? &service : NULL);
         if (names)
             take_service(plan, &plan->uploads[i], &service);

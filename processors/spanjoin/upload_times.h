@@ -1,12 +1,13 @@
 /*
- * upload_times: reads up to which time the profiles of a resource contain the samples of its
- * process, and tells instances.h.
+ * upload_times: reads of which time the profiles of a resource contain the samples of its process,
+ * and tells instances.h.
  *
  * An upload ends at the time and duration of its profile, not at the `until` that an SDK sends with
  * it, which is often rounded. Where that is later than the arrival, by an eighth of the
  * duration or more, the time is the end, as some clients send it. An end that is a whole second may
  * be rounded, so it counts as a second earlier. It counts as the time of arrival if it is later, or
  * if the profile has no time. A request that waited is read again; what counts is when it arrived.
+ * An upload without a duration does not say when it begins.
  *
  * Owner: arrays live in the arena of the plan.
  *
@@ -23,9 +24,9 @@ struct resource_upload {
     uint16_t uploader; /* the instance that it names */
     uint32_t first_sample;
     uint32_t sample_count;
-    uint32_t ambiguous;        /* samples by whose thread the span is not sure */
-    uint64_t *until_ns;        /* by slot: sample types of the settings, then all others */
-    struct service_id service; /* that it names, or is to get (upload_services.h) */
+    uint32_t ambiguous;          /* samples by whose thread the span is not sure */
+    struct upload_range *ranges; /* by slot: sample types of the settings, then all others */
+    struct service_id service;   /* that it names, or is to get (upload_services.h) */
     enum service_verdict verdict;
 };
 

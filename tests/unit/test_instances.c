@@ -35,17 +35,40 @@ static size_t upload(struct instances *instances, uint16_t uploader, uint16_t jo
     struct instance_upload upload = {.uploader = uploader,
                                      .joined = &joined,
                                      .joined_count = joined ? 1 : 0,
-                                     .until_ns = {until_ns}};
+                                     .ranges = {{0, until_ns}}};
     instances_add_upload(instances, &upload, &clock, &wakeups, NULL);
     size_t count = wakeups.count;
     span_wakeups_deinit(&wakeups);
     return count;
 }
 
+/* Adds an upload of a range of seconds, which arrives at its end. */
+static size_t upload_range(struct instances *instances, uint16_t uploader, uint64_t from_s,
+                           uint64_t to_s)
+{
+    struct instance_clock clock = clock_at(to_s * SECOND);
+    struct span_wakeups wakeups = {0};
+    struct instance_upload upload = {.uploader = uploader,
+                                     .ranges = {{from_s * SECOND, to_s * SECOND}}};
+    instances_add_upload(instances, &upload, &clock, &wakeups, NULL);
+    size_t count = wakeups.count;
+    span_wakeups_deinit(&wakeups);
+    return count;
+}
+
+/* Waits for the uploads of a span. */
+static struct instance_waiter *wait_for(struct instances *instances, uint16_t number,
+                                        uint64_t start_ns, uint64_t end_ns,
+                                        const struct instance_clock *clock)
+{
+    struct upload_ranges spans = {1, {{start_ns, end_ns}}};
+    return instances_wait(instances, number, &spans, &request, clock);
+}
+
 static uint64_t covered(struct instances *instances, uint16_t number, uint64_t now_ns)
 {
     struct instance_clock clock = clock_at(now_ns);
-    return instances_covered(instances, number, &clock);
+    return instances_coverage(instances, number, &clock).until_ns;
 }
 
 static void test_each_id_finds_the_instance(void **state)
@@ -173,7 +196,7 @@ static void test_a_number_that_is_waited_for_is_not_free(void **state)
     struct instances *instances = instances_new(SLOTS, MOST);
     uint16_t number = find(instances, 1, 1);
     struct instance_clock clock = clock_at(1);
-    struct instance_waiter *waiter = instances_wait(instances, number, SECOND, &request, &clock);
+    struct instance_waiter *waiter = wait_for(instances, number, SECOND - 1, SECOND, &clock);
     assert_non_null(waiter);
     clock = clock_at(9 * WINDOW);
     instances_sweep(instances, &clock);
@@ -193,7 +216,7 @@ static void test_an_upload_wakes_those_that_it_covers(void **state)
     struct instance_waiter *first = NULL;
     for (uint64_t i = 1; i <= WAITERS; i++) {
         struct instance_waiter *waiter =
-            instances_wait(instances, number, i * SECOND, &request, &clock);
+            wait_for(instances, number, i * SECOND - 1, i * SECOND, &clock);
         assert_non_null(waiter);
         waiter->next = first;
         first = waiter;
@@ -201,7 +224,7 @@ static void test_an_upload_wakes_those_that_it_covers(void **state)
     assert_int_equal(upload(instances, number, 0, 100 * SECOND, 2), 100);
     assert_int_equal(upload(instances, number, 0, 100 * SECOND, 3), 0);
     assert_int_equal(upload(instances, number, 0, WAITERS * SECOND, 4), WAITERS - 100);
-    assert_null(instances_wait(instances, number, WAITERS * SECOND, &request, &clock));
+    assert_null(wait_for(instances, number, WAITERS * SECOND - 1, WAITERS * SECOND, &clock));
     instances_stop_waiting(instances, first);
     instances_free(instances);
 }
@@ -213,7 +236,8 @@ static void test_the_slowest_sample_type_decides(void **state)
     uint16_t number = find(instances, 1, 1);
     struct instance_clock clock = clock_at(2);
     struct span_wakeups wakeups = {0};
-    struct instance_upload both = {.uploader = number, .until_ns = {8 * SECOND, 5 * SECOND}};
+    struct instance_upload both = {.uploader = number,
+                                   .ranges = {{0, 8 * SECOND}, {0, 5 * SECOND}}};
     instances_add_upload(instances, &both, &clock, &wakeups, NULL);
     assert_int_equal(covered(instances, number, 2), 5 * SECOND);
     upload(instances, number, 0, 20 * SECOND, 10 * SECOND);
@@ -244,6 +268,63 @@ static void test_joined_samples_show_the_process(void **state)
     instances_free(instances);
 }
 
+/* Those who wait for a gap count, and are woken when it is filled. */
+static void test_those_who_wait_for_a_gap(void **state)
+{
+    (void)state;
+    enum { WAITERS = 1000 };
+    struct instances *instances = instances_new(SLOTS, MOST);
+    uint16_t number = find(instances, 1, 1);
+    struct instance_waiter *first = NULL;
+    for (uint64_t i = 0; i < 4; i++)
+        assert_int_equal(upload_range(instances, number, 100 + 10 * i, 110 + 10 * i), 0);
+    assert_int_equal(upload_range(instances, number, 160, 170), 0);
+    struct instance_clock clock = clock_at(170 * SECOND);
+    for (uint64_t i = 0; i < WAITERS; i++) {
+        struct instance_waiter *waiter =
+            wait_for(instances, number, 141 * SECOND + i, 151 * SECOND + i, &clock);
+        assert_non_null(waiter);
+        waiter->next = first;
+        first = waiter;
+    }
+    assert_null(wait_for(instances, number, 170 * SECOND - 1, 170 * SECOND, &clock));
+    assert_int_equal(instances_coverage(instances, number, &clock).gaps.count, 1);
+    clock = clock_at(9 * WINDOW);
+    instances_sweep(instances, &clock); /* it is waited for, so that its number is not free */
+    assert_int_equal(find(instances, 1, 1), number);
+    assert_int_equal(upload_range(instances, number, 140, 150), 0);
+    assert_int_equal(upload_range(instances, number, 150, 160), WAITERS);
+    clock = clock_at(170 * SECOND);
+    assert_int_equal(instances_coverage(instances, number, &clock).gaps.count, 0);
+    instances_stop_waiting(instances, first);
+    instances_free(instances);
+}
+
+/* Gaps of several sample types at the same time are told as one. */
+static void test_gaps_that_overlap_are_told_as_one(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    uint16_t number = find(instances, 1, 1);
+    for (uint64_t i = 0; i < 6; i++) {
+        struct instance_clock clock = clock_at((110 + 10 * i) * SECOND);
+        struct span_wakeups wakeups = {0};
+        struct upload_range range = {(100 + 10 * i) * SECOND, (110 + 10 * i) * SECOND};
+        struct instance_upload both = {.uploader = number, .ranges = {range, range}};
+        both.ranges[1].from_ns += SECOND;
+        if (i != 4)
+            instances_add_upload(instances, &both, &clock, &wakeups, NULL);
+    }
+    struct instance_clock clock = clock_at(170 * SECOND);
+    struct instance_coverage coverage = instances_coverage(instances, number, &clock);
+    assert_int_equal(coverage.gaps.count, 1);
+    assert_int_equal(coverage.gaps.items[0].from_ns, 140 * SECOND);
+    assert_int_equal(coverage.gaps.items[0].to_ns, 151 * SECOND);
+    assert_true(instance_covers(&coverage, (struct upload_range){130 * SECOND, 140 * SECOND}));
+    assert_false(instance_covers(&coverage, (struct upload_range){130 * SECOND, 141 * SECOND}));
+    instances_free(instances);
+}
+
 int main(void)
 {
     hash_init();
@@ -258,6 +339,8 @@ int main(void)
         cmocka_unit_test(test_an_upload_wakes_those_that_it_covers),
         cmocka_unit_test(test_the_slowest_sample_type_decides),
         cmocka_unit_test(test_joined_samples_show_the_process),
+        cmocka_unit_test(test_those_who_wait_for_a_gap),
+        cmocka_unit_test(test_gaps_that_overlap_are_told_as_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

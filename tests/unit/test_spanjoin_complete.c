@@ -12,13 +12,20 @@
 enum { TRACE = 7, SPAN = 42, OTHER = 43, NOTHING = 0 };
 #define HALF (SECOND / 2)
 
-/* A span from WALL that lasts this long. */
-static void send_span(struct join *join, const char *service, uint64_t span, uint64_t duration_ns)
+/* A span between two times after WALL. */
+static void send_span_of(struct join *join, const char *service, uint64_t span, uint64_t start_ns,
+                         uint64_t end_ns)
 {
     struct request request;
     traces_begin(&request, service);
-    traces_span(&request, TRACE, span, WALL, WALL + duration_ns, "work");
+    traces_span(&request, TRACE, span, WALL + start_ns, WALL + end_ns, "work");
     join_send(join, &request);
+}
+
+/* A span from WALL that lasts this long. */
+static void send_span(struct join *join, const char *service, uint64_t span, uint64_t duration_ns)
+{
+    send_span_of(join, service, span, 0, duration_ns);
 }
 
 /* An upload that ends so long after WALL. span NOTHING: it has no samples. */
@@ -310,6 +317,141 @@ static void shared_name_covers_what_it_names(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* ---- gaps ---- */
+
+/* A profiler that sends 10 s of CPU time, one after another, up to 40.5 s after WALL. */
+static void send_continuous_uploads(struct join *join, const char *type)
+{
+    for (uint64_t end_ns = 10 * SECOND; end_ns <= 40 * SECOND; end_ns += 10 * SECOND)
+        send_upload(join, "shop", type, NOTHING, end_ns + HALF);
+}
+
+/* The upload from 40.5 to 50.5 s is lost. */
+static void span_of_a_lost_upload_is_incomplete(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "spans: {wait: 20s}");
+    send_continuous_uploads(&join, "cpu");
+    send_span_of(&join, "shop", SPAN, 45 * SECOND, 55 * SECOND);
+    send_upload(&join, "shop", "cpu", SPAN, 60 * SECOND + HALF);
+    assert_int_equal(left(&join), 0);
+    /* Others are complete, before and after it; also later ones wait. */
+    send_span_of(&join, "shop", OTHER, 35 * SECOND, 40 * SECOND);
+    send_span_of(&join, "shop", OTHER + 1, 51 * SECOND, 60 * SECOND);
+    assert_int_equal(left(&join), 2);
+    send_span_of(&join, "shop", OTHER + 2, 41 * SECOND, 42 * SECOND);
+    fixture_advance(&join.fixture, 19 * SECOND);
+    assert_int_equal(left(&join), 2);
+    fixture_advance(&join.fixture, SECOND);
+    assert_int_equal(left(&join), 4);
+    expect_span(&join, 2, "30", "false");
+    expect_span(&join, 3, NULL, NULL);
+    fixture_deinit(&join.fixture);
+}
+
+static void late_upload_completes_its_spans(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "spans: {wait: 20s}");
+    send_continuous_uploads(&join, "cpu");
+    send_span_of(&join, "shop", SPAN, 45 * SECOND, 55 * SECOND);
+    send_upload(&join, "shop", "cpu", SPAN, 60 * SECOND + HALF);
+    send_span_of(&join, "shop", OTHER, 45 * SECOND, 50 * SECOND);
+    assert_int_equal(left(&join), 0);
+    send_upload(&join, "shop", "cpu", SPAN, 50 * SECOND + HALF);
+    assert_int_equal(left(&join), 2);
+    expect_span(&join, 0, "60", NULL);
+    expect_span(&join, 1, NULL, NULL);
+    fixture_deinit(&join.fixture);
+}
+
+/* The second of the first three uploads is lost. */
+static void first_upload_that_is_lost_counts(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "spans: {wait: 20s}");
+    send_upload(&join, "shop", "cpu", SPAN, 10 * SECOND + HALF);
+    send_span_of(&join, "shop", SPAN, 5 * SECOND, 25 * SECOND);
+    send_upload(&join, "shop", "cpu", SPAN, 30 * SECOND + HALF);
+    assert_int_equal(left(&join), 0);
+    fixture_advance(&join.fixture, 20 * SECOND);
+    expect_span(&join, 0, "60", "false");
+    fixture_deinit(&join.fixture);
+}
+
+/* Two are late: the span waits for both, whichever comes first. */
+static void span_waits_for_all_late_uploads(void **state)
+{
+    (void)state;
+    for (unsigned first = 0; first < 2; first++) {
+        struct join join;
+        join_init(&join, "spans: {wait: 20s}");
+        send_continuous_uploads(&join, "cpu");
+        send_span_of(&join, "shop", SPAN, 45 * SECOND, 65 * SECOND);
+        send_upload(&join, "shop", "cpu", SPAN, 70 * SECOND + HALF);
+        send_upload(&join, "shop", "cpu", SPAN, (first ? 60 : 50) * SECOND + HALF);
+        assert_int_equal(left(&join), 0);
+        send_upload(&join, "shop", "cpu", SPAN, (first ? 50 : 60) * SECOND + HALF);
+        assert_int_equal(left(&join), 1);
+        expect_span(&join, 0, "90", NULL);
+        fixture_deinit(&join.fixture);
+    }
+}
+
+/* What passes at once says that it lacks samples, too. */
+static void span_that_passes_may_lack_an_upload(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "");
+    send_continuous_uploads(&join, "cpu");
+    send_span_of(&join, "shop", SPAN, 45 * SECOND, 55 * SECOND);
+    send_upload(&join, "shop", "cpu", SPAN, 60 * SECOND + HALF);
+    send_span_of(&join, "shop", SPAN, 45 * SECOND, 55 * SECOND);
+    expect_span(&join, 1, "30", "false");
+    send_upload(&join, "shop", "cpu", NOTHING, 50 * SECOND + HALF);
+    send_span_of(&join, "shop", SPAN, 45 * SECOND, 55 * SECOND);
+    expect_span(&join, 2, "30", NULL);
+    fixture_deinit(&join.fixture);
+}
+
+static void each_sample_type_has_its_gaps(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "spans: {wait: 20s}");
+    send_continuous_uploads(&join, "cpu");
+    send_continuous_uploads(&join, "wall");
+    send_span_of(&join, "shop", SPAN, 45 * SECOND, 55 * SECOND);
+    send_upload(&join, "shop", "cpu", SPAN, 60 * SECOND + HALF);
+    send_upload(&join, "shop", "wall", SPAN, 60 * SECOND + HALF);
+    send_upload(&join, "shop", "cpu", SPAN, 50 * SECOND + HALF);
+    assert_int_equal(left(&join), 0);
+    send_upload(&join, "shop", "wall", SPAN, 50 * SECOND + HALF);
+    assert_int_equal(left(&join), 1);
+    fixture_deinit(&join.fixture);
+}
+
+/* A profiler that is asked for 10 s in each minute. The third upload shows it. */
+static void pauses_of_a_profiler_are_no_gaps(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "spans: {wait: 20s}");
+    send_upload(&join, "shop", "cpu", NOTHING, HALF - 120 * SECOND);
+    send_upload(&join, "shop", "cpu", NOTHING, HALF - 60 * SECOND);
+    for (uint64_t i = 1; i < 6; i++) {
+        send_upload(&join, "shop", "cpu", NOTHING, (i - 1) * 60 * SECOND + HALF);
+        send_span_of(&join, "shop", SPAN + i, (i * 60 - 90) * SECOND, (i * 60 - 61) * SECOND);
+        assert_int_equal(left(&join), i);
+        fixture_advance(&join.fixture, 60 * SECOND);
+    }
+    fixture_deinit(&join.fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +470,13 @@ int main(void)
         cmocka_unit_test(nothing_waits_without_a_pipeline_of_profiles),
         cmocka_unit_test(samples_show_the_instance),
         cmocka_unit_test(shared_name_covers_what_it_names),
+        cmocka_unit_test(span_of_a_lost_upload_is_incomplete),
+        cmocka_unit_test(late_upload_completes_its_spans),
+        cmocka_unit_test(first_upload_that_is_lost_counts),
+        cmocka_unit_test(span_waits_for_all_late_uploads),
+        cmocka_unit_test(span_that_passes_may_lack_an_upload),
+        cmocka_unit_test(each_sample_type_has_its_gaps),
+        cmocka_unit_test(pauses_of_a_profiler_are_no_gaps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,11 +4,11 @@
  * The test checks of each schedule: Every accepted request is sent on exactly once, and the join
  * changes it only by adding to it. A sample is joined if and only if its span is known and within
  * the window, to the right span of its tenant or peer, under the right name. A span has exactly the
- * samples counted so far. No request waits longer than `wait`, or less without a reason. The answer
- * is sent within consume (on the direct path, by downstream), or as soon as the jobs are done if
- * every request counts as large. With `keep`, only slow spans keep their detail, and the sums of a
- * request stay. Held bytes never exceed their limit. PROFCOL_SEED and
- * PROFCOL_SCHEDULES replace the defaults.
+ * samples counted so far, and says whether uploads are missing. No request waits longer than
+ * `wait`, or less without a reason. The answer is sent within consume (on the direct path, by
+ * downstream), or as soon as the jobs are done if every request counts as large. With `keep`, only
+ * slow spans keep their detail, and the sums of a request stay. Held bytes never exceed their
+ * limit. PROFCOL_SEED and PROFCOL_SCHEDULES replace the defaults.
  */
 #include "core/base/log.h"
 #include "core/base/memory.h"
@@ -64,7 +64,8 @@ struct model_sample {
     bool by_attribute;
     int32_t stack;
     int64_t value;
-    uint64_t time_ns; /* 0: no timestamp */
+    uint64_t time_ns;  /* 0: no timestamp */
+    uint64_t begin_ns; /* of its profile */
 };
 
 struct model_request {
@@ -74,8 +75,9 @@ struct model_request {
     uint64_t at_ns;
     struct model_sample samples[SAMPLES_MAX];
     struct {
-        uint64_t trace, span, end_ns;
+        uint64_t trace, span, start_ns, end_ns;
     } spans[SAMPLES_MAX];
+    unsigned upload; /* of a profile: its number */
     unsigned count;
     struct probe probe;
     bool settled_ok;
@@ -86,13 +88,26 @@ struct model_request {
     unsigned accepted;
 };
 
+/* Uploads are numbered by the time of which they tell. Those of a process come one after another,
+ * but for some that are missing between two others; they come later, or never. */
+#define UPLOAD_NS (5 * SECOND)
+enum { UPLOADS_MAX = 4 * REQUESTS_MAX };
+struct model_uploads {
+    unsigned top;   /* the latest one */
+    uint64_t at_ns; /* the last arrival; 0: none */
+    unsigned steps; /* to a later one */
+    unsigned holes; /* of these, those that went past others, which have not come since */
+    uint64_t missing_ns[UPLOADS_MAX]; /* when a gap was noticed; 0: none */
+};
+
 /* The data of one tenant, or of all peers without a tenant. Worlds are separate. */
 struct model_world {
     struct model_span spans[PEERS][TRACES + 1][SPANS + 1];
     struct model_totals totals[PEERS][TRACES + 1]
                               [SPANS + 1]; /* trace 0: without one, no span yet */
     uint64_t profile_seen_ns[PEERS][PROFILE_IDS + 1];
-    uint64_t uploaded_ns[PEERS]; /* the last profile */
+    uint64_t uploaded_ns[PEERS];  /* the last profile */
+    struct model_uploads uploads; /* if there is one peer */
 };
 
 struct schedule {
@@ -144,8 +159,8 @@ static bool is_live(const struct schedule *s, const struct model_span *span)
 
 static bool covers(const struct model_span *span, const struct model_sample *sample)
 {
-    uint64_t from = sample->time_ns ? sample->time_ns : WALL;
-    uint64_t to = sample->time_ns ? sample->time_ns : WALL + 10 * SECOND;
+    uint64_t from = sample->time_ns ? sample->time_ns : sample->begin_ns;
+    uint64_t to = sample->time_ns ? sample->time_ns : sample->begin_ns + UPLOAD_NS;
     return span->start_ns <= to + 5 * SECOND && from <= span->end_ns + 5 * SECOND;
 }
 
@@ -246,6 +261,86 @@ static void say_span(struct schedule *s, uint64_t trace, uint64_t span, const Sp
         take_over(s, totals, peer, 0, span);
         take_over(s, totals, peer, trace, span);
     }
+}
+
+/* ---- uploads ---- */
+
+/* Whether an upload is missing between others that have arrived. */
+static bool is_gap(const struct schedule *s, const struct model_uploads *uploads, unsigned i)
+{
+    return uploads->missing_ns[i] != 0 && now_of(s) - uploads->missing_ns[i] <= WINDOW;
+}
+
+/* A sender with at most one hole in eight steps is continuous. */
+static void say_later_upload(struct schedule *s, struct model_uploads *uploads, unsigned number)
+{
+    bool is_hole = number > uploads->top + 1;
+    bool is_continuous = uploads->holes * 8 <= uploads->steps;
+    for (unsigned i = 0; i < number && is_hole; i++)
+        if (!is_continuous)
+            uploads->missing_ns[i] = 0;
+        else if (i > uploads->top)
+            uploads->missing_ns[i] = now_of(s);
+    uploads->steps++;
+    uploads->holes += is_hole;
+}
+
+static void say_late_upload(struct schedule *s, struct model_uploads *uploads, unsigned number)
+{
+    if (!is_gap(s, uploads, number))
+        return;
+    uint64_t noticed_ns = uploads->missing_ns[number];
+    uploads->missing_ns[number] = 0;
+    if (uploads->missing_ns[number - 1] != noticed_ns &&
+        uploads->missing_ns[number + 1] != noticed_ns)
+        uploads->holes--;
+}
+
+static void say_upload(struct schedule *s, struct model_uploads *uploads, unsigned number)
+{
+    assert_true(number + 1 < UPLOADS_MAX);
+    if (uploads->at_ns == 0 || now_of(s) - uploads->at_ns > WINDOW)
+        *uploads = (struct model_uploads){.top = uploads->top};
+    else if (number > uploads->top)
+        say_later_upload(s, uploads, number);
+    else
+        say_late_upload(s, uploads, number);
+    if (number > uploads->top)
+        uploads->top = number;
+    uploads->at_ns = now_of(s);
+}
+
+/* Ends are whole seconds, which count as rounded. */
+static uint64_t end_of_upload(unsigned number)
+{
+    return WALL + (number + 1) * UPLOAD_NS - SECOND;
+}
+
+/* Whether all uploads of a span's time have arrived, as far as is known. */
+static bool is_complete(const struct schedule *s, const struct model_uploads *uploads,
+                        uint64_t start_ns, uint64_t end_ns)
+{
+    bool counts = uploads->at_ns != 0 && now_of(s) - uploads->at_ns <= WINDOW;
+    if (!counts || end_of_upload(uploads->top) < end_ns)
+        return false;
+    for (unsigned i = 1; i < uploads->top; i++)
+        if (is_gap(s, uploads, i) && end_of_upload(i - 1) < end_ns &&
+            start_ns < WALL + (i + 1) * UPLOAD_NS)
+            return false;
+    return true;
+}
+
+/* The number of a profile's upload. Of two peers, samples show each other's processes, so that
+ * theirs is always the same. */
+static unsigned number_upload(struct schedule *s)
+{
+    unsigned top = s->world->uploads.top;
+    uint64_t dice = next_random(s, 20);
+    if (s->peers > 1)
+        return 1;
+    if (dice < 14 || top == 0)
+        return top + 1;
+    return dice < 16 ? top + 2 + (unsigned)next_random(s, 2) : 1 + (unsigned)next_random(s, top);
 }
 
 /* ---- checking the output ---- */
@@ -396,6 +491,7 @@ static void judge_profiles(struct schedule *s, struct model_request *request,
                            const struct request *out)
 {
     bool missing = false;
+    say_upload(s, &s->world->uploads, request->upload); /* again, if it has waited */
     for (unsigned i = 0; i < request->count; i++) {
         if (!s->keeps)
             judge_sample(s, out, request_sample(out, 0, i), &request->samples[i]);
@@ -410,6 +506,18 @@ static void judge_profiles(struct schedule *s, struct model_request *request,
     assert_true(waited <= s->wait_ns);
     if (missing && waited < s->wait_ns && !s->is_tight && !s->is_ending)
         fail_msg("left after %" PRIu64 " ns though its spans are missing", waited);
+}
+
+/* A span with samples says whether uploads are missing. */
+static void judge_complete(const struct schedule *s, const SpanMessage *got)
+{
+    const char *complete = span_attribute(got, "profile.complete");
+    if (s->peers == 1)
+        assert_string_equal(
+            complete ? complete : "true",
+            is_complete(s, &s->world->uploads, got->start_time_unix_nano, got->end_time_unix_nano)
+                ? "true"
+                : "false");
 }
 
 static void judge_span(const struct schedule *s, const SpanMessage *got, uint64_t trace,
@@ -431,6 +539,7 @@ static void judge_span(const struct schedule *s, const SpanMessage *got, uint64_
     assert_non_null(text);
     assert_int_equal(strtoull(text, NULL, 10), expected);
     assert_string_equal(span_attribute(got, "pyroscope.profile.id"), span_hex(span));
+    judge_complete(s, got);
 }
 
 static void judge_traces(struct schedule *s, struct model_request *request,
@@ -439,7 +548,13 @@ static void judge_traces(struct schedule *s, struct model_request *request,
     for (unsigned i = 0; i < request->count; i++)
         judge_span(s, request_span(out, i), request->spans[i].trace, request->spans[i].span);
     assert_null(request_span(out, request->count));
-    assert_true(now_of(s) - request->at_ns <= s->span_wait_ns);
+    uint64_t waited = now_of(s) - request->at_ns;
+    assert_true(waited <= s->span_wait_ns);
+    bool has_reason = waited == 0 || waited == s->span_wait_ns || s->is_tight || s->is_ending ||
+                      s->evicts || s->peers > 1;
+    for (unsigned i = 0; i < request->count && !has_reason; i++)
+        assert_true(is_complete(s, &s->world->uploads, request->spans[i].start_ns,
+                                request->spans[i].end_ns));
 }
 
 static struct model_request *request_of(struct schedule *s, const struct request *out)
@@ -473,6 +588,7 @@ static void say_what_was_admitted(struct schedule *s)
         return;
     s->saying = NULL;
     s->worlds[model->tenant].uploaded_ns[model->peer] = now_of(s);
+    say_upload(s, &s->worlds[model->tenant].uploads, model->upload);
     if (s->saying_counts)
         say_samples(s, model, s->saying_meant);
 }
@@ -598,6 +714,7 @@ static void send_spans(struct schedule *s)
         span_string(&request, message, "request", number);
         model->spans[i].trace = trace;
         model->spans[i].span = span;
+        model->spans[i].start_ns = start_ns;
         model->spans[i].end_ns = message->end_time_unix_nano;
         say_span(s, trace, span, message);
     }
@@ -630,6 +747,9 @@ static void send_profile(struct schedule *s)
     profiles_resource_string(&request, "request", number_text(s->request_count - 1));
     profiles_resource_string(&request, "service.name", tenant_names[model->tenant]);
     ProfileMessage *profile = profiles_profile(&request, "wall", "nanoseconds");
+    model->upload = number_upload(s);
+    profile->time_unix_nano = WALL + model->upload * UPLOAD_NS;
+    profile->duration_nano = UPLOAD_NS;
     uint64_t id = next_random(s, 2) ? next_random(s, PROFILE_IDS + 1) : 0;
     if (id)
         profile_id(&request, profile, id);
@@ -643,6 +763,7 @@ static void send_profile(struct schedule *s)
             .stack = (int32_t)next_random(s, 16),
             .value = (int64_t)next_random(s, 1000),
             .time_ns = next_random(s, 2) ? WALL + next_random(s, 60) * SECOND : 0,
+            .begin_ns = profile->time_unix_nano,
         };
         if (model->samples[i].span == 0)
             model->samples[i].trace = 0;
@@ -688,16 +809,14 @@ static bool still_waits(const struct schedule *s, const struct model_request *re
     return sample->span != 0;
 }
 
-/* Profiles end after WALL + 10 s, which counts as rounded. */
-#define COVERED_UNTIL (WALL + 9 * SECOND)
-
 /* Whether profiles that cover its spans have not arrived. */
 static bool is_uncovered(const struct schedule *s, const struct model_request *request)
 {
     uint64_t uploaded_ns = s->world->uploaded_ns[request->peer];
     bool is_profiled = uploaded_ns != 0 && uploaded_ns + WINDOW >= request->at_ns;
     for (unsigned i = 0; i < request->count; i++)
-        if (request->spans[i].end_ns > COVERED_UNTIL)
+        if (!is_complete(s, &s->world->uploads, request->spans[i].start_ns,
+                         request->spans[i].end_ns))
             return true;
     return !is_profiled;
 }

@@ -1,0 +1,184 @@
+#include "core/data/upload_slot.h"
+
+#include "core/base/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define HOLE_MIN_NS UINT64_C(2000000000)
+
+enum {
+    STEPS_MAX = 32,    /* bits of `holes` */
+    STEPS_OF_HOLE = 8, /* a sender is continuous if at most one in so many left a hole */
+};
+
+bool upload_slot_counts(const struct upload_slot *slot, uint64_t now_ns, uint64_t window_ns)
+{
+    return is_within(slot->arrived_ns, now_ns, window_ns);
+}
+
+/* What is shorter is none: ends are rounded, and a profiler takes a while to begin again. */
+static uint64_t shortest_hole(struct upload_range range)
+{
+    uint64_t half_ns = (range.to_ns - range.from_ns) / 2;
+    return half_ns > HOLE_MIN_NS ? half_ns : HOLE_MIN_NS;
+}
+
+/* ---- gaps ---- */
+
+static void release(struct upload_gap *gap, struct list *released)
+{
+    for (struct list_link *link; (link = list_pop(&gap->waiting));)
+        list_append(released, link);
+}
+
+static void forget(struct upload_gap *gap, struct list *released)
+{
+    release(gap, released);
+    gap->noticed_ns = 0;
+}
+
+static void forget_all(struct upload_slot *slot, struct list *released)
+{
+    for (int i = 0; slot->gaps && i < UPLOAD_GAPS_MAX; i++)
+        forget(&slot->gaps[i], released);
+}
+
+/* Returns an unused gap; without one, the gap that was noticed first. */
+static struct upload_gap *room_for_gap(struct upload_slot *slot)
+{
+    if (!slot->gaps)
+        slot->gaps = memory_zalloc(UPLOAD_GAPS_MAX * sizeof *slot->gaps);
+    struct upload_gap *first = slot->gaps;
+    for (int i = 1; i < UPLOAD_GAPS_MAX; i++)
+        if (slot->gaps[i].noticed_ns < first->noticed_ns)
+            first = &slot->gaps[i];
+    return first;
+}
+
+static struct upload_gap *add_gap(struct upload_slot *slot, struct upload_range range,
+                                  uint64_t noticed_ns, struct list *released)
+{
+    struct upload_gap *gap = room_for_gap(slot);
+    release(gap, released);
+    gap->range = range;
+    gap->noticed_ns = noticed_ns;
+    gap->is_part = false;
+    return gap;
+}
+
+/* Takes a late upload out of a gap. What is left on either side is still a gap, unless it is short
+ * enough for a usual hole. */
+static void fill(struct upload_slot *slot, struct upload_gap *gap, struct upload_range late,
+                 struct list *released)
+{
+    uint64_t shortest_ns = shortest_hole(late);
+    struct upload_range before = {gap->range.from_ns, late.from_ns};
+    struct upload_range after = {late.to_ns, gap->range.to_ns};
+    bool is_left = before.to_ns > before.from_ns + shortest_ns;
+    bool is_right = after.to_ns > after.from_ns + shortest_ns;
+    release(gap, released);
+    if (is_left || is_right)
+        gap->range = is_left ? before : after;
+    if (is_left && is_right)
+        add_gap(slot, after, gap->noticed_ns, released)->is_part = true;
+    if (is_left || is_right)
+        return;
+    forget(gap, released);
+    if (!gap->is_part)
+        slot->holes &= slot->holes - 1; /* the sender did not leave one */
+}
+
+static void fill_gaps(struct upload_slot *slot, struct upload_range late, uint64_t now_ns,
+                      uint64_t window_ns, struct list *released)
+{
+    for (int i = 0; slot->gaps && i < UPLOAD_GAPS_MAX; i++)
+        if (is_within(slot->gaps[i].noticed_ns, now_ns, window_ns) &&
+            upload_ranges_overlap(slot->gaps[i].range, late))
+            fill(slot, &slot->gaps[i], late, released);
+}
+
+struct upload_gap *upload_slot_find_gap(const struct upload_slot *slot, struct upload_range range,
+                                        uint64_t now_ns, uint64_t window_ns)
+{
+    for (int i = 0; slot->gaps && i < UPLOAD_GAPS_MAX; i++)
+        if (is_within(slot->gaps[i].noticed_ns, now_ns, window_ns) &&
+            upload_ranges_overlap(slot->gaps[i].range, range))
+            return &slot->gaps[i];
+    return NULL;
+}
+
+void upload_ranges_add(struct upload_ranges *ranges, struct upload_range range)
+{
+    unsigned i = 0;
+    while (i < ranges->count && !upload_ranges_overlap(ranges->items[i], range))
+        i++;
+    if (i == ranges->count && i < UPLOAD_RANGES_MAX) {
+        ranges->items[ranges->count++] = range;
+        return;
+    }
+    struct upload_range *one = &ranges->items[i < UPLOAD_RANGES_MAX ? i : UPLOAD_RANGES_MAX - 1];
+    one->from_ns = range.from_ns < one->from_ns ? range.from_ns : one->from_ns;
+    one->to_ns = range.to_ns > one->to_ns ? range.to_ns : one->to_ns;
+}
+
+/* ---- uploads ---- */
+
+static bool is_continuous(const struct upload_slot *slot)
+{
+    unsigned holes = (unsigned)__builtin_popcount(slot->holes);
+    assert(holes <= slot->steps);
+    return holes * STEPS_OF_HOLE <= slot->steps;
+}
+
+/* Goes on from the latest upload to a later one. The first hole of a new sender counts as a gap,
+ * until a second one shows that it leaves them on purpose. */
+static void step(struct upload_slot *slot, struct upload_range range, uint64_t now_ns,
+                 struct list *released)
+{
+    bool is_hole = range.from_ns > slot->until_ns + shortest_hole(range);
+    if (is_hole && is_continuous(slot))
+        add_gap(slot, (struct upload_range){slot->until_ns, range.from_ns}, now_ns ? now_ns : 1,
+                released);
+    else if (is_hole)
+        forget_all(slot, released);
+    slot->holes = slot->holes << 1 | is_hole;
+    slot->steps += slot->steps < STEPS_MAX;
+}
+
+/* The sender was silent for long, or begins. */
+static void begin_anew(struct upload_slot *slot, struct list *released)
+{
+    forget_all(slot, released);
+    slot->holes = slot->steps = 0;
+}
+
+void upload_slot_add(struct upload_slot *slot, struct upload_range range, uint64_t now_ns,
+                     uint64_t window_ns, struct list *released)
+{
+    assert(range.from_ns <= range.to_ns);
+    bool is_known = range.from_ns != 0, is_later = range.to_ns > slot->until_ns;
+    if (!upload_slot_counts(slot, now_ns, window_ns) ||
+        (is_known && range.from_ns > slot->until_ns && range.from_ns - slot->until_ns > window_ns))
+        begin_anew(slot, released);
+    else if (is_known && is_later)
+        step(slot, range, now_ns, released);
+    if (is_known)
+        fill_gaps(slot, range, now_ns, window_ns, released);
+    if (is_later)
+        slot->until_ns = range.to_ns;
+    slot->arrived_ns = now_ns ? now_ns : 1;
+}
+
+void upload_slot_deinit(struct upload_slot *slot)
+{
+    for (int i = 0; slot->gaps && i < UPLOAD_GAPS_MAX; i++)
+        assert(slot->gaps[i].waiting.count == 0);
+    free(slot->gaps);
+    *slot = (struct upload_slot){.until_ns = 0};
+}
+
+size_t upload_slot_memory(const struct upload_slot *slot)
+{
+    return slot->gaps ? UPLOAD_GAPS_MAX * sizeof *slot->gaps : 0;
+}

@@ -1,0 +1,86 @@
+/*
+ * upload_slot: up to which time the uploads of one sample type of a process have arrived, and the
+ * gaps between them.
+ *
+ * An upload contains the samples of a range of time. Most profilers are continuous: a range begins
+ * where the one before it ended. If one is missing between two others, it was lost or is late, and
+ * spans that ran then lack samples: this is a gap, until it is filled or a window has passed. Other
+ * profilers leave holes on purpose: one that is asked for 10 s in each minute, or one that sends
+ * nothing while the process is idle. So a hole is a gap only if the sender has been continuous
+ * (docs/spanjoin.md, "When a span's costs are complete").
+ *
+ * Owner: instances. Those who wait for a gap belong to instances, too.
+ *
+ * Thread: whoever holds its lock.
+ */
+#ifndef PROFCOL_CORE_DATA_UPLOAD_SLOT_H
+#define PROFCOL_CORE_DATA_UPLOAD_SLOT_H
+
+#include "core/base/list.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    UPLOAD_GAPS_MAX = 4,   /* of a slot; of more, the one noticed first is forgotten */
+    UPLOAD_RANGES_MAX = 8, /* see upload_ranges_add */
+};
+
+/* Times are in nanoseconds since 1970. */
+struct upload_range {
+    uint64_t from_ns;
+    uint64_t to_ns;
+};
+
+struct upload_gap {
+    struct upload_range range;
+    uint64_t noticed_ns; /* monotonic; 0: there is none here */
+    bool is_part;        /* another one is the rest of the same hole */
+    struct list waiting; /* of those who wait until it is filled */
+};
+
+/* All-zero is a slot without uploads. */
+struct upload_slot {
+    uint64_t until_ns;       /* the latest end */
+    uint64_t arrived_ns;     /* the last upload; monotonic; 0: none */
+    uint32_t holes;          /* a bit for each of the last steps from an upload to the next one: it
+                                left a hole. The newest is the lowest */
+    uint32_t steps;          /* of these, at most one for each bit */
+    struct upload_gap *gaps; /* UPLOAD_GAPS_MAX; NULL: there was none so far */
+};
+
+/* Whether something was so short a time ago. then_ns: 0: never. */
+static inline bool is_within(uint64_t then_ns, uint64_t now_ns, uint64_t span_ns)
+{
+    return then_ns != 0 && (then_ns >= now_ns || now_ns - then_ns <= span_ns);
+}
+
+/* Frees what belongs to the slot. Nobody may wait. */
+void upload_slot_deinit(struct upload_slot *slot);
+/* Adds an upload. range: from_ns 0: it is not known where it begins. Those who waited for gaps that
+ * are smaller now, or no more, are moved to `released`. */
+void upload_slot_add(struct upload_slot *slot, struct upload_range range, uint64_t now_ns,
+                     uint64_t window_ns, struct list *released);
+/* Whether an upload has arrived within the window. */
+bool upload_slot_counts(const struct upload_slot *slot, uint64_t now_ns, uint64_t window_ns);
+/* Returns a gap that overlaps with the range; NULL: there is none. */
+struct upload_gap *upload_slot_find_gap(const struct upload_slot *slot, struct upload_range range,
+                                        uint64_t now_ns, uint64_t window_ns);
+/* Returns the memory in bytes, without the struct itself. */
+size_t upload_slot_memory(const struct upload_slot *slot);
+
+/* Some ranges. All-zero is none. */
+struct upload_ranges {
+    unsigned count;
+    struct upload_range items[UPLOAD_RANGES_MAX];
+};
+/* Adds a range. Those that overlap become one; if there is no more room, so does the last one with
+ * what is between. */
+void upload_ranges_add(struct upload_ranges *ranges, struct upload_range range);
+
+static inline bool upload_ranges_overlap(struct upload_range a, struct upload_range b)
+{
+    return a.from_ns < b.to_ns && b.from_ns < a.to_ns;
+}
+
+#endif

@@ -1,0 +1,195 @@
+/* Gaps between the uploads of a process (core/data/upload_slot.h). */
+#include "core/data/upload_slot.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define SECOND UINT64_C(1000000000)
+#define WINDOW (120 * SECOND)
+#define START (1000 * SECOND) /* of time since 1970 */
+
+static struct upload_range range(uint64_t from_s, uint64_t to_s)
+{
+    return (struct upload_range){START + from_s * SECOND, START + to_s * SECOND};
+}
+
+/* An upload that arrives when it ends, and nobody waits. */
+static void upload(struct upload_slot *slot, uint64_t from_s, uint64_t to_s, uint64_t now_s)
+{
+    struct list released = {NULL};
+    upload_slot_add(slot, range(from_s, to_s), now_s * SECOND, WINDOW, &released);
+    assert_int_equal(released.count, 0);
+}
+
+/* Uploads of 10 s, one after another, from the 0th to the count-th. */
+static struct upload_slot continuous(unsigned count)
+{
+    struct upload_slot slot = {.until_ns = 0};
+    for (uint64_t i = 0; i < count; i++)
+        upload(&slot, 10 * i, 10 * i + 10, 10 * i + 10);
+    return slot;
+}
+
+static bool has_gap(const struct upload_slot *slot, uint64_t from_s, uint64_t to_s, uint64_t now_s)
+{
+    return upload_slot_find_gap(slot, range(from_s, to_s), now_s * SECOND, WINDOW) != NULL;
+}
+
+static void test_a_missing_upload_is_a_gap(void **state)
+{
+    (void)state;
+    struct upload_slot slot = continuous(4);
+    upload(&slot, 50, 60, 60);
+    assert_true(has_gap(&slot, 45, 46, 60));
+    assert_true(has_gap(&slot, 0, 41, 60));
+    assert_true(has_gap(&slot, 49, 100, 60));
+    assert_false(has_gap(&slot, 0, 40, 60));
+    assert_false(has_gap(&slot, 50, 60, 60));
+    assert_int_equal(slot.until_ns, START + 60 * SECOND);
+    /* It is remembered for a window. */
+    assert_true(has_gap(&slot, 45, 46, 60 + 120));
+    assert_false(has_gap(&slot, 45, 46, 60 + 121));
+    upload_slot_deinit(&slot);
+}
+
+static void test_a_late_upload_fills_it(void **state)
+{
+    (void)state;
+    struct upload_slot slot = continuous(4);
+    upload(&slot, 50, 60, 60);
+    upload(&slot, 40, 50, 61);
+    assert_false(has_gap(&slot, 45, 46, 61));
+    assert_int_equal(slot.until_ns, START + 60 * SECOND);
+    assert_int_equal(slot.holes, 0);
+    upload(&slot, 40, 50, 62); /* and again */
+    assert_int_equal(slot.steps, 4);
+    upload_slot_deinit(&slot);
+}
+
+/* Three are missing: the middle one comes first. */
+static void test_what_is_not_filled_stays(void **state)
+{
+    (void)state;
+    struct upload_slot slot = continuous(4);
+    upload(&slot, 70, 80, 80);
+    upload(&slot, 50, 60, 81);
+    assert_true(has_gap(&slot, 41, 49, 81));
+    assert_false(has_gap(&slot, 50, 60, 81));
+    assert_true(has_gap(&slot, 61, 69, 81));
+    upload(&slot, 60, 70, 82);
+    assert_false(has_gap(&slot, 61, 69, 82));
+    upload(&slot, 40, 50, 83);
+    assert_false(has_gap(&slot, 0, 100, 83));
+    upload_slot_deinit(&slot);
+}
+
+/* The first uploads do not say yet how the sender is. A second hole shows it. */
+static void test_the_second_hole_of_a_new_sender(void **state)
+{
+    (void)state;
+    for (unsigned before = 1; before < 9; before++) {
+        struct upload_slot slot = continuous(before);
+        uint64_t at = UINT64_C(10) * before;
+        upload(&slot, at + 10, at + 20, at + 20);
+        assert_true(has_gap(&slot, at, at + 10, at + 20));
+        upload(&slot, at + 30, at + 40, at + 40);
+        assert_int_equal(has_gap(&slot, at, at + 10, at + 40), before >= 8);
+        assert_int_equal(has_gap(&slot, at + 20, at + 30, at + 40), before >= 8);
+        upload_slot_deinit(&slot);
+    }
+}
+
+/* 10 s in each minute; and 14 s of 15 s, as Alloy asks for them. */
+static void test_holes_on_purpose_are_no_gaps(void **state)
+{
+    (void)state;
+    struct upload_slot minute = {.until_ns = 0}, alloy = {.until_ns = 0};
+    for (uint64_t i = 0; i < 50; i++) {
+        upload(&minute, 60 * i, 60 * i + 10, 60 * i + 10);
+        upload(&alloy, 15 * i, 15 * i + 14, 15 * i + 14);
+    }
+    assert_false(has_gap(&minute, 0, 3000, 3000));
+    assert_null(alloy.gaps);
+    upload(&alloy, 765, 779, 779);
+    assert_true(has_gap(&alloy, 750, 764, 779));
+    upload_slot_deinit(&minute);
+    upload_slot_deinit(&alloy);
+}
+
+/* A profiler that sends nothing while a process is idle: as often as not. */
+static void test_an_idle_process_has_no_gaps(void **state)
+{
+    (void)state;
+    struct upload_slot slot = {.until_ns = 0};
+    for (uint64_t i = 0; i < 300; i += i % 3 == 0 ? 1 : 2)
+        upload(&slot, 5 * i, 5 * i + 5, 5 * i + 5);
+    assert_false(has_gap(&slot, 0, 1500, 1500));
+    upload_slot_deinit(&slot);
+}
+
+static void test_silence_is_no_gap(void **state)
+{
+    (void)state;
+    struct upload_slot slot = continuous(10);
+    upload(&slot, 300, 310, 310);
+    assert_null(slot.gaps);
+    struct upload_slot sudden = continuous(10); /* its clock is set */
+    upload(&sudden, 900, 910, 101);
+    assert_null(sudden.gaps);
+}
+
+/* Without a duration, it is not known what is missing. */
+static void test_an_upload_without_a_begin(void **state)
+{
+    (void)state;
+    struct upload_slot slot = continuous(4);
+    struct list released = {NULL};
+    struct upload_range unknown = {0, START + 60 * SECOND};
+    upload_slot_add(&slot, unknown, 60 * SECOND, WINDOW, &released);
+    assert_null(slot.gaps);
+    assert_int_equal(slot.until_ns, START + 60 * SECOND);
+}
+
+/* The first is forgotten, and those who wait for it are told. */
+static void test_there_is_room_for_few(void **state)
+{
+    (void)state;
+    struct upload_slot slot = continuous(32);
+    struct list released = {NULL};
+    struct list_link waiting = {NULL};
+    uint64_t at = 320;
+    for (unsigned i = 0; i < UPLOAD_GAPS_MAX + 1; i++) {
+        assert_int_equal(released.count, 0);
+        struct upload_range later = range(at + 10, at + 20);
+        upload_slot_add(&slot, later, (at + 20) * SECOND, WINDOW, &released);
+        if (i == 0)
+            list_append(
+                &upload_slot_find_gap(&slot, range(at, at + 5), at * SECOND, WINDOW)->waiting,
+                &waiting);
+        at += 20;
+    }
+    assert_int_equal(released.count, 1);
+    assert_false(has_gap(&slot, 320, 330, at));
+    assert_true(has_gap(&slot, 340, 350, at));
+    assert_true(has_gap(&slot, 400, 410, at));
+    upload_slot_deinit(&slot);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_missing_upload_is_a_gap),
+        cmocka_unit_test(test_a_late_upload_fills_it),
+        cmocka_unit_test(test_what_is_not_filled_stays),
+        cmocka_unit_test(test_the_second_hole_of_a_new_sender),
+        cmocka_unit_test(test_holes_on_purpose_are_no_gaps),
+        cmocka_unit_test(test_an_idle_process_has_no_gaps),
+        cmocka_unit_test(test_silence_is_no_gap),
+        cmocka_unit_test(test_an_upload_without_a_begin),
+        cmocka_unit_test(test_there_is_room_for_few),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
