@@ -2,6 +2,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/saturate.h"
+#include "core/data/equal_entries.h"
 #include "core/data/fold_attributes.h"
 #include "core/data/fold_groups.h"
 #include "core/data/sample_fields.h"
@@ -34,6 +35,7 @@ struct folding {
     struct arena *arena; /* of the batch */
     struct fold_result result;
     struct arena request_scratch; /* also of what `attributes` remembers: lists of attributes */
+    struct equal_entries equals;
     struct fold_attributes attributes;
     /* Of the profile that is being read: */
     struct arena scratch;
@@ -149,6 +151,8 @@ static bool combine_one(struct folding *folding, const struct sample_fields *sam
         keep_apart(folding, &key, sample, attributes.is_stripped);
         return true;
     }
+    key.stack = equal_entries_first(&folding->equals, DICTIONARY_STACK_TABLE, key.stack);
+    key.link = equal_entries_first(&folding->equals, DICTIONARY_LINK_TABLE, key.link);
     uint32_t group = *group_out = fold_groups_find(&folding->groups, &key, &is_new);
     if (key.shape == SHAPE_SUM)
         return fold_groups_sum(&folding->groups, group, value) || is_new;
@@ -479,11 +483,13 @@ struct fold_result profiles_fold(struct message *root, struct dictionary *dictio
     arena_init(&folding.scratch, arena->budget);
     const struct fold_keys keys = {rule->keys, rule->key_count, rule->stripped_keys,
                                    rule->stripped_count};
-    fold_attributes_init(&folding.attributes, &keys, dictionary, &folding.request_scratch);
+    equal_entries_init(&folding.equals, dictionary, &folding.request_scratch);
+    fold_attributes_init(&folding.attributes, &keys, &folding.equals, &folding.request_scratch);
     for (size_t i = 0; i < rule->taken_count; i++)
         fold_attributes_take(&folding.attributes, rule->taken[i]);
     reset(&folding);
     fold_all(&folding, root);
+    equal_entries_deinit(&folding.equals);
     arena_deinit(&folding.request_scratch);
     return folding.result;
 }

@@ -2,7 +2,6 @@
 
 #include "core/base/arena.h"
 #include "core/base/hash.h"
-#include "core/data/fold_equals.h"
 #include "core/data/wire.h"
 
 #include <stdlib.h>
@@ -68,9 +67,10 @@ static inline enum taking taking_of(struct fold_attributes *attributes, uint32_t
 {
     assert(index < attributes->attribute_count); /* scanned */
     if (attributes->takes[index] == 0) {
-        uint32_t key = dictionary_attribute(attributes->dictionary, index).key;
-        attributes->takes[index] = (uint8_t)taking_of_key(
-            &attributes->keys, dictionary_string(attributes->dictionary, key));
+        struct dictionary *dictionary = attributes->equals->dictionary;
+        uint32_t key = dictionary_attribute(dictionary, index).key;
+        attributes->takes[index] =
+            (uint8_t)taking_of_key(&attributes->keys, dictionary_string(dictionary, key));
     }
     return (enum taking)attributes->takes[index];
 }
@@ -153,11 +153,11 @@ struct fold_known {
 };
 
 void fold_attributes_init(struct fold_attributes *attributes, const struct fold_keys *keys,
-                          struct dictionary *dictionary, struct arena *arena)
+                          struct equal_entries *equals, struct arena *arena)
 {
-    uint32_t count = dictionary_count(dictionary, DICTIONARY_ATTRIBUTE_TABLE);
+    uint32_t count = dictionary_count(equals->dictionary, DICTIONARY_ATTRIBUTE_TABLE);
     *attributes = (struct fold_attributes){
-        .keys = *keys, .dictionary = dictionary, .arena = arena, .attribute_count = count};
+        .keys = *keys, .equals = equals, .arena = arena, .attribute_count = count};
     attributes->takes = arena_array(arena, count, sizeof *attributes->takes);
 }
 
@@ -165,14 +165,6 @@ void fold_attributes_take(struct fold_attributes *attributes, uint32_t index)
 {
     assert(index < attributes->attribute_count);
     attributes->takes[index] = TAKEN;
-}
-
-/* Returns the first entry that is equal to this one. */
-static inline uint32_t first_equal(struct fold_attributes *attributes, uint32_t index)
-{
-    if (!attributes->equals)
-        attributes->equals = fold_equals_new(attributes->dictionary, attributes->arena);
-    return fold_equals_first(attributes->equals, index);
 }
 
 /* Makes room for as many samples as will likely have different attributes. */
@@ -215,15 +207,17 @@ static size_t read_staying(struct fold_attributes *attributes, struct slice pack
     struct wire_cursor cursor = wire_cursor(packed);
     bool looks = change == FOLD_ATTRIBUTES_TAKEN || attributes->keys.stripped_count > 0;
     for (uint64_t index; wire_packed_varint(&cursor, &index);) {
-        if (index == 0 && change != FOLD_ATTRIBUTES_KEPT)
-            continue;
-        enum taking taking = looks ? taking_of(attributes, (uint32_t)index) : STAYING;
+        enum taking taking = looks && index != 0 ? taking_of(attributes, (uint32_t)index) : STAYING;
         *is_stripped |= taking == STRIPPED;
         if (taking == STRIPPED || (taking == TAKEN && change == FOLD_ATTRIBUTES_TAKEN))
             continue;
-        attributes->scratch[count++] = change == FOLD_ATTRIBUTES_KEPT
-                                           ? (uint32_t)index
-                                           : first_equal(attributes, (uint32_t)index);
+        if (change != FOLD_ATTRIBUTES_KEPT) {
+            index = equal_entries_first(attributes->equals, DICTIONARY_ATTRIBUTE_TABLE,
+                                        (uint32_t)index);
+            if (index == 0) /* it names nothing */
+                continue;
+        }
+        attributes->scratch[count++] = (uint32_t)index;
     }
     return count;
 }

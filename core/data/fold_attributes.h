@@ -3,7 +3,7 @@
  *
  * Each list that stays has a number, so that samples with equal lists are found by comparing
  * numbers. Most samples have the attributes of one before; then nothing is read again. Of equal
- * entries of the attribute_table, which should have none, the lists have the first one.
+ * entries of the attribute_table, the lists have the first one (equal_entries.h).
  *
  * Owner: all memory is in the arena. Results exist as long as that.
  *
@@ -12,8 +12,7 @@
 #ifndef PROFCOL_CORE_DATA_FOLD_ATTRIBUTES_H
 #define PROFCOL_CORE_DATA_FOLD_ATTRIBUTES_H
 
-#include "core/base/index_table.h"
-#include "core/data/dictionary.h"
+#include "core/data/equal_entries.h"
 
 /* What becomes of the attributes of a sample, besides that some are stripped. */
 enum fold_attributes_change {
@@ -40,11 +39,10 @@ struct fold_keys {
 
 struct fold_attributes {
     struct fold_keys keys;
-    struct dictionary *dictionary;
     struct arena *arena;
     uint8_t *takes; /* by index in the attribute_table: enum taking; 0: not asked yet */
     uint32_t attribute_count;
-    struct fold_equals *equals; /* NULL: not needed yet */
+    struct equal_entries *equals;
     struct fold_list *lists;
     uint32_t list_count, list_capacity;
     struct index_table by_content; /* the lists */
@@ -54,8 +52,9 @@ struct fold_attributes {
     size_t scratch_capacity;
 };
 
+/* equals: of the dictionary; must exist as long as the arena. */
 void fold_attributes_init(struct fold_attributes *attributes, const struct fold_keys *keys,
-                          struct dictionary *dictionary, struct arena *arena);
+                          struct equal_entries *equals, struct arena *arena);
 
 /* With FOLD_ATTRIBUTES_TAKEN, the attribute goes whatever its key is. */
 void fold_attributes_take(struct fold_attributes *attributes, uint32_t index);

@@ -69,17 +69,6 @@ static void append(struct merge_tables *tables, struct merge_table *table,
     tables->size += entry->header_size + entry->payload.size;
 }
 
-/* Returns false only if the entry is certainly not the zero value. This is a fast check that
- * suffices for most entries. (An entry whose field is first nonzero and then zero is kept as an
- * entry of its own; that is correct and costs only an index.) */
-static bool may_be_zero(int table, struct slice payload)
-{
-    if (payload.size < 2 || table == DICTIONARY_LINK_TABLE || payload.data[0] >= 0x80)
-        return true;
-    uint8_t type = payload.data[0] & 7;
-    return (type != WIRE_VARINT && type != WIRE_BYTES) || (payload.data[1] & 0x7f) == 0;
-}
-
 static struct merge_entry copy_entry(struct arena *arena, int table, struct slice payload)
 {
     uint8_t *copy = arena_alloc(arena, payload.size + WIRE_HEADER_MAX);
@@ -97,7 +86,7 @@ static uint32_t intern(struct merge_tables *tables, int number, const struct mer
     for (uint32_t index; index_table_next(&table->by_content, &probe, &index);)
         if (slice_equal(table->entries[index].payload, payload))
             return index;
-    if (may_be_zero(number, payload) && zero_entry_is(number, payload))
+    if (zero_entry_may_be(number, payload) && zero_entry_is(number, payload))
         return 0;
     struct merge_entry new = table->count == 0 ? zero_entry(number) : (struct merge_entry){0};
     if (table->count == 0)

@@ -1,8 +1,5 @@
 #include "core/data/zero_entry.h"
 
-#include "core/data/otlp.h"
-#include "core/data/wire.h"
-
 #include <assert.h>
 
 /* Whether the field is a list: a list that is not empty is not the zero value, whatever it

@@ -127,11 +127,16 @@ static void print_value_type(struct text *out, const Dictionary *d, const ValueT
     print_string(out, d, type ? type->unit_strindex : 0);
 }
 
+void canonical_stack(const Dictionary *d, int32_t index, struct text *out)
+{
+    if (is_entry(index, d->n_stack_table))
+        for (size_t i = 0; i < d->stack_table[index]->n_location_indices; i++)
+            print_location(out, d, d->stack_table[index]->location_indices[i]);
+}
+
 static void print_sample(struct text *out, const Dictionary *d, const Sample *s)
 {
-    if (is_entry(s->stack_index, d->n_stack_table))
-        for (size_t i = 0; i < d->stack_table[s->stack_index]->n_location_indices; i++)
-            print_location(out, d, d->stack_table[s->stack_index]->location_indices[i]);
+    canonical_stack(d, s->stack_index, out);
     print_attributes(out, d, s->attribute_indices, s->n_attribute_indices);
     print_link(out, d, s->link_index);
     for (size_t i = 0; i < s->n_values; i++)

@@ -14,6 +14,7 @@
 #define PROFCOL_TESTS_CANONICAL_PROFILES_H
 
 #include "core/base/text.h"
+#include "opentelemetry/proto/profiles/v1development/profiles.pb-c.h"
 
 enum canonical_detail {
     CANONICAL_SAMPLES,  /* without profile_id and original_payload, because a profile may have been
@@ -24,5 +25,8 @@ enum canonical_detail {
 
 /* Appends the content of a request. */
 void canonical_profiles(struct slice request, enum canonical_detail detail, struct text *out);
+/* Appends what a stack says: nothing, if it has no locations. */
+void canonical_stack(const Opentelemetry__Proto__Profiles__V1development__ProfilesDictionary *of,
+                     int32_t index, struct text *out);
 
 #endif

@@ -270,6 +270,30 @@ static void distinct_functions(struct wire_writer *out, size_t size)
     put_distinct_stack(out, count, end);
 }
 
+/* Functions of equal names, locations of equal functions, and stacks of equal locations: as many
+ * as there is room for. */
+static uint32_t equal_stack_count;
+
+static void equal_stacks(struct wire_writer *out, size_t size)
+{
+    size_t end = out->size + size;
+    for (equal_stack_count = 0; out->size < end; equal_stack_count++) {
+        uint32_t i = equal_stack_count;
+        put_string(out, SLICE("a"));
+        size_t function = wire_writer_begin(out, DICTIONARY_FUNCTION_TABLE);
+        wire_writer_varint(out, FUNCTION_NAME_STRINDEX, TEXT_A + i);
+        wire_writer_end(out, function);
+        size_t location = wire_writer_begin(out, DICTIONARY_LOCATION_TABLE);
+        size_t line = wire_writer_begin(out, LOCATION_LINES);
+        wire_writer_varint(out, LINE_FUNCTION_INDEX, 1 + i);
+        wire_writer_end(out, line);
+        wire_writer_end(out, location);
+        size_t stack = wire_writer_begin(out, DICTIONARY_STACK_TABLE);
+        wire_writer_packed_u32(out, STACK_LOCATION_INDICES, &(uint32_t){1 + i}, 1);
+        wire_writer_end(out, stack);
+    }
+}
+
 static void put_stack(struct wire_writer *out)
 {
     PUT(out, DICTIONARY_STACK_TABLE << 3 | WIRE_BYTES, 3, STACK_LOCATION_INDICES << 3 | WIRE_BYTES,
@@ -355,6 +379,12 @@ static void stack_1(struct wire_writer *out, uint32_t i)
 {
     (void)i;
     PUT(out, SAMPLE_STACK_INDEX << 3, 1);
+    one_value(out);
+}
+
+static void one_of_equal_stacks(struct wire_writer *out, uint32_t i)
+{
+    wire_writer_varint(out, SAMPLE_STACK_INDEX, 1 + i % equal_stack_count);
     one_value(out);
 }
 
@@ -673,6 +703,10 @@ static const struct shape profile_shapes[] = {
     {.name = "sample.stack_index",
      .tables = large_stack,
      .reference = stack_1,
+     .each = EACH_SAMPLE},
+    {.name = "sample.stack_index.equal",
+     .tables = equal_stacks,
+     .reference = one_of_equal_stacks,
      .each = EACH_SAMPLE},
     {.name = "profile.stack",
      .tables = large_stack,

@@ -1,14 +1,11 @@
 /* Folding against a plain model over random requests, and its rules one by one. */
-#include "core/base/budget.h"
 #include "core/base/hash.h"
-#include "core/base/worker.h"
 #include "core/data/fold.h"
-#include "core/data/normalise.h"
-#include "core/data/scan.h"
 #include "core/pipeline/items.h"
-#include "opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h"
+#include "tests/unit/canonical_profiles.h"
 #include "tests/unit/expect_text.h"
 #include "tests/unit/pipeline_fixture.h"
+#include "tests/unit/profiles_fixture.h"
 #include "tests/unit/random_profiles.h"
 
 #include <inttypes.h>
@@ -18,69 +15,10 @@
 
 #include <cmocka.h>
 
-typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfilesServiceRequest
-    Request;
 typedef Opentelemetry__Proto__Common__V1__AnyValue Any;
 typedef Opentelemetry__Proto__Profiles__V1development__ProfilesDictionary Dictionary;
 typedef Opentelemetry__Proto__Profiles__V1development__Profile Profile;
 typedef Opentelemetry__Proto__Profiles__V1development__Sample Sample;
-
-static struct worker worker;
-static struct budget budget;
-
-static int begin(void **state)
-{
-    (void)state;
-    budget = (struct budget){0};
-    worker_init_manual(&worker, 0, 1000);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    worker_deinit(&worker);
-    return budget_used(&budget) == 0 ? 0 : -1; /* everything was released */
-}
-
-static struct scan_result scan(struct slice request)
-{
-    struct scan_result result;
-    struct error err = {0};
-    if (!scan_profiles(request, &scan_limits_default, &result, &err))
-        fail_msg("%s", err.text);
-    assert_false(normalise_needed(&result));
-    return result;
-}
-
-/* Takes over the buffer. */
-static struct batch *batch_of(struct buffer *buffer)
-{
-    return batch_new(&worker, SIGNAL_PROFILES, buffer, scan(buffer_slice(buffer)).items, NULL,
-                     NULL);
-}
-
-static Request *decode(struct batch *batch)
-{
-    struct slice_list list = {0};
-    struct text bytes = {0};
-    batch_gather(batch, &list);
-    for (size_t i = 0; i < list.count; i++)
-        text_append_slice(&bytes, list.items[i]);
-    scan(slice_of(bytes.data, bytes.size));
-    Request *request =
-        opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__unpack(
-            NULL, bytes.size, (const uint8_t *)bytes.data);
-    assert_non_null(request);
-    text_deinit(&bytes);
-    return request;
-}
-
-static void release(Request *request)
-{
-    opentelemetry__proto__collector__profiles__v1development__export_profiles_service_request__free_unpacked(
-        request, NULL);
-}
 
 /* ---- the model ---- */
 
@@ -112,10 +50,7 @@ static bool key_goes(const Dictionary *d, int32_t attribute)
     return attribute == 0 || (size >= 20 && size <= FOLDED_SIZE);
 }
 
-/* The attributes that folded samples of the request have had. */
-static int32_t had[4096];
-static size_t had_count;
-static int32_t first_of[4096]; /* by index; 0: not known */
+enum { ENTRIES_MAX = 512 };
 
 static bool values_are_equal(const Any *a, const Any *b)
 {
@@ -141,31 +76,78 @@ static bool attributes_are_equal(const Dictionary *d, int32_t a, int32_t b)
            values_are_equal(one->value, other->value);
 }
 
-/* Returns the first one that is equal. */
-static int32_t first_equal(const Dictionary *d, int32_t attribute)
+/* Of a request: for each entry, the lowest index of an equal one, plus 1; 0: not known. */
+static struct lowest {
+    int32_t attributes[ENTRIES_MAX], stacks[ENTRIES_MAX];
+    struct text stack_texts[ENTRIES_MAX];
+} lowest;
+
+static int32_t lowest_attribute(const Dictionary *d, int32_t index)
 {
-    assert_true(attribute > 0 && attribute < (int32_t)(sizeof had / sizeof *had));
-    if (first_of[attribute] > 0)
-        return first_of[attribute];
-    for (size_t i = 0; i < had_count; i++)
-        if (attributes_are_equal(d, had[i], attribute))
-            return first_of[attribute] = had[i];
-    had[had_count++] = attribute;
-    return first_of[attribute] = attribute;
+    int32_t equal = 0;
+    assert_true(index < ENTRIES_MAX);
+    if (lowest.attributes[index] > 0)
+        return lowest.attributes[index] - 1;
+    while (equal < index && !attributes_are_equal(d, equal, index))
+        equal++;
+    lowest.attributes[index] = 1 + equal;
+    return equal;
+}
+
+static const char *text_of_stack(const Dictionary *d, int32_t index)
+{
+    struct text *text = &lowest.stack_texts[index];
+    assert_true(index < ENTRIES_MAX);
+    if (text->size == 0)
+        canonical_stack(d, index, text);
+    return text_string(text);
+}
+
+static int32_t lowest_stack(const Dictionary *d, int32_t index)
+{
+    int32_t equal = 0;
+    assert_true(index < ENTRIES_MAX);
+    if (lowest.stacks[index] > 0)
+        return lowest.stacks[index] - 1;
+    while (equal < index && strcmp(text_of_stack(d, equal), text_of_stack(d, index)) != 0)
+        equal++;
+    lowest.stacks[index] = 1 + equal;
+    return equal;
+}
+
+static void forget_lowest(void)
+{
+    for (size_t i = 0; i < ENTRIES_MAX; i++)
+        text_deinit(&lowest.stack_texts[i]);
+    memset(&lowest, 0, sizeof lowest);
+}
+
+/* How samples are printed: with the indices that they have, or with the lowest equal ones, in
+ * order. */
+enum form { AS_SENT, LOWEST };
+
+static void model_attributes(const Dictionary *d, const Sample *s, enum form form,
+                             struct modelled *out)
+{
+    for (size_t i = 0; i < s->n_attribute_indices; i++) {
+        int32_t index = s->attribute_indices[i];
+        if (out->is_folded && key_goes(d, index))
+            continue;
+        index = form == LOWEST ? lowest_attribute(d, index) : index;
+        if (index > 0 || !out->is_folded)
+            out->attributes[out->attribute_count++] = index;
+    }
+    if (form == LOWEST)
+        qsort(out->attributes, out->attribute_count, sizeof(int32_t), compare_ints);
 }
 
 static void model_sample(const Dictionary *d, const Sample *s, enum fold_decision decision,
-                         struct modelled *out)
+                         enum form form, struct modelled *out)
 {
-    *out = (struct modelled){.is_folded = decision == FOLD_FOLD, .stack = s->stack_index};
+    *out = (struct modelled){.is_folded = decision == FOLD_FOLD};
+    out->stack = form == LOWEST ? lowest_stack(d, s->stack_index) : s->stack_index;
     out->link = out->is_folded ? 0 : s->link_index;
-    for (size_t i = 0; i < s->n_attribute_indices; i++)
-        if (!out->is_folded)
-            out->attributes[out->attribute_count++] = s->attribute_indices[i];
-        else if (!key_goes(d, s->attribute_indices[i]))
-            out->attributes[out->attribute_count++] = first_equal(d, s->attribute_indices[i]);
-    if (out->is_folded)
-        qsort(out->attributes, out->attribute_count, sizeof(int32_t), compare_ints);
+    model_attributes(d, s, form, out);
     for (size_t i = 0; i < s->n_values; i++)
         out->values[out->value_count++] = s->values[i];
     for (size_t i = 0; i < s->n_timestamps_unix_nano; i++)
@@ -212,7 +194,7 @@ static void print_modelled(struct text *out, const struct modelled *s)
 }
 
 static void model_profile(struct text *out, const Dictionary *d, const Profile *p,
-                          const enum fold_decision *decided)
+                          const enum fold_decision *decided, enum form form)
 {
     static struct modelled samples[64], read;
     size_t count = 0;
@@ -220,7 +202,7 @@ static void model_profile(struct text *out, const Dictionary *d, const Profile *
         bool joins = false;
         if (decided[i] == FOLD_DROP)
             continue;
-        model_sample(d, p->samples[i], decided[i], &read);
+        model_sample(d, p->samples[i], decided[i], form, &read);
         /* The latest equal one. One that has several values and no timestamps stays apart. */
         for (size_t equal = count; !joins && equal > 0; equal--)
             if (are_equal(&samples[equal - 1], &read)) {
@@ -241,26 +223,24 @@ static void model_profile(struct text *out, const Dictionary *d, const Profile *
 
 /* Prints what a request says after its samples were folded, kept and dropped as decided; without
  * decisions, what it says. */
-static struct text model(const Request *r, bool folds)
+static struct text model(const DecodedProfiles *r, bool folds, enum form form)
 {
     static const enum fold_decision keep[DECISIONS_MAX];
     struct text out = {0};
     size_t at = 0;
-    had_count = 0;
-    memset(first_of, 0, sizeof first_of);
     for (size_t i = 0; i < r->n_resource_profiles; i++)
         for (size_t j = 0; j < r->resource_profiles[i]->n_scope_profiles; j++)
             for (size_t k = 0; k < r->resource_profiles[i]->scope_profiles[j]->n_profiles; k++) {
                 const Profile *p = r->resource_profiles[i]->scope_profiles[j]->profiles[k];
                 assert_true(at + p->n_samples < DECISIONS_MAX);
-                model_profile(&out, r->dictionary, p, folds ? decisions + at : keep);
+                model_profile(&out, r->dictionary, p, folds ? decisions + at : keep, form);
                 at += p->n_samples;
             }
     return out;
 }
 
 /* Adds up what a request says: the values, or 1 for each timestamp without one. */
-static __int128 total(const Request *r)
+static __int128 total(const DecodedProfiles *r)
 {
     __int128 sum = 0;
     for (size_t i = 0; i < r->n_resource_profiles; i++)
@@ -319,20 +299,21 @@ static uint32_t check_folding(struct batch *batch, bool drops)
     for (size_t i = 0; i < DECISIONS_MAX; i++)
         decisions[i] =
             drops ? (enum fold_decision)random_below(3) : (random_below(4) ? FOLD_FOLD : FOLD_KEEP);
-    Request *before = decode(batch);
-    struct text expected = model(before, true);
+    DecodedProfiles *before = profiles_fixture_decode(batch);
+    forget_lowest(); /* folding adds no entries */
+    struct text expected = model(before, true, LOWEST);
     struct fold_result result = fold(batch, &rule);
-    Request *after = decode(batch);
-    struct text got = model(after, false);
+    DecodedProfiles *after = profiles_fixture_decode(batch);
+    struct text got = model(after, false, LOWEST);
     expect_text(text_string(&got), text_string(&expected));
     if (!drops)
         assert_true(total(before) == total(after));
     batch_prune(batch); /* asserts that the number of items is right if it writes anew */
-    Request *pruned = decode(batch);
+    DecodedProfiles *pruned = profiles_fixture_decode(batch);
     assert_true(total(pruned) == total(after));
-    release(before);
-    release(after);
-    release(pruned);
+    profiles_fixture_release(before);
+    profiles_fixture_release(after);
+    profiles_fixture_release(pruned);
     text_deinit(&got);
     text_deinit(&expected);
     return result.folded - result.combined;
@@ -347,15 +328,16 @@ static void says_what_the_model_says(void **unused)
     random_client_begin(&client);
     while (profiles < PROFILES) {
         random_client_change(&client);
-        struct buffer *request = random_request(&client, &budget);
-        profiles += scan(buffer_slice(request)).profiles;
-        struct batch *batch = batch_of(request);
+        struct buffer *request = random_request(&client, &profiles_fixture.budget);
+        profiles += profiles_fixture_scan(buffer_slice(request)).profiles;
+        struct batch *batch = profiles_fixture_batch(request);
         if (random_below(4) == 0)
             change_some(batch);
         combined += check_folding(batch, random_below(2));
         batch_free(batch);
     }
     random_client_deinit(&client);
+    forget_lowest();
     print_message("%u profiles, %u samples became part of another one\n", profiles, combined);
     assert_true(combined > PROFILES);
 }
@@ -397,13 +379,13 @@ static enum fold_decision weigh_all(void *context, const struct fold_sample *sam
 
 static void assert_becomes(const char *json, const struct fold_rule *rule, const char *expected)
 {
-    struct batch *batch = batch_of(fixture_encode(SIGNAL_PROFILES, json));
+    struct batch *batch = profiles_fixture_batch(fixture_encode(SIGNAL_PROFILES, json));
     fold(batch, rule);
-    Request *request = decode(batch);
-    struct text got = model(request, false);
+    DecodedProfiles *request = profiles_fixture_decode(batch);
+    struct text got = model(request, false, AS_SENT);
     assert_string_equal(text_string(&got), expected);
     text_deinit(&got);
-    release(request);
+    profiles_fixture_release(request);
     batch_free(batch);
 }
 
@@ -449,8 +431,33 @@ static void equal_attributes_at_several_places_fold(void **unused)
                    "sample 0 link 0 a2 a5 30000\n");
     rule.decide = move_all;
     assert_becomes(EQUALS, &rule,
-                   "profile 0 0\nsample 0 link 1 a2 111\nsample 0 link 1 a4 1000\n"
-                   "sample 0 link 1 a2 a5 30000\n");
+                   "profile 0 0\nsample 0 link 0 a2 111\nsample 0 link 0 a4 1000\n"
+                   "sample 0 link 0 a2 a5 30000\n");
+}
+
+/* Stacks 1 and 2 have functions whose names stand at two places, stack 3 is stack 2 again. Stack 4
+ * has another line. */
+static void equal_stacks_at_several_places_fold(void **unused)
+{
+    (void)unused;
+    struct fold_rule rule = {.decide = fold_all};
+    assert_becomes(
+        "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"samples\":["
+        "{\"stackIndex\":2,\"values\":[1]},{\"stackIndex\":1,\"values\":[10]},"
+        "{\"stackIndex\":3,\"values\":[100]},{\"stackIndex\":4,\"values\":[1000]},"
+        "{\"stackIndex\":1,\"values\":[10000]},"
+        "{\"stackIndex\":1,\"values\":[1,2]},{\"stackIndex\":3,\"values\":[3,4]}"
+        "]}]}]}],\"dictionary\":{\"mappingTable\":[{}],\"linkTable\":[{}],\"attributeTable\":[{}],"
+        "\"stringTable\":[\"\",\"****\",\"****\"],"
+        "\"functionTable\":[{},{\"nameStrindex\":1},{\"nameStrindex\":2}],"
+        "\"locationTable\":[{},{\"lines\":[{\"functionIndex\":1,\"line\":7}]},"
+        "{\"lines\":[{\"functionIndex\":2,\"line\":7}]},"
+        "{\"lines\":[{\"functionIndex\":2,\"line\":8}]}],"
+        "\"stackTable\":[{},{\"locationIndices\":[1]},{\"locationIndices\":[2]},"
+        "{\"locationIndices\":[2]},{\"locationIndices\":[3]}]}}",
+        &rule,
+        "profile 0 0\nsample 2 link 0 10111\nsample 4 link 0 1000\nsample 1 link 0 1 2\n"
+        "sample 3 link 0 3 4\n");
 }
 
 /* The first sample gains attributes 1, which folding takes away, and 2; the others 3 or nothing. */
@@ -566,7 +573,7 @@ static void what_is_kept_is_not_changed(void **unused)
 {
     (void)unused;
     struct fold_rule rule = {.decide = keep_all};
-    struct batch *batch = batch_of(fixture_encode(SIGNAL_PROFILES, REQUEST(TWO)));
+    struct batch *batch = profiles_fixture_batch(fixture_encode(SIGNAL_PROFILES, REQUEST(TWO)));
     struct fold_result result = fold(batch, &rule);
     assert_int_equal(result.kept, 2);
     assert_false(batch_is_changed(batch));
@@ -585,7 +592,8 @@ static void stripped_samples_become_one(void **unused)
     "{\"linkIndex\":1,\"attributeIndices\":[1,3],\"timestampsUnixNano\":[7,9]},"                   \
     "{\"attributeIndices\":[3],\"values\":[6]},"                                                   \
     "{\"linkIndex\":1,\"attributeIndices\":[3,1],\"values\":[10]}"
-    struct batch *batch = batch_of(fixture_encode(SIGNAL_PROFILES, REQUEST(STRIPPED)));
+    struct batch *batch =
+        profiles_fixture_batch(fixture_encode(SIGNAL_PROFILES, REQUEST(STRIPPED)));
     struct fold_result result = fold(batch, &rule);
     assert_int_equal(result.kept, 5);
     assert_int_equal(result.merged, 2);
@@ -603,20 +611,14 @@ static void unknown_fields_stay(void **unused)
 {
     (void)unused;
     struct fold_rule rule = {.decide = fold_all};
-    struct buffer *buffer = buffer_new_charged(32, &budget);
     static const char request[] = "\x0a\x12\x12\x10\x12\x0e"
                                   "\x12\x05\x22\x01\x05\x78\x09"
                                   "\x12\x05\x78\x09\x22\x01\x05"
                                   "\x12\x0a\x22\x00\x2a\x00\x32\x00\x3a\x00\x0a\x00";
-    buffer_append(buffer, request, sizeof request - 1, 64);
-    struct batch *batch = batch_of(buffer);
+    struct batch *batch = profiles_fixture_batch_of(slice_of(request, sizeof request - 1));
     struct fold_result result = fold(batch, &rule);
     assert_int_equal(result.combined, 2);
-    struct slice_list list = {0};
-    batch_gather(batch, &list);
-    struct text sent = {0};
-    for (size_t i = 0; i < list.count; i++)
-        text_append_slice(&sent, list.items[i]);
+    struct text sent = profiles_fixture_sent(batch);
     assert_int_equal(sent.size, sizeof request - 1);
     assert_memory_equal(sent.data + 13, "\x12\x05\x22\x01\x05\x78\x09", 7);
     text_deinit(&sent);
@@ -628,17 +630,30 @@ int main(void)
     hash_init();
     scan_init();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(says_what_the_model_says, begin, end),
-        cmocka_unit_test_setup_teardown(ids_go_and_the_name_stays, begin, end),
-        cmocka_unit_test_setup_teardown(equal_attributes_at_several_places_fold, begin, end),
-        cmocka_unit_test_setup_teardown(a_folded_sample_gains_attributes_first, begin, end),
-        cmocka_unit_test_setup_teardown(a_sum_that_does_not_fit_stays_apart, begin, end),
-        cmocka_unit_test_setup_teardown(shapes_stay_apart, begin, end),
-        cmocka_unit_test_setup_teardown(weighed_values_add_up, begin, end),
-        cmocka_unit_test_setup_teardown(a_rule_sees_the_link_and_an_empty_profile_goes, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_kept_is_not_changed, begin, end),
-        cmocka_unit_test_setup_teardown(stripped_samples_become_one, begin, end),
-        cmocka_unit_test_setup_teardown(unknown_fields_stay, begin, end),
+        cmocka_unit_test_setup_teardown(says_what_the_model_says, profiles_fixture_begin,
+                                        profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(ids_go_and_the_name_stays, profiles_fixture_begin,
+                                        profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(equal_attributes_at_several_places_fold,
+                                        profiles_fixture_begin, profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(equal_stacks_at_several_places_fold, profiles_fixture_begin,
+                                        profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(a_folded_sample_gains_attributes_first,
+                                        profiles_fixture_begin, profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(a_sum_that_does_not_fit_stays_apart, profiles_fixture_begin,
+                                        profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(shapes_stay_apart, profiles_fixture_begin,
+                                        profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(weighed_values_add_up, profiles_fixture_begin,
+                                        profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(a_rule_sees_the_link_and_an_empty_profile_goes,
+                                        profiles_fixture_begin, profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(what_is_kept_is_not_changed, profiles_fixture_begin,
+                                        profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(stripped_samples_become_one, profiles_fixture_begin,
+                                        profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(unknown_fields_stay, profiles_fixture_begin,
+                                        profiles_fixture_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* What nothing refers to any more must not leave: checked with random requests, from which samples
  * and attributes are removed at random, and with small ones byte by byte. */
-#include "core/base/budget.h"
 #include "core/base/hash.h"
-#include "core/base/worker.h"
-#include "core/data/normalise.h"
 #include "core/data/prune.h"
-#include "core/data/scan.h"
 #include "core/pipeline/items.h"
 #include "tests/unit/canonical_profiles.h"
+#include "tests/unit/profiles_fixture.h"
 #include "tests/unit/random_profiles.h"
 
 #include <setjmp.h>
@@ -17,57 +14,6 @@
 
 #include <cmocka.h>
 
-static struct worker worker;
-static struct budget budget;
-
-static int begin(void **state)
-{
-    (void)state;
-    budget = (struct budget){0};
-    worker_init_manual(&worker, 0, 1000);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    worker_deinit(&worker);
-    return budget_used(&budget) == 0 ? 0 : -1; /* everything was released */
-}
-
-static struct scan_result scan(struct slice request)
-{
-    struct scan_result result;
-    struct error err = {0};
-    if (!scan_profiles(request, &scan_limits_default, &result, &err))
-        fail_msg("%s", err.text);
-    assert_false(normalise_needed(&result));
-    return result;
-}
-
-/* Takes over the buffer. Every other batch knows where its tables are. */
-static struct batch *batch_of(struct buffer *buffer)
-{
-    static unsigned count;
-    const struct scan_result found = scan(buffer_slice(buffer));
-    struct batch *batch = batch_new(&worker, SIGNAL_PROFILES, buffer, found.items, NULL, NULL);
-    batch->layout.are_known = ++count % 2 == 0;
-    memcpy(batch->layout.counts, found.table_sizes, sizeof batch->layout.counts);
-    memcpy(batch->layout.starts, found.table_starts, sizeof batch->layout.starts);
-    return batch;
-}
-
-/* Returns what would be sent now. */
-static struct text sent(struct batch *batch)
-{
-    struct slice_list list = {0};
-    struct text bytes = {0};
-    batch_gather(batch, &list);
-    for (size_t i = 0; i < list.count; i++)
-        text_append_slice(&bytes, list.items[i]);
-    return bytes;
-}
-
 static struct slice bytes_of(const struct text *text)
 {
     return slice_of(text->data, text->size);
@@ -75,7 +21,7 @@ static struct slice bytes_of(const struct text *text)
 
 static struct text content(struct batch *batch)
 {
-    struct text bytes = sent(batch), out = {0};
+    struct text bytes = profiles_fixture_sent(batch), out = {0};
     canonical_profiles(bytes_of(&bytes), CANONICAL_TEXT, &out);
     text_deinit(&bytes);
     return out;
@@ -169,11 +115,11 @@ struct seen {
 static void check_pruning(struct batch *batch, struct seen *seen)
 {
     struct buffer *received = batch->parts[0].buffer;
-    struct text expected = content(batch), before = sent(batch);
+    struct text expected = content(batch), before = profiles_fixture_sent(batch);
     batch_prune(batch);
-    struct text got = content(batch), after = sent(batch);
+    struct text got = content(batch), after = profiles_fixture_sent(batch);
     assert_string_equal(text_string(&got), text_string(&expected));
-    assert_int_equal(scan(bytes_of(&after)).items, batch->items);
+    assert_int_equal(profiles_fixture_scan(bytes_of(&after)).items, batch->items);
     assert_true(after.size <= before.size);
     assert_says_all(bytes_of(&after), text_string(&got));
     uint32_t left = count_texts(bytes_of(&after));
@@ -196,7 +142,8 @@ static void leaves_what_is_referred_to(void **unused)
     random_client_begin(&client);
     for (int i = 0; i < REQUESTS; i++) {
         random_client_change(&client);
-        struct batch *batch = batch_of(random_request(&client, &budget));
+        struct batch *batch =
+            profiles_fixture_batch(random_request(&client, &profiles_fixture.budget));
         for (uint32_t times = random_below(3); times > 0; times--) {
             change_at_random(batch, random_below(3) ? random_below(33) : 31);
             if (random_below(4) == 0)
@@ -213,16 +160,9 @@ static void leaves_what_is_referred_to(void **unused)
 
 /* ---- small requests ---- */
 
-static struct batch *small_batch(struct slice request)
-{
-    struct buffer *buffer = buffer_new_charged(request.size, &budget);
-    buffer_append(buffer, request.data, request.size, request.size);
-    return batch_of(buffer);
-}
-
 static void assert_sent(struct batch *batch, struct slice expected)
 {
-    struct text got = sent(batch);
+    struct text got = profiles_fixture_sent(batch);
     assert_int_equal(got.size, expected.size);
     assert_memory_equal(got.data, expected.data, expected.size);
     text_deinit(&got);
@@ -262,7 +202,7 @@ static void remove_sample(struct batch *batch, int position)
 static void orphans_become_zero_or_are_cut(void **unused)
 {
     (void)unused;
-    struct batch *batch = small_batch(SLICE(REQUEST));
+    struct batch *batch = profiles_fixture_batch_of(SLICE(REQUEST));
     remove_sample(batch, 1);
     batch_prune(batch);
     assert_sent(batch,
@@ -279,7 +219,7 @@ static struct entry_marks no_marks(struct batch *batch, int table)
 static void marks_stand_for_samples(void **unused)
 {
     (void)unused;
-    struct batch *batch = small_batch(SLICE(REQUEST));
+    struct batch *batch = profiles_fixture_batch_of(SLICE(REQUEST));
     struct sample_marks marks = {.stacks = no_marks(batch, DICTIONARY_STACK_TABLE),
                                  .links = no_marks(batch, DICTIONARY_LINK_TABLE),
                                  .attributes = no_marks(batch, DICTIONARY_ATTRIBUTE_TABLE)};
@@ -294,7 +234,7 @@ static void marks_stand_for_samples(void **unused)
 static void what_is_referred_to_stays(void **unused)
 {
     (void)unused;
-    struct batch *batch = small_batch(SLICE(REQUEST));
+    struct batch *batch = profiles_fixture_batch_of(SLICE(REQUEST));
     assert_int_equal(dictionary_prune(&batch->parts[0].root, &batch->layout, NULL, &batch->arena),
                      PRUNE_NOTHING);
     assert_false(batch_is_changed(batch));
@@ -308,8 +248,8 @@ static void an_index_that_is_given_twice_refers_once(void **unused)
 {
     (void)unused;
 #define TWICE "\x12\x07\x08\x02\x08\x01\x22\x01\x07"
-    struct batch *batch =
-        small_batch(SLICE(RESOURCE_HEAD("\x09", "\x0b", "\x0d") TWICE "\x12\x35" TABLES));
+    struct batch *batch = profiles_fixture_batch_of(
+        SLICE(RESOURCE_HEAD("\x09", "\x0b", "\x0d") TWICE "\x12\x35" TABLES));
     batch_prune(batch);
     assert_sent(batch, SLICE(RESOURCE_HEAD("\x09", "\x0b", "\x0d") TWICE "\x12\x22" PRUNED_TABLES
                                                                          "\x3a\x00" /* stack 2 */));
@@ -321,7 +261,7 @@ static void an_original_goes(void **unused)
 {
     (void)unused;
 #define ORIGINAL "\x4a\x05pprof\x52\x06secret"
-    struct batch *batch = small_batch(
+    struct batch *batch = profiles_fixture_batch_of(
         SLICE(RESOURCE_HEAD("\x1d", "\x1f", "\x21") SAMPLE_1 ORIGINAL SAMPLE_2 "\x12\x35" TABLES));
     remove_sample(batch, 1);
     batch_prune(batch);
@@ -333,9 +273,9 @@ static void an_original_goes(void **unused)
 static void other_signals_stay(void **unused)
 {
     (void)unused;
-    struct buffer *buffer = buffer_new_charged(2, &budget);
+    struct buffer *buffer = buffer_new_charged(2, &profiles_fixture.budget);
     buffer_append(buffer, "\x0a\x00", 2, 2);
-    struct batch *batch = batch_new(&worker, SIGNAL_TRACES, buffer, 0, NULL, NULL);
+    struct batch *batch = batch_new(&profiles_fixture.worker, SIGNAL_TRACES, buffer, 0, NULL, NULL);
     batch_prune(batch);
     assert_sent(batch, SLICE("\x0a\x00"));
     batch_free(batch);
@@ -344,7 +284,7 @@ static void other_signals_stay(void **unused)
 static void a_request_without_dictionary_stays(void **unused)
 {
     (void)unused;
-    struct batch *batch = small_batch(SLICE("\x0a\x00"));
+    struct batch *batch = profiles_fixture_batch_of(SLICE("\x0a\x00"));
     batch_prune(batch);
     assert_sent(batch, SLICE("\x0a\x00"));
     batch_free(batch);
@@ -355,14 +295,22 @@ int main(void)
     hash_init();
     scan_init();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(leaves_what_is_referred_to, begin, end),
-        cmocka_unit_test_setup_teardown(orphans_become_zero_or_are_cut, begin, end),
-        cmocka_unit_test_setup_teardown(marks_stand_for_samples, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_referred_to_stays, begin, end),
-        cmocka_unit_test_setup_teardown(an_index_that_is_given_twice_refers_once, begin, end),
-        cmocka_unit_test_setup_teardown(an_original_goes, begin, end),
-        cmocka_unit_test_setup_teardown(other_signals_stay, begin, end),
-        cmocka_unit_test_setup_teardown(a_request_without_dictionary_stays, begin, end),
+        cmocka_unit_test_setup_teardown(leaves_what_is_referred_to, profiles_fixture_begin,
+                                        profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(orphans_become_zero_or_are_cut, profiles_fixture_begin,
+                                        profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(marks_stand_for_samples, profiles_fixture_begin,
+                                        profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(what_is_referred_to_stays, profiles_fixture_begin,
+                                        profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(an_index_that_is_given_twice_refers_once,
+                                        profiles_fixture_begin, profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(an_original_goes, profiles_fixture_begin,
+                                        profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(other_signals_stay, profiles_fixture_begin,
+                                        profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(a_request_without_dictionary_stays, profiles_fixture_begin,
+                                        profiles_fixture_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
