@@ -224,10 +224,12 @@ class AgreementTest(unittest.TestCase):
     PERIODS = ("", ""), ("cpu", "ns"), ("itimer", "us"), ("wall", "ns")
 
     def upload(self, dice, span_id):
-        """Return an upload of up to three profiles of a span."""
+        """Return an upload of a few profiles of a span. Those that are more than 16 apart, or in two scopes, are strangers."""
         builder = make.ProfilesBuilder()
         del builder.scope.profiles[:]
-        for _ in range(dice.randint(1, 3)):
+        for _ in range(dice.choice((1, 2, 2, 3, 3, 20))):
+            if dice.random() < 0.1:
+                builder.scope = builder.resource.scope_profiles.add()
             profile = builder.add_profile(dice.choice(self.NAMES), dice.choice(self.UNITS))
             profile.time_unix_nano += dice.choice((0, 0, 0, 1))
             profile.period_type.type_strindex, profile.period_type.unit_strindex = map(builder.string, dice.choice(self.PERIODS))

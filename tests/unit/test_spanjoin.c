@@ -358,6 +358,32 @@ static void test_link_without_trace_takes_the_spans(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* OTLP requires both ids. Such a span passes, and samples do not wait for it. */
+static void test_spans_without_an_id_are_not_joined(void **state)
+{
+    static const uint64_t ids[][2] = {{0, SPAN}, {TRACE, 0}}; /* trace, span */
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct join join;
+        struct request out;
+        setup(&join, "samples: {wait: 5s}");
+        send_sample(&join, 0, SPAN);
+        send_span(&join, ids[i][0], ids[i][1], "a span");
+        send_sample(&join, 0, SPAN);
+        read_traces(&join, 0, &out);
+        assert_null(span_attribute(request_span(&out, 0), "profile.samples"));
+        request_free(&out);
+        wait_s(&join, 5);
+        for (size_t n = 0; n < 2; n++) {
+            read_profiles(&join, n, &out);
+            expect_unjoined(&out, 0, 0);
+            request_free(&out);
+        }
+        assert_int_equal(metric(&join, "samples_unjoined", "not_found"), 2);
+        fixture_deinit(&join.fixture);
+    }
+}
+
 static void test_one_profile_with_three_links(void **state)
 {
     (void)state;
@@ -1253,6 +1279,97 @@ static void test_every_path(void **state)
     fixture_deinit(&join.fixture);
 }
 
+static const char *long_text(size_t size)
+{
+    static char text[8001];
+    assert_in_range(size, 1, sizeof text - 1);
+    memset(text, 'x', size);
+    text[size] = 0;
+    return text;
+}
+
+/* 4 KiB are kept for a span, and of a resource or scope. */
+static void test_values_that_are_too_large(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    setup(&join, "samples: {attributes: [{key: a, from: 'span.attributes[\"a\"]'}, "
+                 "{key: b, from: 'span.attributes[\"b\"]'}, {key: n, from: span.name}, "
+                 "{key: h, from: 'resource.attributes[\"h\"]'}, {key: s, from: scope.name}]}");
+    traces_begin(&request, "shop");
+    traces_resource_string(&request, "h", long_text(5000));
+    request.traces->resource_spans[0]->scope_spans[0]->scope->name =
+        arena_strdup(&request.arena, long_text(5000));
+    SpanMessage *span = traces_span(&request, TRACE, SPAN, WALL, WALL, "a span");
+    span_string(&request, span, "a", long_text(3000));
+    span_string(&request, span, "b", long_text(3000));
+    send_request(&join, &request);
+    send_sample(&join, TRACE, SPAN);
+    read_profiles(&join, 0, &out);
+    const SampleMessage *sample = request_sample(&out, 0, 0);
+    EXPECT_TEXT(sample_attribute(&out, sample, "a"), long_text(3000));
+    assert_null(sample_attribute(&out, sample, "b"));
+    EXPECT_TEXT(sample_attribute(&out, sample, "n"), "a span");
+    assert_null(sample_attribute(&out, sample, "h"));
+    assert_null(sample_attribute(&out, sample, "s"));
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+/* A request becomes at most five times as large, plus 1 MiB. */
+static void test_added_values_are_limited(void **state)
+{
+    enum { SPANS = 400, VALUE = 4000 };
+    (void)state;
+    struct join join;
+    struct request request, out;
+    size_t sizes[2], gained[2] = {0};
+    setup(&join, "samples: {attributes: [{key: v, from: 'span.attributes[\"v\"]'}]}, "
+                 "spans: {attributes: [{key: v, from: 'resource.attributes[\"r\"]'}]}");
+    for (uint64_t span = 1; span <= SPANS; span++) {
+        char value[VALUE + 1]; /* another one for each span */
+        memcpy(value, long_text(VALUE), sizeof value);
+        value[0] = (char)('a' + span % 20);
+        value[1] = (char)('a' + span / 20);
+        traces_begin(&request, "shop");
+        SpanMessage *message = traces_span(&request, TRACE, span, WALL, WALL + SECOND, "a");
+        span_string(&request, message, "v", value);
+        send_request(&join, &request);
+    }
+    fixture_clear_recorded(&join.fixture);
+    profiles_begin(&request);
+    profiles_profile(&request, "cpu", "nanoseconds");
+    for (uint64_t span = 1; span <= SPANS; span++) {
+        SampleMessage *sample = profiles_sample(&request, 1);
+        sample_link(&request, sample, TRACE, span);
+        sample_value(&request, sample, 1);
+    }
+    sizes[0] = request_encode(&request).size;
+    send_request(&join, &request);
+    traces_begin(&request, "shop");
+    traces_resource_string(&request, "r", long_text(VALUE));
+    for (uint64_t span = 1; span <= SPANS; span++)
+        traces_span(&request, TRACE, span, WALL, WALL + SECOND, "a");
+    sizes[1] = request_encode(&request).size;
+    send_request(&join, &request);
+    read_profiles(&join, 0, &out);
+    for (size_t i = 0; i < SPANS; i++)
+        gained[0] += sample_attribute(&out, request_sample(&out, 0, i), "v") != NULL;
+    request_free(&out);
+    read_traces(&join, 0, &out);
+    for (size_t i = 0; i < SPANS; i++)
+        gained[1] += span_attribute(request_span(&out, i), "v") != NULL;
+    request_free(&out);
+    const size_t got[] = {nth(&join, SIGNAL_PROFILES, 0)->size, nth(&join, SIGNAL_TRACES, 0)->size};
+    for (size_t i = 0; i < 2; i++) {
+        assert_in_range(got[i], 1 << 20, (1 << 20) + 5 * sizes[i]);
+        assert_in_range(gained[i], (1 << 20) / VALUE, SPANS - 1);
+    }
+    assert_int_equal(METRIC(&join, "samples_joined"), SPANS);
+    fixture_deinit(&join.fixture);
+}
+
 /* Times of hostile senders do not wrap. */
 static void test_times_beyond_an_int64(void **state)
 {
@@ -1736,6 +1853,7 @@ static const struct CMUnitTest of_all[] = {
     cmocka_unit_test(test_span_id_alone_goes_by_time),
     cmocka_unit_test(test_time_never_vetoes),
     cmocka_unit_test(test_link_without_trace_takes_the_spans),
+    cmocka_unit_test(test_spans_without_an_id_are_not_joined),
     cmocka_unit_test(test_one_profile_with_three_links),
     cmocka_unit_test(test_downstream_refuses_for_a_while),
     cmocka_unit_test(test_downstream_refuses_for_good),
@@ -1762,6 +1880,8 @@ static const struct CMUnitTest of_all[] = {
     cmocka_unit_test(test_profiles_side_alone_promotes),
     cmocka_unit_test(test_existing_attributes_are_kept),
     cmocka_unit_test(test_every_path),
+    cmocka_unit_test(test_values_that_are_too_large),
+    cmocka_unit_test(test_added_values_are_limited),
     cmocka_unit_test(test_times_beyond_an_int64),
     cmocka_unit_test(test_duration_buckets),
     cmocka_unit_test(test_a_profile_id_only_with_its_samples),

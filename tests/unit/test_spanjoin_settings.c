@@ -106,6 +106,7 @@ static const struct {
     {"spans: {attributes: [{key: a, from: samples.top_functions}]}", "from 1 to 16"},
     {"samples: {attributes: [{key: a, from: 'samples.top_functions[5]'}]}",
      "can only be used for spans"},
+    {"sources: ['']", "sources: has an empty key"},
     {"attribute_children: true", ""},
     {"ack: delivered", "processors::spanjoin::ack: is not supported yet"},
     {"storage: file_storage", "processors::spanjoin::storage: is not supported yet"},
@@ -143,6 +144,58 @@ static const struct {
      "warning: processors::spanjoin::keep::unjoined: samples of a span that takes longer than "
      "samples::wait (10s) leave before it arrives"},
 };
+
+/* Appends `count` items, each with its number in the place of "#", separated by commas. */
+static void append_items(struct text *out, const char *item, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        for (const char *c = item; *c; c++) {
+            if (*c == '#')
+                text_printf(out, "%u", i);
+            else
+                text_append_char(out, *c);
+            if (c[1] == '\0' && i + 1 < count)
+                text_append(out, ", ");
+        }
+}
+
+static const struct {
+    const char *begin, *item, *end;
+    unsigned most;
+    const char *report; /* of one more */
+} limits[] = {
+    {"samples: {attributes: [", "{key: a#, from: span.name}", "]}", 32, "more than 32 attributes"},
+    {"spans: {attributes: [", "{key: a#, from: span.name}", "]}", 32, "more than 32 attributes"},
+    {"spans: {attributes: [", "{key: a#, from: 'samples.sum[\"t#\"]'}", "]}", 16,
+     "more than 16 sample types are named"},
+    {"spans: {attributes: [{key: pyroscope.profile.id, from: span.id}], profile_types: [", "t#",
+     "]}", 16, "more than 16 sample types are named"},
+    {"spans: {attributes: [", "{key: a#, from: 'samples.sum[\"t#\"]'}",
+     "]}, keep: {span_detail_when: [{cpu_above: 1s}]}", 15,
+     "keep: conditions on CPU need a sample type of their own"},
+    {"sources: [", "s#", "]", 32, "sources: has more than 32 keys"},
+    {"trace_sources: [", "s#", "]", 32, "trace_sources: has more than 32 keys"},
+};
+
+static void test_limits(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        for (unsigned more = 0; more < 2; more++) {
+            struct text settings = {0}, report = {0};
+            text_append(&settings, limits[i].begin);
+            append_items(&settings, limits[i].item, limits[i].most + more);
+            text_append(&settings, limits[i].end);
+            struct config *config = load(text_string(&settings), &report);
+            if ((config != NULL) == (more == 1) ||
+                (more && !strstr(text_string(&report), limits[i].report)))
+                fail_msg("%s: %s", text_string(&settings), text_string(&report));
+            if (config)
+                config_free(config);
+            text_deinit(&settings);
+            text_deinit(&report);
+        }
+}
 
 static void test_cases(void **state)
 {
@@ -223,6 +276,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_limits),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_one_pipeline_of_each_signal),
     };
