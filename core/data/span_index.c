@@ -175,7 +175,7 @@ static void read_keys(const struct span_index *index, const uint8_t *items, size
  * table; a key that was just found is in the cache. */
 enum likely { LIKELY_NEAR = 0, LIKELY_NEW = 1, LIKELY_FOUND = 2, LIKELY_KNOWN = 3 };
 
-static void prefetch(const struct span_shard *shard, uint32_t tag, unsigned turn)
+static void fetch(const struct span_shard *shard, uint32_t tag, unsigned turn)
 {
     if (turn == 0)
         span_table_prefetch(&shard->table, tag);
@@ -193,7 +193,7 @@ static void look_ahead(struct span_index *index, const struct key_block *block, 
             struct span_shard *shard = &index->shards[number];
             pthread_mutex_lock(&shard->lock);
             for (unsigned i = block->first[number]; i != NO_KEY; i = block->next[i])
-                prefetch(shard, block->tags[i], turn);
+                fetch(shard, block->tags[i], turn);
             pthread_mutex_unlock(&shard->lock);
         }
 }

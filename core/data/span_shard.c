@@ -205,7 +205,7 @@ static inline struct span_entry *append_entry(struct span_shard *shard, uint32_t
         grow_chunks(shard);
     struct span_entry *entry = place_at(shard, number);
     if (number % CHUNK_ENTRIES + WRITE_AHEAD < CHUNK_ENTRIES)
-        __builtin_prefetch(entry + WRITE_AHEAD, 1);
+        prefetch_to_write(entry + WRITE_AHEAD);
     shard->next++;
     *number_out = number;
     return entry;
@@ -345,9 +345,9 @@ static __attribute__((noinline)) void evict_crowded(struct span_shard *shard, ui
             if (probe.line->numbers[slot] - shard->first < *oldest - shard->first)
                 oldest = &probe.line->numbers[slot];
     } while (span_probe_behind(&probe));
-    uint32_t number = *oldest;
-    span_table_remove(&shard->table, oldest);
-    bury(shard, span_shard_entry(shard, number));
+    struct span_entry *entry = span_shard_entry(shard, *oldest);
+    span_table_remove(&shard->table, tag_of(entry), oldest);
+    bury(shard, entry);
     note_evicted(shard, SPAN_EVICTED_CROWDED);
 }
 
@@ -477,7 +477,7 @@ struct span_entry *span_shard_hand_over(struct span_shard *shard, struct span_en
 /* The caller calls trim_front. tag: of the entry. */
 static inline void take_out(struct span_shard *shard, struct span_entry *entry, uint32_t tag)
 {
-    span_table_remove(&shard->table, number_of(shard, entry, tag));
+    span_table_remove(&shard->table, tag, number_of(shard, entry, tag));
     bury(shard, entry);
 }
 
@@ -503,14 +503,6 @@ static void evict(struct span_shard *shard, const struct oldest *oldest, enum sp
     take_out(shard, oldest->entry, oldest->tag);
 }
 
-/* Loads the record of an entry into the cache, as span_table_prefetch does with a line. */
-static inline void fetch_samples(const struct span_shard *shard, const struct span_entry *entry)
-{
-    const struct span_samples *samples = span_shard_samples(shard, entry);
-    if (samples)
-        (void)*(const volatile uint64_t *)&samples->last_ns;
-}
-
 /* Finds the oldest entries of a source, and fetches the memory needed to remove them. */
 static unsigned find_oldest(struct span_shard *shard, struct span_share *share, unsigned most,
                             struct oldest *oldest_out)
@@ -522,7 +514,7 @@ static unsigned find_oldest(struct span_shard *shard, struct span_share *share, 
         if (!(entry->flags & SPAN_ENTRY_DEAD)) {
             oldest_out[count] = (struct oldest){entry, tag_of(entry)};
             span_table_prefetch(&shard->table, oldest_out[count++].tag);
-            fetch_samples(shard, entry);
+            prefetch(span_shard_samples(shard, entry));
         } else if (number == share->oldest) {
             list_drop_oldest(shard, share);
         }
@@ -559,6 +551,26 @@ static void evict_some(struct span_shard *shard, struct span_share *share, unsig
     }
 }
 
+/* Fetches memory that the next evictions of the source need: of the entries that leave next, which
+ * the call before has fetched, what find_oldest fetches; then the entries behind them. */
+static void fetch_next(const struct span_shard *shard, const struct span_share *share,
+                       unsigned count)
+{
+    uint32_t number = share->oldest;
+    for (unsigned i = 0; share->count > 0 && i < 2 * count; i++) {
+        const struct span_entry *entry = span_shard_entry(shard, number);
+        if (i >= count) {
+            prefetch(entry);
+        } else if (!(entry->flags & SPAN_ENTRY_DEAD)) {
+            span_table_prefetch(&shard->table, tag_of(entry));
+            prefetch(span_shard_samples(shard, entry));
+        }
+        if (number == share->newest)
+            return;
+        number = *newer_at(shard, number);
+    }
+}
+
 void span_shard_evict(struct span_shard *shard, const struct span_source *newcomer)
 {
     uint16_t number;
@@ -570,6 +582,7 @@ void span_shard_evict(struct span_shard *shard, const struct span_source *newcom
     evict_some(shard, share, most,
                number == newcomer->number ? SPAN_EVICTED_FULL : SPAN_EVICTED_SHARE);
     trim_front(shard);
+    fetch_next(shard, share, most);
 }
 
 /* ---- records of samples ---- */
@@ -581,13 +594,12 @@ static struct span_samples *record_at(const struct span_shard *shard, uint32_t n
 }
 
 /* Takes the record that was freed last, and fetches the one that will be taken some records later.
- * A load, as in span_table_prefetch. */
+ */
 static uint32_t take_free(struct span_shard *shard)
 {
     uint32_t count = --shard->samples_free_count;
     if (count > TAKE_AHEAD)
-        (void)*(const volatile uint64_t *)&record_at(shard, shard->samples_free[count - TAKE_AHEAD])
-            ->first_ns;
+        prefetch(record_at(shard, shard->samples_free[count - TAKE_AHEAD]));
     return shard->samples_free[count];
 }
 

@@ -162,14 +162,14 @@ static inline const struct span_entry *span_shard_prefetch_entry(const struct sp
     struct span_probe probe = span_table_probe(&shard->table, tag);
     const uint32_t *number = span_probe_next(&probe);
     const struct span_entry *entry = number ? span_shard_entry(shard, *number) : NULL;
-    __builtin_prefetch(entry);
+    prefetch(entry);
     return entry;
 }
 static inline void span_shard_prefetch_samples(const struct span_shard *shard, uint32_t tag)
 {
     const struct span_entry *entry = span_shard_prefetch_entry(shard, tag);
     if (entry)
-        __builtin_prefetch(span_shard_samples(shard, entry));
+        prefetch(span_shard_samples(shard, entry));
 }
 
 /* Finds an entry with this span id, and returns how many there are: 0, 1, or 2 for more.

@@ -13,59 +13,61 @@ enum {
     DEPTH_MAX = 32 - HOME_BITS,
 };
 
-_Static_assert(sizeof(struct span_segment) == SPAN_PAGE_SIZE, "a segment is a page");
 _Static_assert(sizeof(struct span_line) == 64, "a line is a cache line");
+_Static_assert((SPAN_TABLE_LINES & (SPAN_TABLE_LINES - 1)) == 0,
+               "the last one is before the first");
 _Static_assert(SPAN_TABLE_PROBES % SPAN_LINE_SLOTS == 0, "a probe visits whole lines");
 
-static struct span_segment *new_segment(struct span_table *table, uint32_t depth)
+static struct span_segment_place new_segment(struct span_table *table, uint32_t depth)
 {
     assert(depth <= DEPTH_MAX);
-    struct span_segment *segment = span_pages_take(table->pages);
-    segment->live = 0;
-    segment->depth = depth;
+    struct span_segment_place place = {span_pages_take(table->pages),
+                                       memory_alloc(sizeof *place.segment)};
+    *place.segment = (struct span_segment){.depth = depth};
     for (uint32_t i = 0; i < SPAN_TABLE_LINES; i++)
-        memset(segment->lines[i].tags, 0, sizeof segment->lines[i].tags);
+        memset(place.lines[i].tags, 0, sizeof place.lines[i].tags);
     table->segment_count++;
-    return segment;
+    return place;
 }
 
-static void free_segment(struct span_table *table, struct span_segment *segment)
+static void free_segment(struct span_table *table, struct span_segment_place place)
 {
     assert(table->segment_count > 0);
-    span_pages_give_back(table->pages, segment);
+    span_pages_give_back(table->pages, place.lines);
+    free(place.segment);
     table->segment_count--;
 }
 
 void span_table_deinit(struct span_table *table)
 {
-    /* The first pointer to a segment has an index below 1 << its depth. */
-    for (uint32_t i = table->segments ? 1U << table->depth : 0; i-- > 0;)
-        if (i >> table->segments[i]->depth == 0)
-            free_segment(table, table->segments[i]);
+    /* The first place of a segment has an index below 1 << its depth. */
+    for (uint32_t i = table->places ? 1U << table->depth : 0; i-- > 0;)
+        if (i >> table->places[i].segment->depth == 0)
+            free_segment(table, table->places[i]);
     assert(table->segment_count == 0);
-    free(table->segments);
+    free(table->places);
     *table = (struct span_table){.pages = table->pages};
 }
 
 /* Returns by how many lines `to` is after `from`. */
 static uint32_t distance(uint32_t from, uint32_t to)
 {
-    return to >= from ? to - from : to + SPAN_TABLE_LINES - from;
+    return (to - from) % SPAN_TABLE_LINES;
 }
 
 /* Puts an entry into the first empty slot of its probe. Returns false if there is none. */
-static inline bool put(struct span_segment *segment, uint32_t tag, uint32_t number)
+static inline bool put(const struct span_segment_place *place, uint32_t tag, uint32_t number)
 {
     uint32_t at = span_table_home(tag);
     for (uint32_t i = 0; i < SPAN_TABLE_PROBES / SPAN_LINE_SLOTS; i++, at = span_table_behind(at)) {
-        struct span_line *line = &segment->lines[at];
+        struct span_line *line = &place->lines[at];
         unsigned empty = span_line_match(line, 0);
         if (empty == 0)
             continue;
         unsigned slot = (unsigned)__builtin_ctz(empty);
         line->tags[slot] = tag;
         line->numbers[slot] = number;
-        segment->live++;
+        place->segment->live++;
         return true;
     }
     return false;
@@ -75,13 +77,13 @@ static void double_places(struct span_table *table)
 {
     assert(table->depth < DEPTH_MAX);
     size_t size = (size_t)1 << table->depth++;
-    table->segments = memory_grow(table->segments, 2 * size, sizeof(struct span_segment *));
-    memcpy(table->segments + size, table->segments, size * sizeof(struct span_segment *));
+    table->places = memory_grow(table->places, 2 * size, sizeof *table->places);
+    memcpy(table->places + size, table->places, size * sizeof *table->places);
 }
 
 /* Divides the entries of a segment. They move in the order of their lines, beginning after one with
  * room, so none gets further from its home. */
-static void divide(const struct span_segment *old, struct span_segment *const halves[2])
+static void divide(const struct span_segment_place *old, const struct span_segment_place halves[2])
 {
     uint32_t at = 0;
     while (span_line_match(&old->lines[at], 0) == 0)
@@ -93,7 +95,8 @@ static void divide(const struct span_segment *old, struct span_segment *const ha
             uint32_t tag = line->tags[slot];
             if (tag == 0)
                 continue;
-            bool is_put = put(halves[tag >> HOME_BITS >> old->depth & 1], tag, line->numbers[slot]);
+            unsigned half = tag >> HOME_BITS >> old->segment->depth & 1;
+            bool is_put = put(&halves[half], tag, line->numbers[slot]);
             assert(is_put);
             (void)is_put;
         }
@@ -102,33 +105,33 @@ static void divide(const struct span_segment *old, struct span_segment *const ha
 
 static __attribute__((noinline)) void split(struct span_table *table, uint32_t tag)
 {
-    struct span_segment *old = *span_table_place(table, tag);
-    uint32_t bit = 1U << old->depth;
-    if (old->depth == table->depth)
+    const struct span_segment_place old = *span_table_place(table, tag);
+    uint32_t bit = 1U << old.segment->depth;
+    if (old.segment->depth == table->depth)
         double_places(table);
-    struct span_segment *const halves[2] = {new_segment(table, old->depth + 1),
-                                            new_segment(table, old->depth + 1)};
-    divide(old, halves);
-    assert(halves[0]->live + halves[1]->live == old->live);
+    const struct span_segment_place halves[2] = {new_segment(table, old.segment->depth + 1),
+                                                 new_segment(table, old.segment->depth + 1)};
+    divide(&old, halves);
+    assert(halves[0].segment->live + halves[1].segment->live == old.segment->live);
     for (uint32_t i = tag >> HOME_BITS & (bit - 1); i >> table->depth == 0; i += bit)
-        table->segments[i] = halves[(i & bit) != 0];
+        table->places[i] = halves[(i & bit) != 0];
     free_segment(table, old);
 }
 
 bool span_table_insert(struct span_table *table, uint32_t tag, uint32_t number)
 {
     assert(tag != 0); /* 0 is an empty slot */
-    if (!table->segments) {
-        table->segments = memory_alloc(sizeof(struct span_segment *));
-        table->segments[0] = new_segment(table, 0);
+    if (!table->places) {
+        table->places = memory_alloc(sizeof *table->places);
+        table->places[0] = new_segment(table, 0);
     }
-    struct span_segment *segment = *span_table_place(table, tag);
-    bool is_put = segment->live < SLOTS_FULL && put(segment, tag, number);
-    if (!is_put && segment->live >= SLOTS_FEW && segment->depth < DEPTH_MAX) {
+    const struct span_segment_place *place = span_table_place(table, tag);
+    bool is_put = place->segment->live < SLOTS_FULL && put(place, tag, number);
+    if (!is_put && place->segment->live >= SLOTS_FEW && place->segment->depth < DEPTH_MAX) {
         split(table, tag);
-        segment = *span_table_place(table, tag);
+        place = span_table_place(table, tag);
     }
-    if (!is_put && !put(segment, tag, number))
+    if (!is_put && !put(place, tag, number))
         return false;
     table->live++;
     return true;
@@ -146,17 +149,17 @@ static unsigned movable(const struct span_line *line, uint32_t at, uint32_t hole
 }
 
 /* Fills a hole in a line that was full with entries of later lines, so that no probe ends early. */
-static void fill(struct span_segment *segment, uint32_t at, unsigned slot)
+static void fill(struct span_line *lines, uint32_t at, unsigned slot)
 {
     uint32_t hole = at;
     for (;;) {
         at = span_table_behind(at);
-        struct span_line *line = &segment->lines[at];
+        struct span_line *line = &lines[at];
         bool was_full = span_line_match(line, 0) == 0;
         unsigned from = at == hole ? SPAN_LINE_SLOTS : movable(line, at, hole);
         if (from < SPAN_LINE_SLOTS) {
-            segment->lines[hole].tags[slot] = line->tags[from];
-            segment->lines[hole].numbers[slot] = line->numbers[from];
+            lines[hole].tags[slot] = line->tags[from];
+            lines[hole].numbers[slot] = line->numbers[from];
             line->tags[from] = 0;
             hole = at;
             slot = from;
@@ -166,26 +169,27 @@ static void fill(struct span_segment *segment, uint32_t at, unsigned slot)
     }
 }
 
-void span_table_remove(struct span_table *table, uint32_t *number)
+void span_table_remove(struct span_table *table, uint32_t tag, uint32_t *number)
 {
-    uintptr_t page = (uintptr_t)number & ~(uintptr_t)(SPAN_PAGE_SIZE - 1);
-    struct span_segment *segment = (struct span_segment *)page;
-    uint32_t at = (uint32_t)(((uintptr_t)number - (uintptr_t)segment->lines) / 64);
-    struct span_line *line = &segment->lines[at];
+    const struct span_segment_place *place = span_table_place(table, tag);
+    uint32_t at = (uint32_t)(((uintptr_t)number - (uintptr_t)place->lines) / sizeof *place->lines);
+    assert(at < SPAN_TABLE_LINES);
+    struct span_line *line = &place->lines[at];
     unsigned slot = (unsigned)(number - line->numbers);
-    assert(at < SPAN_TABLE_LINES && slot < SPAN_LINE_SLOTS && line->tags[slot] != 0);
+    assert(slot < SPAN_LINE_SLOTS && line->tags[slot] == tag);
     bool was_full = span_line_match(line, 0) == 0;
     line->tags[slot] = 0;
     if (was_full)
-        fill(segment, at, slot);
-    assert(segment->live > 0 && table->live > 0);
-    segment->live--;
+        fill(place->lines, at, slot);
+    assert(place->segment->live > 0 && table->live > 0);
+    place->segment->live--;
     if (--table->live == 0)
         span_table_deinit(table);
 }
 
 size_t span_table_memory(const struct span_table *table)
 {
-    size_t places = table->segments ? (size_t)1 << table->depth : 0;
-    return table->segment_count * (size_t)SPAN_PAGE_SIZE + places * sizeof(struct span_segment *);
+    size_t places = table->places ? (size_t)1 << table->depth : 0;
+    return table->segment_count * (SPAN_PAGE_SIZE + sizeof(struct span_segment)) +
+           places * sizeof *table->places;
 }

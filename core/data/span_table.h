@@ -5,7 +5,8 @@
  * numbers, which are compared at once. A probe begins at the home line of a tag and ends at the
  * first line with room; it is bounded, and needs no tombstones. A segment that gets too full is
  * split in two by one more bit of the hash, so growing takes some microseconds however large the
- * table is. The caller distinguishes entries with equal hashes.
+ * table is. What is counted for a segment is not in its page: the first lines of all pages would
+ * share a few sets of the caches. The caller distinguishes entries with equal hashes.
  *
  * Owner: a span_shard.
  *
@@ -14,6 +15,7 @@
 #ifndef PROFCOL_CORE_DATA_SPAN_TABLE_H
 #define PROFCOL_CORE_DATA_SPAN_TABLE_H
 
+#include "core/base/prefetch.h"
 #include "core/data/span_pages.h"
 
 #include <stdbool.h>
@@ -29,7 +31,7 @@ enum { SPAN_TABLE_PROBES = 64 }; /* slots that a probe visits at most */
 enum {
     SPAN_LINE_SLOTS = 8,
     SPAN_LINE_FULL = (1 << SPAN_LINE_SLOTS) - 1,
-    SPAN_TABLE_LINES = SPAN_PAGE_SIZE / 64 - 1, /* the first line is the header of the segment */
+    SPAN_TABLE_LINES = SPAN_PAGE_SIZE / 64,
     SPAN_TABLE_HOME_BITS = 16, /* bits of a tag that choose the line; the upper ones the segment */
 };
 
@@ -41,13 +43,18 @@ struct span_line {
 struct span_segment {
     uint32_t live;
     uint32_t depth; /* number of bits that all its tags have in common */
-    struct span_line lines[SPAN_TABLE_LINES];
+};
+
+/* The segment of the tags with some upper bits. */
+struct span_segment_place {
+    struct span_line *lines; /* its page */
+    struct span_segment *segment;
 };
 
 /* Empty if all members but `pages` are zero. */
 struct span_table {
     struct span_pages *pages;
-    struct span_segment **segments; /* 1 << depth pointers; several may point to the same segment */
+    struct span_segment_place *places; /* 1 << depth; several may have the same segment */
     uint32_t depth;
     uint32_t segment_count; /* distinct segments */
     uint32_t live;
@@ -81,9 +88,10 @@ static inline unsigned span_line_match(const struct span_line *line, uint32_t ta
     return found;
 #endif
 }
-static inline struct span_segment **span_table_place(const struct span_table *table, uint32_t tag)
+static inline struct span_segment_place *span_table_place(const struct span_table *table,
+                                                          uint32_t tag)
 {
-    return &table->segments[tag >> SPAN_TABLE_HOME_BITS & ((1U << table->depth) - 1)];
+    return &table->places[tag >> SPAN_TABLE_HOME_BITS & ((1U << table->depth) - 1)];
 }
 static inline uint32_t span_table_home(uint32_t tag)
 {
@@ -92,23 +100,20 @@ static inline uint32_t span_table_home(uint32_t tag)
 }
 static inline uint32_t span_table_behind(uint32_t line)
 {
-    return line + 1 < SPAN_TABLE_LINES ? line + 1 : 0;
+    return (line + 1) % SPAN_TABLE_LINES;
 }
 
-/* Fetches the line where probing for a tag starts. It is a load, not a prefetch, because processors
- * drop prefetches when many misses are under way; nothing waits for its result. */
+/* Fetches the line where probing for a tag starts. */
 static inline void span_table_prefetch(const struct span_table *table, uint32_t tag)
 {
-    if (!table->segments)
-        return;
-    const struct span_segment *segment = *span_table_place(table, tag);
-    (void)*(const volatile uint32_t *)segment->lines[span_table_home(tag)].tags;
+    if (table->places)
+        prefetch(&span_table_place(table, tag)->lines[span_table_home(tag)]);
 }
 
 /* A probe visits the slots that a tag may be in. */
 struct span_probe {
     struct span_line *line; /* the present one; NULL: the table is empty */
-    struct span_segment *segment;
+    struct span_line *lines;
     uint32_t tag;
     uint32_t at;    /* index of the line */
     uint32_t left;  /* lines after this one */
@@ -118,11 +123,11 @@ struct span_probe {
 static inline struct span_probe span_table_probe(const struct span_table *table, uint32_t tag)
 {
     struct span_probe probe = {.tag = tag, .left = SPAN_TABLE_PROBES / SPAN_LINE_SLOTS - 1};
-    if (!table->segments)
+    if (!table->places)
         return probe;
-    probe.segment = *span_table_place(table, tag);
+    probe.lines = span_table_place(table, tag)->lines;
     probe.at = span_table_home(tag);
-    probe.line = &probe.segment->lines[probe.at];
+    probe.line = &probe.lines[probe.at];
     probe.found = span_line_match(probe.line, tag);
     return probe;
 }
@@ -133,7 +138,7 @@ static inline bool span_probe_behind(struct span_probe *probe)
         return false;
     probe->at = span_table_behind(probe->at);
     probe->left--;
-    probe->line = &probe->segment->lines[probe->at];
+    probe->line = &probe->lines[probe->at];
     probe->found = span_line_match(probe->line, probe->tag);
     return true;
 }
@@ -151,9 +156,9 @@ static inline uint32_t *span_probe_next(struct span_probe *probe)
 /* Adds an entry. Returns false if no slot that a probe visits is empty; the caller then removes one
  * of them first. */
 bool span_table_insert(struct span_table *table, uint32_t tag, uint32_t number);
-/* Removes an entry by the address of its number. Other entries move, so probes and addresses found
- * before become invalid. */
-void span_table_remove(struct span_table *table, uint32_t *number);
+/* Removes an entry with this tag by the address of its number. Other entries move, so probes and
+ * addresses found before become invalid. */
+void span_table_remove(struct span_table *table, uint32_t tag, uint32_t *number);
 
 /* Returns the memory in bytes. */
 size_t span_table_memory(const struct span_table *table);
