@@ -269,6 +269,28 @@ class EmptyUploadTest(unittest.TestCase):
         self.check(lambda profcol: client.export("http", profcol.address("http"), self.upload(large=True)))
 
 
+class InvalidTest(unittest.TestCase):
+    """What is invalid is refused as a whole, and what comes after it is joined."""
+
+    def test_links(self):
+        span = {"span_id": "00000000000000a1", "trace_id": "b2" * 16}
+        good = make.ProfilesBuilder()
+        good.sample(values=[1], link=(span["span_id"], span["trace_id"]))
+        outside, short = (layout.REQUEST["v1.10"].FromString(good.request.SerializeToString()) for _ in range(2))
+        outside.resource_profiles[0].scope_profiles[0].profiles[0].samples[0].link_index = 2
+        short.dictionary.link_table[1].span_id = b"\xa1"
+        with server.Profcol(CONFIG.replace("ATTRIBUTES", ""), arguments=["--workers", "1"]) as profcol:
+            self.assertTrue(client.succeeded(client.export("grpc", profcol.address("grpc"), make.traces([span]))))
+            for protocol in ("grpc", "http"):
+                address = profcol.address(protocol)
+                for message, text in (outside, "link_index: 2 is outside the link_table"), (short, "has 1 bytes, must have 8 or none"):
+                    answer = client.export(protocol, address, message)
+                    self.assertEqual((answer.status, client.status(answer).code), (200 if protocol == "grpc" else 400, 3))
+                    self.assertIn(text, client.status(answer).message)
+                self.assertTrue(client.succeeded(client.export(protocol, address, good.request)))
+            self.assertEqual(profcol.metric("profcol_spanjoin_samples_joined"), 2)
+
+
 class JoinTest(unittest.TestCase):
     """See the module."""
 

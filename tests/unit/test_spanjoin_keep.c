@@ -177,6 +177,40 @@ static void test_one_condition_is_enough(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* The last 56 bits of the trace id decide, as for all samplers: the upper half is kept. */
+static void test_ratio_goes_by_trace(void **state)
+{
+    static const struct {
+        uint64_t trace;
+        const char *out;
+    } cases[] = {
+        {7, "a 0 30"},
+        {(UINT64_C(1) << 55) - 1, "a 0 30"},
+        {UINT64_C(1) << 55, "a 42 10, a 43 20"},
+        {UINT64_MAX, "a 42 10, a 43 20"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct join join;
+        struct request request;
+        setup(&join, "span_detail_when: [{ratio: 0.5}]");
+        traces_begin(&request, "shop");
+        for (uint64_t span = FAST; span <= SLOW; span++)
+            traces_span(&request, cases[i].trace, span, WALL, WALL + span, "a");
+        join_send(&join, &request);
+        profiles_begin(&request);
+        profiles_profile(&request, "cpu", "nanoseconds");
+        for (uint64_t span = FAST; span <= SLOW; span++) {
+            SampleMessage *sample = profiles_sample(&request, 1);
+            sample_link(&request, sample, cases[i].trace, span);
+            sample_value(&request, sample, span == FAST ? 10 : 20);
+        }
+        join_send(&join, &request);
+        assert_string_equal(output(&join, 0), cases[i].out);
+        fixture_deinit(&join.fixture);
+    }
+}
+
 /* ---- conditions on CPU time ---- */
 
 static void test_cpu_adds_up_over_requests(void **state)
@@ -432,6 +466,7 @@ static void test_dry_run(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_conditions_on_the_span),
     cmocka_unit_test(test_one_condition_is_enough),
+    cmocka_unit_test(test_ratio_goes_by_trace),
     cmocka_unit_test(test_cpu_adds_up_over_requests),
     cmocka_unit_test(test_passed_samples_are_not_late),
     cmocka_unit_test(test_cpu_share),
