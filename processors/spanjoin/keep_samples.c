@@ -1,5 +1,7 @@
 #include "processors/spanjoin/keep_samples.h"
 
+#include "core/base/hash.h"
+#include "core/base/index_table.h"
 #include "core/base/saturate.h"
 #include "core/data/fold.h"
 #include "core/data/sample_threads.h"
@@ -9,15 +11,47 @@
 
 /* ---- keys ---- */
 
-/* Returns the CPU time of the samples of a key's span in ns. A held request was added to the index
- * before; then the key has no totals. */
-static int64_t cpu_of(const struct sample_plan *plan, uint32_t k)
+static bool is_same_span(const struct span_match *a, const struct span_match *b)
 {
-    const uint64_t *totals = plan->finds[k].totals;
-    int64_t sum = plan->keys[k].match->sum;
-    if (totals)
-        sum = saturate_add(sum, (int64_t)totals[2 + 2 * plan->settings->cpu_type]);
-    return sum;
+    return a->source == b->source && memcmp(&a->key, &b->key, sizeof a->key) == 0;
+}
+
+/* Returns the first key that matches the span of key k, and adds k if it is this one. */
+static uint32_t first_key(const struct sample_plan *plan, struct index_table *by_span, uint32_t k)
+{
+    const struct span_match *match = plan->keys[k].match;
+    struct index_probe probe =
+        index_table_probe(by_span, (uint32_t)hash_bytes(slice_of(&match->key, sizeof match->key)));
+    for (uint32_t first; index_table_next(by_span, &probe, &first);)
+        if (is_same_span(plan->keys[first].match, match))
+            return first;
+    index_table_add(by_span, &probe, k);
+    return k;
+}
+
+/* Returns the CPU time in ns of the samples of each key's span, or 0 if the key has none. Several
+ * keys mean one span if its samples differ in what they name beside its id, or in their time. A
+ * held request was added to the index before; then the keys have no totals. */
+static const int64_t *cpu_of_keys(struct sample_plan *plan)
+{
+    uint32_t count = plan->key_count;
+    int64_t *cpu = arena_array(&plan->arena, count, sizeof *cpu);
+    uint32_t *first = arena_array(&plan->arena, count, sizeof *first);
+    struct index_table by_span = {0};
+    index_table_reserve(&by_span, count, &plan->arena);
+    for (uint32_t k = 0; k < count; k++) {
+        const struct span_match *match = plan->keys[k].match;
+        const uint64_t *totals = plan->finds[k].totals;
+        first[k] = match ? first_key(plan, &by_span, k) : k;
+        if (first[k] == k)
+            cpu[k] = match ? match->sum : 0;
+        if (match && totals)
+            cpu[first[k]] =
+                saturate_add(cpu[first[k]], (int64_t)totals[2 + 2 * plan->settings->cpu_type]);
+    }
+    for (uint32_t k = 0; k < count; k++)
+        cpu[k] = cpu[first[k]];
+    return cpu;
 }
 
 static bool is_kept_by_cpu(const struct keep_settings *keep, const struct span_facts *facts,
@@ -39,11 +73,13 @@ static bool is_kept_by_cpu(const struct keep_settings *keep, const struct span_f
 void keep_samples_decide(struct sample_plan *plan)
 {
     const struct keep_settings *keep = &plan->settings->keep;
-    for (uint32_t k = 0; keep->enabled && k < plan->key_count; k++) {
+    if (!keep->enabled || plan->key_count == 0)
+        return;
+    const int64_t *cpu = keep->reads_cpu ? cpu_of_keys(plan) : NULL;
+    for (uint32_t k = 0; k < plan->key_count; k++) {
         const struct span_match *match = plan->keys[k].match;
         plan->finds[k].is_kept =
-            match && (match->facts.is_kept ||
-                      (keep->reads_cpu && is_kept_by_cpu(keep, &match->facts, cpu_of(plan, k))));
+            match && (match->facts.is_kept || (cpu && is_kept_by_cpu(keep, &match->facts, cpu[k])));
     }
 }
 

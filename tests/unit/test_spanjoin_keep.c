@@ -232,6 +232,27 @@ static void test_cpu_adds_up_over_requests(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* Samples that name a span without its trace are told apart by their times, and with it by that. */
+static void test_cpu_adds_up_whatever_names_the_span(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    setup(&join, "span_detail_when: [{cpu_above: 100ns}]");
+    send_spans(&join);
+    profiles_begin(&request);
+    profiles_profile(&request, "cpu", "nanoseconds");
+    for (unsigned i = 0; i < 4; i++) {
+        SampleMessage *sample = profiles_sample(&request, 1);
+        sample_link(&request, sample, i == 3 ? TRACE : NONE, FAST);
+        sample_value(&request, sample, i == 3 ? 11 : 30);
+        sample_time(&request, sample, WALL + i);
+    }
+    join_send(&join, &request);
+    assert_string_equal(output(&join, 0), "fast 42 30, fast 42 30, fast 42 30, fast 42 11");
+    fixture_deinit(&join.fixture);
+}
+
 /* Nothing is late if samples leave with their detail anyway. */
 static void test_passed_samples_are_not_late(void **state)
 {
@@ -468,6 +489,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_one_condition_is_enough),
     cmocka_unit_test(test_ratio_goes_by_trace),
     cmocka_unit_test(test_cpu_adds_up_over_requests),
+    cmocka_unit_test(test_cpu_adds_up_whatever_names_the_span),
     cmocka_unit_test(test_passed_samples_are_not_late),
     cmocka_unit_test(test_cpu_share),
     cmocka_unit_test(test_cpu_share_of_no_duration),
