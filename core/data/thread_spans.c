@@ -359,11 +359,13 @@ static struct logged_span *log_span(struct thread_spans *threads, struct thread_
     struct list *logs = &threads->logged[log->owner];
     if (log->link.list && logs->last != &log->link)
         list_remove(logs, &log->link);
-    if (!log->link.list)
+    if (log->count > 0 && !log->link.list)
         list_append(logs, &log->link);
     while (log->count >= THREAD_LOG_SPANS_MAX)
         free(pop_logged(threads, log));
     make_room(threads, NULL);
+    if (!log->link.list) /* it was empty, or is now */
+        list_append(logs, &log->link);
     count_one_more(threads, log->owner);
     return thread_log_add(log, now_ns);
 }
@@ -392,10 +394,13 @@ void thread_spans_put(struct thread_spans *threads, const struct thread_span *sp
             continue;
         if (!log || log->instance != spans[i].instance || log->owner != spans[i].owner)
             log = log_of(threads, &spans[i]);
-        struct logged_span sorted;
-        note_span(&spans[i], log->is_asked ? &sorted : log_span(threads, log, now_ns));
-        if (log->is_asked)
-            sort(threads, log, &sorted, now_ns);
+        if (log->is_asked) {
+            struct logged_span span;
+            note_span(&spans[i], &span);
+            sort(threads, log, &span, now_ns);
+        } else {
+            note_span(&spans[i], log_span(threads, log, now_ns));
+        }
     }
     pthread_mutex_unlock(&threads->lock);
 }

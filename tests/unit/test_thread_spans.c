@@ -264,6 +264,34 @@ static void test_the_owner_of_most_spans_loses_some(void **state)
         lose_some(asked & 1, asked & 2);
 }
 
+/* What makes room may be the last span of the log or thread that gets the new one. */
+static void test_room_for_few_spans(void **state)
+{
+    (void)state;
+    for (unsigned seed = 0; seed < 400; seed++) {
+        uint64_t most = 1 + seed % 8;
+        struct thread_spans *threads = thread_spans_new(most);
+        srand(seed);
+        for (uint64_t i = 1; i <= 200; i++) {
+            uint16_t process = (uint16_t)(rand() % 3);
+            uint64_t start = (uint64_t)(rand() % 40);
+            struct thread_span span = span_of(i, i, 0, start, start + (uint64_t)(rand() % 20));
+            span.instance = (uint16_t)(PROCESS + process);
+            span.owner = rand() % 8 == 0 ? (uint16_t)(rand() % 3) : process;
+            span.id = rand() % 3;
+            struct sample_thread thread = by_id;
+            thread.instance = span.instance;
+            if ((unsigned)rand() % (1 + seed % 30) == 0)
+                span_at(threads, &thread, start);
+            thread_spans_put(threads, &span, 1, i);
+            assert_in_range(thread_spans_count(threads), 1, most);
+        }
+        thread_spans_sweep(threads, 1000, 1);
+        assert_int_equal(thread_spans_count(threads), 0);
+        thread_spans_free(threads);
+    }
+}
+
 /* ---- processes that nobody has asked for ---- */
 
 static void test_the_last_spans_are_kept_until_somebody_asks(void **state)
@@ -473,6 +501,7 @@ int main(void)
         cmocka_unit_test(test_a_name_that_one_thread_has),
         cmocka_unit_test(test_ids_that_were_seen_together),
         cmocka_unit_test(test_the_owner_of_most_spans_loses_some),
+        cmocka_unit_test(test_room_for_few_spans),
         cmocka_unit_test(test_the_last_spans_are_kept_until_somebody_asks),
         cmocka_unit_test(test_a_process_that_asks_no_more),
         cmocka_unit_test(test_a_number_that_another_process_has_now),
