@@ -54,7 +54,8 @@ static void print_row(const char *name, const struct score *score)
 }
 
 /* By ids: 99.9 % of the joinable, none wrong. By thread and time: 99 %, and 0.1 % wrong; if
- * requests change their threads, 1 % wrong. All totals exact. Without samples nothing is shown. */
+ * requests change their threads or take turns on one, 1 % wrong. All totals exact. Without samples
+ * nothing is shown. */
 static bool meets_targets(const struct score *score)
 {
     if (score->traffic->schedule->is_timeless)
@@ -64,7 +65,7 @@ static bool meets_targets(const struct score *score)
     double wrong = percent(score->wrong, score->samples);
     if (schedule->by_thread)
         return is_exact(score) && score_joinable(score) > 0 &&
-               (schedule->hops ? wrong <= 1 : joined >= 99 && wrong <= 0.1);
+               (schedule->hops || schedule->turn ? wrong <= 1 : joined >= 99 && wrong <= 0.1);
     return score_joinable(score) > 0 && score->wrong == 0 && is_exact(score) && joined >= 99.9;
 }
 

@@ -52,6 +52,8 @@ const struct schedule schedules[] = {
     {THREADS, .name = "threads"},
     {THREADS, .name = "threads, skew 50 ms", .skew = 50},
     {THREADS, .name = "threads, hops", .hops = 200},
+    {THREADS, .name = "threads, event loops", .turn = 10},
+    {THREADS, .name = "threads, quiet loops", .turn = 10, .durations = {950, 50, 0, 0}},
     {THREADS, .name = "threads, long spans", .requests = 1000, .durations = {100, 200, 400, 300}},
     {THREADS, .name = "threads, new threads", .threads = 0},
     {THREADS, .name = "threads, 1,000 services", .services = 1000, .requests = 200},

@@ -36,6 +36,8 @@ struct schedule {
     uint16_t inherited;  /* spans with samples up to 45 s after their end */
     uint16_t hops;       /* requests that change their thread */
     uint16_t threads;    /* of a process, used again by its requests; 0: one for each request */
+    uint32_t turn;       /* requests of a process share a thread and take turns of at most this, as
+                            on an event loop; 0: each has a thread for itself */
     uint32_t keep_above; /* duration of the spans that keep their detail; 0: not by duration */
     uint16_t keep_ratio; /* traces that keep their detail; 0: not by ratio. Neither: no `keep` */
     bool by_thread; /* samples name no span, but their thread and its id in the operating system */

@@ -7,8 +7,9 @@
 #include <string.h>
 
 #define BEGIN_NS (100 * SECOND_NS) /* so that no skewed time is negative */
-enum { REQUEST_SPANS_MAX = 512, THREADS_MAX = 64, SAMPLES_OF_SPAN_MAX = 2000 };
+enum { REQUEST_SPANS_MAX = 512, THREADS_MAX = 64, SAMPLES_OF_SPAN_MAX = 2000, LOOP_THREAD = 20 };
 #define INHERITED_NS (45 * SECOND_NS)
+#define AFTER_NS (20 * MILLISECOND_NS) /* a request of an event loop has work after its span */
 
 /* A process: one of a service. */
 struct sim_process {
@@ -146,7 +147,8 @@ static void add_span(struct sim_process *process, uint64_t start_ns)
 {
     struct traffic *traffic = process->traffic;
     uint64_t end_ns = start_ns + duration_ns(traffic);
-    uint32_t thread = take_thread(process, start_ns, end_ns);
+    uint32_t turn = traffic->schedule->turn;
+    uint32_t thread = turn > 0 ? LOOP_THREAD : take_thread(process, start_ns, end_ns);
     uint64_t id = next_random(traffic) | 1;
     size_t index = traffic->span_count, own = index - process->first_span;
     if (own > 0 && happens(traffic, traffic->schedule->reused_ids))
@@ -163,7 +165,49 @@ static void add_span(struct sim_process *process, uint64_t start_ns)
         .java_thread = thread,
         .route = (uint16_t)below(traffic, ROUTES),
     };
-    add_samples(process, (uint32_t)index, thread);
+    if (turn == 0)
+        add_samples(process, (uint32_t)index, thread);
+}
+
+/* ---- event loops ---- */
+
+static bool is_open(const struct sim_span *span, uint64_t time_ns)
+{
+    return span->start_ns <= time_ns && time_ns < span->end_ns + AFTER_NS;
+}
+
+/* Returns one of the requests that are open; NULL: none. Those before *first have ended. */
+static const struct sim_span *pick_open(struct sim_process *process, size_t *first,
+                                        uint64_t time_ns)
+{
+    struct traffic *traffic = process->traffic;
+    const struct sim_span *spans = traffic->spans, *picked = NULL;
+    while (*first < traffic->span_count && spans[*first].end_ns + AFTER_NS <= time_ns)
+        (*first)++;
+    uint64_t open = 0;
+    for (size_t i = *first; i < traffic->span_count && spans[i].start_ns <= time_ns; i++)
+        if (is_open(&spans[i], time_ns) && below(traffic, ++open) == 0)
+            picked = &spans[i];
+    return picked;
+}
+
+/* Requests run in turns. Half of the time, all of them wait. */
+static void add_turns(struct sim_process *process)
+{
+    struct traffic *traffic = process->traffic;
+    uint64_t turn_ns = traffic->schedule->turn * MILLISECOND_NS;
+    uint64_t mean_ns = SECOND_NS / traffic->schedule->samples;
+    size_t first = process->first_span;
+    uint64_t time_ns = traffic->spans[first].start_ns, sample_ns = time_ns;
+    while (first < traffic->span_count) {
+        const struct sim_span *span = pick_open(process, &first, time_ns);
+        uint64_t end_ns = time_ns + 1 + below(traffic, turn_ns);
+        bool runs = span && happens(traffic, 500);
+        for (; sample_ns < end_ns; sample_ns += 1 + gap_ns(traffic, mean_ns))
+            if (runs && sample_ns >= time_ns && is_open(span, sample_ns))
+                add_sample(process, (uint32_t)(span - traffic->spans), sample_ns, LOOP_THREAD);
+        time_ns = end_ns;
+    }
 }
 
 /* ---- what is sent ---- */
@@ -311,6 +355,8 @@ static void run_process(struct traffic *traffic, uint32_t service, uint64_t begi
     for (uint64_t at = begin_ns + gap_ns(traffic, mean_ns); at < end_ns;
          at += 1 + gap_ns(traffic, mean_ns))
         add_span(&process, at);
+    if (schedule->turn > 0 && traffic->span_count > process.first_span)
+        add_turns(&process);
     sort_spans(&process);
     qsort(&traffic->samples[process.first_sample], traffic->sample_count - process.first_sample,
           sizeof *traffic->samples, by_time);

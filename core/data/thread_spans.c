@@ -509,7 +509,7 @@ static void vote(struct thread_spans *threads, const struct thread_ask *asks, si
     size_t step = count / votes + 1;
     for (size_t i = 0; i < count; i += step) {
         const struct thread *thread = resolve(threads, asks[i].thread).thread;
-        if (!thread)
+        if (!thread || timeline_is_loop(&thread->timeline))
             continue;
         struct clock *clock = clock_of(threads, asks[i].thread->instance, true);
         clock->is_used = true;
@@ -560,7 +560,7 @@ static void answer(struct known_thread *known, struct thread_ask *ask)
     }
     const struct timeline_found *found =
         find_span(known, ask->time_ns + (uint64_t)known->offset_ns);
-    ask->answer = found->span ? THREAD_SPAN : found->hops ? THREAD_AMBIGUOUS : THREAD_NO_SPAN;
+    ask->answer = found->span ? THREAD_SPAN : found->is_unsure ? THREAD_AMBIGUOUS : THREAD_NO_SPAN;
     if (found->span)
         ask->key = found->span->key;
 }

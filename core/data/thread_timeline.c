@@ -11,6 +11,11 @@ enum {
     BLOCK_SPANS_FIRST = 4,
     LOOK_OUTWARD_MAX = 64, /* covering spans that are looked at */
     LOOK_INSIDE_MAX = 256, /* contained spans that are looked at */
+    /* A thread is an event loop if more than one in LOOP_PART of its spans hop, and some more, so
+     * that a few say nothing. */
+    LOOP_PART = 4,
+    LOOP_MIN = 16,
+    JUDGED_MAX = 512, /* then all count half */
 };
 
 /* A span of a timeline. */
@@ -81,6 +86,8 @@ static struct timeline_span *next_outward(const struct thread_timeline *timeline
         return NULL;
     for (;;) {
         const struct timeline_block *block = &timeline->blocks[outward->next.block];
+        if (block->reach_ns < outward->time_ns)
+            return NULL;
         while (outward->next.span > 0 && block->end_ns >= outward->time_ns) {
             outward->next.span--;
             struct timeline_span *span = at(timeline, outward->next);
@@ -101,25 +108,6 @@ static uint64_t last_before(const struct thread_timeline *timeline, struct place
         return at(timeline, place)->start_ns - 1;
     return place.block + 1 < timeline->count ? timeline->blocks[place.block + 1].start_ns - 1
                                              : UINT64_MAX;
-}
-
-struct timeline_found timeline_find(const struct thread_timeline *timeline, uint64_t time_ns)
-{
-    struct outward outward = look_outward(timeline, time_ns);
-    struct timeline_found found = {.from_ns = time_ns,
-                                   .to_ns = last_before(timeline, outward.next)};
-    for (const struct timeline_span *span; (span = next_outward(timeline, &outward));) {
-        if (!span->hops) {
-            found.hops = false;
-            found.span = span;
-            found.to_ns = span->end_ns < found.to_ns ? span->end_ns : found.to_ns;
-            return found;
-        }
-        found.hops = true;
-    }
-    if (found.hops) /* not all that cover it may have been looked at */
-        found.to_ns = time_ns;
-    return found;
 }
 
 /* Returns where the first span is that starts after this time. */
@@ -181,7 +169,7 @@ bool timeline_covered(const struct thread_timeline *timeline, uint64_t from_ns, 
     }
 }
 
-/* ---- spans that go on elsewhere ---- */
+/* ---- how two spans are related ---- */
 
 static bool is_same_trace(const struct timeline_span *a, const struct timeline_span *b)
 {
@@ -200,6 +188,95 @@ static bool is_sibling(const struct timeline_span *a, const struct timeline_span
            memcmp(a->parent_id, none, SPAN_ID_SIZE) != 0;
 }
 
+/* Returns how much of an overlap with the start or the end of a span does not count. */
+static uint64_t margin_of(const struct timeline_span *span)
+{
+    uint64_t half_ns = (span->end_ns - span->start_ns) / 2;
+    return half_ns < OVERLAP_MIN_NS ? half_ns : OVERLAP_MIN_NS;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Whether two spans were running at the same time. Those that touch were not, nor those that would
+ * not overlap if one of the clocks were a little different. */
+static bool do_overlap(const struct timeline_span *a, const struct timeline_span *b)
+{
+    uint64_t margin_ns = larger(margin_of(a), margin_of(b));
+    return a->end_ns > b->start_ns && b->end_ns > a->start_ns &&
+           a->end_ns - b->start_ns > margin_ns && b->end_ns - a->start_ns > margin_ns;
+}
+
+static bool ends_before(const struct timeline_span *a, const struct timeline_span *b)
+{
+    return a->end_ns < b->end_ns - margin_of(b);
+}
+
+/* Whether a span began and ended inside another one, or had the same times. */
+static bool is_inside(const struct timeline_span *span, const struct timeline_span *other)
+{
+    return span->start_ns >= other->start_ns && span->end_ns <= other->end_ns;
+}
+
+/* Whether two spans that overlap, the inner one of which began later, do not nest on one thread. */
+static bool is_stranger(const struct timeline_span *outer, const struct timeline_span *inner)
+{
+    return ends_before(outer, inner) || !is_same_trace(outer, inner) || is_sibling(outer, inner);
+}
+
+/* ---- finding ---- */
+
+/* Follows the spans around one, innermost first. */
+struct enclosing {
+    const struct timeline_span *inner;
+    const struct timeline_span *oldest; /* the outermost one that is known to be its ancestor */
+    bool has_others;                    /* of its trace, and not known to be one, inside the next */
+};
+
+/* Whether the inner span ran in this one, and not beside it. */
+static bool encloses(const struct timeline_span *span, struct enclosing *enclosing)
+{
+    if (!do_overlap(span, enclosing->inner))
+        return true;
+    if (!is_parent(span, enclosing->oldest)) {
+        enclosing->has_others = true;
+        return !span->hops && !is_stranger(span, enclosing->inner) &&
+               !is_sibling(span, enclosing->oldest);
+    }
+    bool is_last = !enclosing->has_others;
+    enclosing->oldest = span;
+    return is_last && !ends_before(span, enclosing->inner);
+}
+
+struct timeline_found timeline_find(const struct thread_timeline *timeline, uint64_t time_ns)
+{
+    struct outward outward = look_outward(timeline, time_ns);
+    struct timeline_found found = {.from_ns = time_ns,
+                                   .to_ns = last_before(timeline, outward.next)};
+    const struct timeline_span *span = next_outward(timeline, &outward);
+    struct enclosing enclosing = {.inner = span, .oldest = span};
+    found.is_unsure = span && (span->hops || timeline_is_loop(timeline));
+    for (; span; span = next_outward(timeline, &outward)) {
+        found.to_ns = span->end_ns < found.to_ns ? span->end_ns : found.to_ns;
+        if (span != enclosing.inner && !encloses(span, &enclosing))
+            found.is_unsure = true;
+    }
+    if (!found.is_unsure)
+        found.span = enclosing.inner;
+    if (outward.looked > LOOK_OUTWARD_MAX) /* not all that cover it were looked at */
+        found.to_ns = time_ns;
+    return found;
+}
+
+bool timeline_is_loop(const struct thread_timeline *timeline)
+{
+    return timeline->hopping * LOOP_PART > timeline->judged + LOOP_MIN;
+}
+
+/* ---- spans that do not nest ---- */
+
 /* The time of a span without the margins in which an overlap does not count. */
 struct core {
     uint64_t from_ns;
@@ -208,32 +285,34 @@ struct core {
 
 static struct core core_of(const struct timeline_span *span)
 {
-    uint64_t duration_ns = span->end_ns - span->start_ns;
-    uint64_t margin_ns = duration_ns / 2 < OVERLAP_MIN_NS ? duration_ns / 2 : OVERLAP_MIN_NS;
-    return (struct core){span->start_ns + margin_ns, span->end_ns - margin_ns};
+    return (struct core){span->start_ns + margin_of(span), span->end_ns - margin_of(span)};
+}
+
+static void mark(struct thread_timeline *timeline, struct timeline_span *span)
+{
+    timeline->hopping += !span->hops;
+    span->hops = true;
 }
 
 /* Marks the spans that were running when this one began. Those that contain it are its ancestors,
- * or went on elsewhere. */
+ * or do not nest. */
 static void mark_around(struct thread_timeline *timeline, const struct timeline_span *span)
 {
-    struct core core = core_of(span);
-    struct outward outward = look_outward(timeline, core.from_ns);
+    struct outward outward = look_outward(timeline, core_of(span).from_ns);
     struct timeline_span *between[LOOK_OUTWARD_MAX]; /* this span and its parent */
     unsigned between_count = 0;
     for (struct timeline_span *other; (other = next_outward(timeline, &outward));) {
-        bool is_inside = other->start_ns >= span->start_ns && other->end_ns <= span->end_ns;
-        if (other->hops || is_inside)
+        bool is_its_parent = is_parent(other, span);
+        if (is_inside(other, span) || !do_overlap(other, span))
             continue;
-        if (other->end_ns < core.to_ns || !is_same_trace(other, span) || is_sibling(other, span)) {
-            other->hops = true;
-        } else if (is_parent(other, span)) {
-            for (unsigned i = 0; i < between_count; i++)
-                between[i]->hops = true;
-            return;
-        } else {
+        if (is_stranger(other, span))
+            mark(timeline, other);
+        else if (!is_its_parent)
             between[between_count++] = other;
-        }
+        for (unsigned i = 0; is_its_parent && i < between_count; i++)
+            mark(timeline, between[i]);
+        if (is_its_parent)
+            return;
     }
 }
 
@@ -246,7 +325,7 @@ static bool ends_inside_another(const struct thread_timeline *timeline,
     for (const struct timeline_span *other; (other = next_outward(timeline, &outward));) {
         if (other->start_ns <= core.from_ns)
             return false;
-        if (other->end_ns > span->end_ns)
+        if (other->end_ns > span->end_ns && do_overlap(other, span))
             return true;
     }
     return false;
@@ -262,10 +341,21 @@ static bool contains_another(const struct thread_timeline *timeline,
         const struct timeline_span *other = next_started(timeline, &place);
         if (!other || other->start_ns >= core.to_ns)
             return false;
-        if (!is_same_trace(other, span) || is_sibling(other, span))
+        if (do_overlap(other, span) && (!is_same_trace(other, span) || is_sibling(other, span)))
             return true;
     }
     return false;
+}
+
+/* Counts a span for timeline_is_loop. */
+static void judge(struct thread_timeline *timeline, const struct timeline_span *span)
+{
+    timeline->judged += span->hops || span->end_ns - span->start_ns >= OVERLAP_MIN_NS;
+    timeline->hopping += span->hops;
+    if (timeline->judged < JUDGED_MAX)
+        return;
+    timeline->judged /= 2;
+    timeline->hopping /= 2;
 }
 
 /* ---- adding ---- */
@@ -282,6 +372,19 @@ static void insert_block(struct thread_timeline *timeline, uint32_t position)
             (timeline->count - position) * sizeof *timeline->blocks);
     timeline->blocks[position] = (struct timeline_block){.count = 0};
     timeline->count++;
+}
+
+/* Computes how far blocks reach from this one on; those after the next one have not changed. */
+static void update_reach(struct thread_timeline *timeline, uint32_t position)
+{
+    uint64_t reach_ns = position > 0 ? timeline->blocks[position - 1].reach_ns : 0;
+    for (uint32_t i = position; i < timeline->count; i++) {
+        struct timeline_block *block = &timeline->blocks[i];
+        reach_ns = larger(reach_ns, block->end_ns);
+        if (i > position + 1 && block->reach_ns == reach_ns)
+            return;
+        block->reach_ns = reach_ns;
+    }
 }
 
 static void set_times(struct timeline_block *block)
@@ -307,6 +410,7 @@ static void split_block(struct thread_timeline *timeline, uint32_t position)
     full->count = half;
     set_times(full);
     set_times(second);
+    update_reach(timeline, position);
 }
 
 /* Whether this span comes before another one because of its times: it began earlier, or it began at
@@ -377,6 +481,49 @@ static struct place place_for(struct thread_timeline *timeline, const struct tim
     return place_for(timeline, span);
 }
 
+/* Finds the spans with the times of this one, which is one of them, in their order. Returns how
+ * many there are up to it; 0: more than are looked at. */
+static unsigned find_equals(const struct thread_timeline *timeline,
+                            const struct timeline_span *span,
+                            struct timeline_span *equals_out[LOOK_OUTWARD_MAX])
+{
+    struct place next = end_of_those_before(timeline, span);
+    for (unsigned count = 0; count < LOOK_OUTWARD_MAX; count++) {
+        const struct timeline_span *other = next_started(timeline, &next);
+        assert(other);
+        next.span--;
+        equals_out[count] = at(timeline, next);
+        next.span++;
+        if (memcmp(&other->key, &span->key, sizeof span->key) == 0)
+            return count + 1;
+    }
+    return 0;
+}
+
+/* Moves those of the spans with the same times that descend from a new one behind it. They came
+ * before their parent, and their order says nothing yet. */
+static void put_descendants_behind(struct thread_timeline *timeline,
+                                   const struct timeline_span *span)
+{
+    struct timeline_span *equals[LOOK_OUTWARD_MAX], moved[LOOK_OUTWARD_MAX];
+    unsigned count = find_equals(timeline, span, equals), moved_count = 0, kept = 0;
+    if (count <= 1)
+        return;
+    moved[moved_count++] = *equals[count - 1];
+    for (unsigned i = 0; i + 1 < count; i++) {
+        bool descends = false;
+        for (unsigned k = 0; k < moved_count && !descends; k++)
+            descends = is_parent(&moved[k], equals[i]);
+        if (descends)
+            moved[moved_count++] = *equals[i];
+        else
+            *equals[kept++] = *equals[i];
+    }
+    for (unsigned k = 0; k < moved_count; k++)
+        *equals[kept + k] = moved[k];
+    assert(kept + moved_count == count);
+}
+
 static void insert(struct thread_timeline *timeline, const struct timeline_span *span,
                    uint64_t now_ns)
 {
@@ -392,8 +539,13 @@ static void insert(struct thread_timeline *timeline, const struct timeline_span 
     block->count++;
     block->arrived_ns = now_ns;
     block->start_ns = block->spans[0].start_ns;
-    if (span->end_ns > block->end_ns)
-        block->end_ns = span->end_ns;
+    if (span->end_ns > block->reach_ns || block->count == 1) {
+        block->end_ns = larger(block->end_ns, span->end_ns);
+        update_reach(timeline, place.block);
+    } else {
+        block->end_ns = larger(block->end_ns, span->end_ns);
+    }
+    put_descendants_behind(timeline, span);
 }
 
 static bool is_known(const struct thread_timeline *timeline, const struct timeline_span *span)
@@ -415,6 +567,7 @@ bool timeline_add(struct thread_timeline *timeline, const struct timeline_span *
     struct timeline_span added = *span;
     mark_around(timeline, span);
     added.hops = ends_inside_another(timeline, span) || contains_another(timeline, span);
+    judge(timeline, &added);
     insert(timeline, &added, now_ns);
     return true;
 }
@@ -430,6 +583,7 @@ uint32_t timeline_drop_first(struct thread_timeline *timeline)
         free(timeline->blocks);
         *timeline = (struct thread_timeline){.count = 0};
     }
+    update_reach(timeline, 0);
     return count;
 }
 

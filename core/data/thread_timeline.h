@@ -5,10 +5,15 @@
  * start at the same time, what is inside others comes later. A block knows its first start and its
  * latest end; a search skips blocks that end too early.
  *
- * Code on one thread nests: a span that begins later ends earlier, or begins after the other's end.
- * A span that breaks this went on elsewhere (`hops`): it overlaps with the end of another, it
+ * Code on one thread nests: a span that begins later ends earlier and is a descendant, or it begins
+ * after the other's end. A span that breaks this went on elsewhere (`hops`), or the thread is an
+ * event loop, where requests take turns: the span overlaps with the start of a later one, it
  * contains a span of another trace, or it contains a sibling. Overlaps of less than a millisecond
  * do not count, because the clocks of two traces can differ that much.
+ *
+ * What ran while such spans overlap is not known, even if the innermost one nests. If a large part
+ * of a thread's spans are such ones, the thread is an event loop, and nothing about it is known: it
+ * also runs other code while the only open request waits.
  *
  * Owner: thread_spans.
  *
@@ -32,6 +37,7 @@ enum { TIMELINE_BLOCK_SPANS = 64, TIMELINE_BLOCKS_MAX = 1024 };
 struct timeline_block {
     uint64_t start_ns;   /* of its first span */
     uint64_t end_ns;     /* the latest one */
+    uint64_t reach_ns;   /* the latest end of its spans and of those in blocks before it */
     uint64_t arrived_ns; /* its newest span; monotonic */
     struct timeline_span *spans;
     uint32_t count;
@@ -43,6 +49,9 @@ struct thread_timeline {
     struct timeline_block *blocks;
     uint32_t count;
     uint32_t capacity;
+    /* Of its spans, older ones count less: */
+    uint32_t judged;  /* those long enough to overlap with others */
+    uint32_t hopping; /* those that hop */
 };
 
 /* Adds a span; `hops` is computed. Returns false if it is there already. It must have room:
@@ -55,12 +64,14 @@ uint32_t timeline_drop_first(struct thread_timeline *timeline);
 /* Which span covers a time, and for how long. */
 struct timeline_found {
     const struct timeline_span *span; /* NULL: none */
-    bool hops;                        /* only spans that went on elsewhere cover it */
+    bool is_unsure;                   /* spans cover it, but it is not known which one ran */
     uint64_t from_ns, to_ns; /* the time, and the last one for which nothing of this changes, if
                                 no span is added or removed */
 };
-/* Finds the innermost span that covers the time and did not go on elsewhere. */
+/* Finds the innermost span that covers the time, if all others that cover it are around it. */
 struct timeline_found timeline_find(const struct thread_timeline *timeline, uint64_t time_ns);
+/* Whether the thread is an event loop. */
+bool timeline_is_loop(const struct thread_timeline *timeline);
 
 /* A part of the time; both ends belong to it. */
 struct time_range {

@@ -87,6 +87,19 @@ static void test_the_innermost_span_runs(void **state)
     thread_spans_free(threads);
 }
 
+/* Puts at most four spans, in the order with this number. */
+static void put_in_order(struct thread_spans *threads, const struct thread_span *spans,
+                         unsigned count, unsigned order)
+{
+    struct thread_span left[4];
+    assert_true(count <= 4);
+    memcpy(left, spans, count * sizeof *spans);
+    for (; count > 0; order /= count--) {
+        thread_spans_put(threads, &left[order % count], 1, 1);
+        left[order % count] = left[count - 1];
+    }
+}
+
 /* Clocks of milliseconds are common. */
 static void test_the_innermost_of_spans_with_the_same_times_runs(void **state)
 {
@@ -95,13 +108,20 @@ static void test_the_innermost_of_spans_with_the_same_times_runs(void **state)
     /* 4 in 3 in 2 in 1; 3 has the times of 2, and 4 has their start. */
     const struct thread_span spans[SPANS] = {span_of(1, 1, 0, 10, 90), span_of(1, 2, 1, 10, 50),
                                              span_of(1, 3, 2, 10, 50), span_of(1, 4, 3, 10, 30)};
-    for (int is_inner_first = 0; is_inner_first < 2; is_inner_first++) {
+    for (unsigned order = 0; order < 24; order++) {
         struct thread_spans *threads = thread_spans_new(MOST);
-        for (int i = 0; i < SPANS; i++)
-            thread_spans_put(threads, &spans[is_inner_first ? SPANS - 1 - i : i], 1, 1);
+        put_in_order(threads, spans, SPANS, order);
         assert_int_equal(span_at(threads, &by_id, 10), 4);
         assert_int_equal(span_at(threads, &by_id, 40), 3);
         assert_int_equal(span_at(threads, &by_id, 60), 1);
+        thread_spans_free(threads);
+    }
+    for (unsigned order = 0; order < 24; order++) {
+        const struct thread_span same[SPANS] = {span_of(1, 1, 0, 10, 90), span_of(1, 2, 1, 10, 90),
+                                                span_of(1, 3, 2, 10, 90), span_of(1, 4, 3, 10, 90)};
+        struct thread_spans *threads = thread_spans_new(MOST);
+        put_in_order(threads, same, SPANS, order);
+        assert_int_equal(span_at(threads, &by_id, 40), 4);
         thread_spans_free(threads);
     }
 }
@@ -122,7 +142,8 @@ static void test_many_spans_have_the_same_start(void **state)
     thread_spans_free(threads);
 }
 
-/* A request waits for something, and its thread serves another one meanwhile. */
+/* A request waits for something, and its thread serves another one meanwhile. Whether it continues
+ * elsewhere or in turns with the other one is not known. */
 static void test_a_span_that_hops_is_left_alone(void **state)
 {
     (void)state;
@@ -130,11 +151,12 @@ static void test_a_span_that_hops_is_left_alone(void **state)
         struct thread_span first, second;
         int64_t at_15, at_25, at_35;
     } cases[] = {
-        {span_of(1, 1, 0, 10, 40), span_of(2, 2, 0, 20, 30), AMBIGUOUS, 2, AMBIGUOUS},
-        {span_of(1, 1, 0, 10, 30), span_of(2, 2, 0, 20, 40), AMBIGUOUS, 2, 2},
-        {span_of(1, 1, 9, 10, 40), span_of(1, 2, 9, 20, 30), AMBIGUOUS, 2, AMBIGUOUS},
-        {span_of(1, 1, 9, 10, 30), span_of(1, 2, 9, 20, 40), AMBIGUOUS, 2, 2},
-        /* Not these: a child; one after the other, with clocks that differ. */
+        {span_of(1, 1, 0, 10, 40), span_of(2, 2, 0, 20, 30), AMBIGUOUS, AMBIGUOUS, AMBIGUOUS},
+        {span_of(1, 1, 0, 10, 30), span_of(2, 2, 0, 20, 40), AMBIGUOUS, AMBIGUOUS, 2},
+        {span_of(1, 1, 9, 10, 40), span_of(1, 2, 9, 20, 30), AMBIGUOUS, AMBIGUOUS, AMBIGUOUS},
+        {span_of(1, 1, 9, 10, 30), span_of(1, 2, 9, 20, 40), AMBIGUOUS, AMBIGUOUS, 2},
+        {span_of(1, 1, 9, 10, 30), span_of(1, 2, 1, 20, 40), AMBIGUOUS, AMBIGUOUS, 2},
+        /* Not this one: a child. */
         {span_of(1, 1, 9, 10, 40), span_of(1, 2, 1, 20, 30), 1, 2, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -148,6 +170,7 @@ static void test_a_span_that_hops_is_left_alone(void **state)
             thread_spans_free(threads);
         }
     }
+    /* One after the other, with clocks that differ. */
     struct thread_spans *threads = thread_spans_new(MOST);
     struct thread_span first = span_of(1, 1, 0, 10, 20), second = span_of(2, 2, 0, 20, 30);
     first.end_ns += MS / 2;
@@ -165,9 +188,68 @@ static void test_an_async_sibling_is_recognised_under_its_parent(void **state)
     put(threads, 1, 3, 1, 30, 40); /* while the call 2 is in flight */
     put(threads, 1, 2, 1, 20, 50);
     put(threads, 1, 1, 0, 10, 60);
-    assert_int_equal(span_at(threads, &by_id, 25), 1);
-    assert_int_equal(span_at(threads, &by_id, 35), 3);
-    assert_int_equal(span_at(threads, &by_id, 45), 1);
+    const int64_t want[] = {NONE, 1, AMBIGUOUS, AMBIGUOUS, AMBIGUOUS, 1, NONE};
+    for (uint64_t i = 0; i < sizeof want / sizeof *want; i++)
+        assert_int_equal(span_at(threads, &by_id, 10 * i + 5), want[i]);
+    thread_spans_free(threads);
+}
+
+/* Two tasks A and B of one request take turns. A1 is a child of A, and inside B by its times. */
+static void test_a_task_that_returns(void **state)
+{
+    (void)state;
+    const struct thread_span spans[] = {span_of(1, 1, 0, 0, 100), span_of(1, 2, 1, 10, 60),
+                                        span_of(1, 3, 1, 20, 90), span_of(1, 4, 2, 30, 40)};
+    const int64_t want[] = {1, AMBIGUOUS, AMBIGUOUS, AMBIGUOUS, AMBIGUOUS, AMBIGUOUS};
+    for (unsigned order = 0; order < 24; order++) {
+        struct thread_spans *threads = thread_spans_new(MOST);
+        put_in_order(threads, spans, 4, order);
+        for (uint64_t i = 0; i < sizeof want / sizeof *want; i++)
+            assert_int_equal(span_at(threads, &by_id, 10 * i + 5), want[i]);
+        assert_int_equal(span_at(threads, &by_id, 95), 1);
+        thread_spans_free(threads);
+    }
+}
+
+/* A thread that often runs several requests in turns also runs other code while the only one of
+ * them waits. */
+static void test_an_event_loop(void **state)
+{
+    (void)state;
+    const uint64_t requests = 100;
+    for (uint64_t every = 2; every <= 10; every += 8) {
+        struct thread_spans *threads = thread_spans_new(MOST);
+        for (uint64_t i = 1; i <= requests; i++) { /* one of `every` goes on in the next one */
+            uint64_t end = i * 100 + (i % every == 0 ? 130 : 80);
+            put(threads, i, i, 0, i * 100, end);
+        }
+        assert_int_equal(span_at(threads, &by_id, 5150), every == 2 ? AMBIGUOUS : 51);
+        assert_int_equal(span_at(threads, &by_id, 5190), NONE);
+        for (uint64_t i = 1; i <= 10 * requests; i++) /* it does so no more */
+            put(threads, i, i, 0, 100000 + i * 100, 100000 + i * 100 + 80);
+        assert_int_equal(span_at(threads, &by_id, 100000 + 5150), 51);
+        thread_spans_free(threads);
+    }
+}
+
+/* Clocks of milliseconds are common. Spans that touch others do not overlap with them. */
+static void test_spans_of_no_time(void **state)
+{
+    (void)state;
+    struct thread_spans *threads = thread_spans_new(MOST);
+    put(threads, 1, 2, 1, 10, 10);
+    put(threads, 1, 3, 1, 10, 50);
+    put(threads, 1, 4, 1, 50, 50);
+    put(threads, 1, 5, 1, 60, 60);
+    put(threads, 1, 1, 0, 0, 100);
+    put(threads, 7, 7, 6, 100, 100);
+    put(threads, 7, 6, 0, 100, 140);
+    assert_int_equal(span_at(threads, &by_id, 5), 1);
+    assert_int_equal(span_at(threads, &by_id, 25), 3);
+    assert_int_equal(span_at(threads, &by_id, 55), 1);
+    assert_int_equal(span_at(threads, &by_id, 60), 5);
+    assert_int_equal(span_at(threads, &by_id, 70), 1);
+    assert_int_equal(span_at(threads, &by_id, 120), 6);
     thread_spans_free(threads);
 }
 
@@ -422,11 +504,13 @@ static void test_random_calls(void **state)
     }
 }
 
-/* Spans that overlap in any way, on a few threads. They end too early for a clock's offset. */
+enum { ANY_MS = 6000 };
+
+/* Spans that overlap in any way, on a few threads, but not so often that these are event loops. */
 static void put_any(struct thread_spans *threads, unsigned *seed)
 {
     for (uint64_t id = 1; id <= 400; id++) {
-        uint64_t start = 1 + (uint64_t)rand_r(seed) % 400;
+        uint64_t start = 1 + (uint64_t)rand_r(seed) % ANY_MS;
         struct thread_span span =
             span_of(1 + (uint64_t)rand_r(seed) % 5, id, (uint64_t)rand_r(seed) % id, start,
                     start + (uint64_t)rand_r(seed) % 20);
@@ -450,7 +534,7 @@ static void test_questions_together(void **state)
         for (unsigned i = 0; i < 4; i++)
             who[i].id[THREAD_ID_RUNTIME] += i;
         for (unsigned i = 0; i < QUESTIONS; i++) {
-            uint64_t near = seed % 2 ? i / 7 : (uint64_t)rand_r(&random) % 430;
+            uint64_t near = seed % 2 ? (uint64_t)i * 2 : (uint64_t)rand_r(&random) % (ANY_MS + 30);
             asks[i] = (struct thread_ask){.thread = &who[rand_r(&random) % 4],
                                           .time_ns = near * MS + (uint64_t)rand_r(&random) % 3};
             asks[i].time_ns -= asks[i].time_ns > 0; /* a nanosecond before, at, or after it */
@@ -498,6 +582,9 @@ int main(void)
         cmocka_unit_test(test_many_spans_have_the_same_start),
         cmocka_unit_test(test_a_span_that_hops_is_left_alone),
         cmocka_unit_test(test_an_async_sibling_is_recognised_under_its_parent),
+        cmocka_unit_test(test_a_task_that_returns),
+        cmocka_unit_test(test_an_event_loop),
+        cmocka_unit_test(test_spans_of_no_time),
         cmocka_unit_test(test_a_name_that_one_thread_has),
         cmocka_unit_test(test_ids_that_were_seen_together),
         cmocka_unit_test(test_the_owner_of_most_spans_loses_some),
