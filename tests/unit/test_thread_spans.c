@@ -359,7 +359,7 @@ static void test_room_for_few_spans(void **state)
             uint64_t start = (uint64_t)(rand() % 40);
             struct thread_span span = span_of(i, i, 0, start, start + (uint64_t)(rand() % 20));
             span.instance = (uint16_t)(PROCESS + process);
-            span.owner = rand() % 8 == 0 ? (uint16_t)(rand() % 3) : process;
+            span.owner = (uint16_t)(rand() % 8 == 0 ? rand() % 3 : process);
             span.id = rand() % 3;
             struct sample_thread thread = by_id;
             thread.instance = span.instance;
