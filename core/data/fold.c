@@ -105,10 +105,10 @@ static enum fold_shape shape_of(const struct sample_fields *sample, bool is_stri
 
 enum combining { FOLDS, MOVES, STRIPS };
 
-static struct slice gains_of(const struct folding *folding, enum combining how)
+static inline struct fold_gain gain_of(const struct folding *folding, enum combining how)
 {
     const struct fold_rule *rule = folding->rule;
-    return how != MOVES && rule->gains ? rule->gains(rule->context) : (struct slice){0};
+    return how != MOVES && rule->gains ? rule->gains(rule->context) : (struct fold_gain){.link = 0};
 }
 
 static struct fold_attributes_result attributes_of(struct folding *folding,
@@ -133,16 +133,15 @@ static void keep_apart(struct folding *folding, const struct fold_key *key,
 
 /* Folds, moves or strips a sample whose attributes were changed. Returns whether it begins a group.
  * Sets the group, if others may join it. */
-static bool combine_one(struct folding *folding, const struct sample_fields *sample,
-                        enum combining how, struct fold_attributes_result attributes,
-                        uint32_t *group_out)
+static bool combine_one(struct folding *folding, const struct sample_fields *sample, uint32_t link,
+                        struct fold_attributes_result attributes, uint32_t *group_out)
 {
     const struct sample_layout *layout = &sample->layout;
     const struct fold_rule *rule = folding->rule;
     int64_t value;
     bool is_new = true;
     struct fold_key key = {.stack = layout->stack,
-                           .link = how == FOLDS ? 0 : layout->link,
+                           .link = link,
                            .list = attributes.list,
                            .shape = shape_of(sample, attributes.is_stripped, &value)};
     if (rule->stack)
@@ -268,7 +267,7 @@ static uint32_t begun_group(struct folding *folding)
 static uint32_t combine(struct folding *folding, const struct sample_fields *sample,
                         enum combining how)
 {
-    struct slice gains = gains_of(folding, how);
+    struct slice gains = gain_of(folding, how).attributes;
     struct known_sample wanted, *known = NULL;
     int64_t value;
     uint32_t group = UINT32_MAX;
@@ -280,7 +279,8 @@ static uint32_t combine(struct folding *folding, const struct sample_fields *sam
                        : FATE_GOES;
     }
     struct fold_attributes_result attributes = attributes_of(folding, &sample->layout, gains, how);
-    bool begins = combine_one(folding, sample, how, attributes, &group);
+    uint32_t link = how == FOLDS ? 0 : sample->layout.link;
+    bool begins = combine_one(folding, sample, link, attributes, &group);
     if (known) {
         assert(group != UINT32_MAX);
         *known = wanted;
@@ -296,12 +296,13 @@ static uint32_t keep(struct folding *folding, const struct sample_fields *sample
     if (folding->rule->stripped_count == 0)
         return FATE_STAYS;
     uint32_t group;
-    struct slice gains = gains_of(folding, STRIPS);
+    struct fold_gain gain = gain_of(folding, STRIPS);
     struct fold_attributes_result attributes =
-        attributes_of(folding, &sample->layout, gains, STRIPS);
+        attributes_of(folding, &sample->layout, gain.attributes, STRIPS);
     if (!attributes.is_stripped)
         return FATE_STAYS;
-    if (combine_one(folding, sample, STRIPS, attributes, &group))
+    uint32_t link = gain.link > 0 ? gain.link : sample->layout.link;
+    if (combine_one(folding, sample, link, attributes, &group))
         return newest_group(folding);
     folding->result.merged++;
     return FATE_GOES;

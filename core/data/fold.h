@@ -44,6 +44,11 @@ struct fold_sample {
     uint32_t stack;        /* index in the stack_table */
 };
 
+struct fold_gain {
+    struct slice attributes; /* packed indices, which exist until profiles_fold returns */
+    uint32_t link;           /* in place of its own, if it is not folded; 0: its own stays */
+};
+
 struct fold_rule {
     /* NULL: all are kept. */
     enum fold_decision (*decide)(void *context, const struct fold_sample *sample);
@@ -52,10 +57,9 @@ struct fold_rule {
     void (*begin_profile)(void *context, struct slice profile);
     /* The stack that a folded or moved sample gets. NULL: the one that it has. */
     uint32_t (*stack)(void *context, uint32_t stack);
-    /* Attributes that the sample of which `decide` was just asked gains before it is folded or
-     * stripped: packed indices, which exist until profiles_fold returns. A sample to which neither
-     * happens gains none. NULL: none. */
-    struct slice (*gains)(void *context);
+    /* What the sample of which `decide` was just asked gains before it is folded or stripped. A
+     * sample to which neither happens gains nothing. NULL: nothing. */
+    struct fold_gain (*gains)(void *context);
     void *context;
     double weight; /* of FOLD_WEIGH */
     /* Keys of attributes that folding takes away in addition to those that it knows. */

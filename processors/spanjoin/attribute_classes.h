@@ -60,4 +60,11 @@ static inline const struct attribute_class *sample_plan_class(struct sample_plan
     return sample_plan_classify(plan, attribute);
 }
 
+/* Returns the bits of a sample with these traits (sample_plan.h). */
+static inline uint32_t sample_bits_of_traits(uint8_t traits)
+{
+    return (traits & TRAIT_IS_NOT_PLAIN ? 0 : SAMPLE_IS_PLAIN) |
+           (traits & TRAIT_ADDED ? SAMPLE_IS_STRIPPED : 0);
+}
+
 #endif

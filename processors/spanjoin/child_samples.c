@@ -50,14 +50,20 @@ static const bool *find_roots(struct sample_plan *plan, struct span_trees *trees
     return are_roots;
 }
 
+static void unmark(struct sample_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->sample_count; i++)
+        plan->samples[i] &= ~SAMPLE_HAS_THREAD;
+}
+
 /* Marks the samples that name a local root, and no others. Returns their number. */
 static uint32_t mark(struct sample_plan *plan, const bool *are_roots)
 {
     uint32_t count = 0;
+    unmark(plan);
     for (uint32_t i = 0; i < plan->sample_count; i++) {
         uint32_t key = plan->samples[i] & SAMPLE_KEY;
         bool is_root = key > 0 && are_roots[key - 1];
-        plan->samples[i] &= ~SAMPLE_HAS_THREAD;
         plan->samples[i] |= is_root ? SAMPLE_HAS_THREAD : 0;
         count += is_root;
     }
@@ -67,18 +73,21 @@ static uint32_t mark(struct sample_plan *plan, const bool *are_roots)
 bool child_samples_link(struct sample_plan *plan, struct span_index *index,
                         struct thread_links *links_out)
 {
-    struct child_source children = {.source = {.find = find_children, .keeps_links = true},
-                                    .plan = plan,
-                                    .trees = span_index_trees(index),
-                                    .steps = STEPS_MIN};
+    struct child_source children = {
+        .source = {.find = find_children, .keeps_links = true, .writes = true},
+        .plan = plan,
+        .trees = span_index_trees(index),
+        .steps = STEPS_MIN};
     *links_out = (struct thread_links){.is_linked = NULL};
     if (plan->key_count == 0)
         return false;
     children.places = root_spans_places(plan);
     children.steps += STEPS_PER_BYTE * (uint64_t)dictionary_request_size(plan->dictionary);
     children.source.sample_count = mark(plan, find_roots(plan, children.trees, children.places));
-    return children.source.sample_count > 0 &&
-           timed_samples_link(plan, &children.source, links_out);
+    bool moves =
+        children.source.sample_count > 0 && timed_samples_link(plan, &children.source, links_out);
+    unmark(plan); /* a key means something else there */
+    return moves;
 }
 
 void child_samples_finish(struct sample_plan *plan, const struct sample_plan *before,

@@ -15,7 +15,7 @@ static void add_link(struct sample_plan *plan, uint32_t k)
     struct sample_key *key = &plan->keys[k];
     const struct span_key *ids = &plan->finds[k].key;
     bool gains_trace = key->match && !key->trace_given;
-    if (!key->promoted && !gains_trace)
+    if (!key->promoted && !key->by_thread && !gains_trace)
         return;
     bool has_trace = key->trace_given || key->match;
     key->link = dictionary_add_link(
@@ -157,9 +157,9 @@ static inline bool sample_changes(const struct sample_plan *plan, const uint8_t 
                                   uint32_t named)
 {
     uint8_t change = changes[named & SAMPLE_KEY];
-    if (!(named & (SAMPLE_PROMOTED | SAMPLE_IS_STRIPPED)))
+    if (!(named & (SAMPLE_PROMOTED | SAMPLE_IS_STRIPPED | SAMPLE_HAS_THREAD)))
         return change == CHANGES || (change == CHANGES_UNLESS_PLAIN && !(named & SAMPLE_IS_PLAIN));
-    return !keep_takes_sample(plan, named) && (change != CHANGES_NOT || (named & SAMPLE_PROMOTED));
+    return !keep_takes_sample(plan, named) && (change != CHANGES_NOT || sample_gains_link(named));
 }
 
 /* Marks the samples of the profiles that change, and counts them. */
@@ -272,7 +272,21 @@ static size_t sample_growth(const struct sample_plan *plan)
     return 5 * plan->settings->samples.joined_count + 24;
 }
 
-/* Returns what a usual sample gains that keeps its attributes and its link; NULL: it does not. */
+/* The Link of a sample; 0: none is written. */
+static inline size_t link_size(uint32_t link)
+{
+    return link > 0 ? wire_size_tag(SAMPLE_LINK_INDEX) + wire_size_varint(link) : 0;
+}
+
+static inline uint8_t *write_link(uint8_t *to, uint32_t link)
+{
+    if (link == 0)
+        return to;
+    return wire_write_varint(wire_write_tag(to, SAMPLE_LINK_INDEX, WIRE_VARINT), link);
+}
+
+/* Returns what a usual sample gains that keeps its attributes, and its Link if it has one; NULL: it
+ * does not. */
 static inline const struct slice *more_of(const struct sample_plan *plan, uint32_t named)
 {
     const uint32_t usual = SAMPLE_IS_USUAL | SAMPLE_IS_PLAIN;
@@ -280,43 +294,33 @@ static inline const struct slice *more_of(const struct sample_plan *plan, uint32
     return keeps_all ? plan->more[named & SAMPLE_KEY] : NULL;
 }
 
-/* Where the attributes of a usual sample are, with their tag and length; without any, where they
- * go.
- */
-struct list_place {
-    size_t start, list, end;
-};
-static inline struct list_place list_place_of(uint32_t named)
+/* Writes such a sample: as received, with more attributes, and maybe a Link. */
+static uint8_t *write_more(uint32_t named, struct slice raw, struct slice more, uint32_t link,
+                           uint8_t *to)
 {
-    size_t start = named >> SAMPLE_START_SHIFT & SAMPLE_START_MAX;
-    size_t list = named >> SAMPLE_LIST_SHIFT & SAMPLE_LIST_MAX;
-    return (struct list_place){start, list, start + (list > 0 ? 2 + list : 0)};
-}
-
-/* Writes such a sample: as received, with more attributes. */
-static uint8_t *write_more(uint32_t named, struct slice raw, struct slice more, uint8_t *to)
-{
-    struct list_place place = list_place_of(named);
+    struct list_place place = sample_list_place(named);
     size_t size = place.list + more.size;
     size_t field = size > 0 ? wire_size_bytes(SAMPLE_ATTRIBUTE_INDICES, size) : 0;
     assert(place.end <= raw.size);
-    to = wire_write_header(to, PROFILE_SAMPLES, raw.size - (place.end - place.start) + field);
+    size_t others = raw.size - (place.end - place.start);
+    to = wire_write_header(to, PROFILE_SAMPLES, others + field + link_size(link));
     to = wire_write_raw(to, (struct slice){raw.data, place.start});
     if (size > 0) {
         to = wire_write_header(to, SAMPLE_ATTRIBUTE_INDICES, size);
         to = wire_write_raw(to, (struct slice){raw.data + place.start + 2, place.list});
         to = wire_write_raw(to, more);
     }
+    to = write_link(to, link);
     return wire_write_raw(to, (struct slice){raw.data + place.end, raw.size - place.end});
 }
 
 /* The same for one that is short afterwards, too, and may be copied in blocks. */
 static inline uint8_t *write_more_short(uint32_t named, struct slice raw, struct slice more,
-                                        uint8_t *to)
+                                        uint32_t link, uint8_t *to)
 {
-    struct list_place place = list_place_of(named);
+    struct list_place place = sample_list_place(named);
     size_t list = place.list + more.size;
-    size_t size = raw.size - (place.end - place.start) + 2 + list;
+    size_t size = raw.size - (place.end - place.start) + 2 + list + link_size(link);
     assert(place.end <= raw.size && list > 0 && size < 0x80);
     to[0] = PROFILE_SAMPLES << 3 | WIRE_BYTES;
     to[1] = (uint8_t)size;
@@ -324,7 +328,7 @@ static inline uint8_t *write_more_short(uint32_t named, struct slice raw, struct
     to[0] = SAMPLE_ATTRIBUTE_INDICES << 3 | WIRE_BYTES;
     to[1] = (uint8_t)list;
     to = copy_blocks(to + 2, raw.data + place.start + 2, place.list);
-    to = copy_blocks(to, more.data, more.size);
+    to = write_link(copy_blocks(to, more.data, more.size), link);
     return copy_blocks(to, raw.data + place.end, raw.size - place.end);
 }
 
@@ -344,14 +348,14 @@ static uint8_t *write_other(struct sample_plan *plan, uint32_t sample, struct sl
         parts.attributes = new_attributes(plan, raw, key, promoted);
         more = (struct slice){0};
     }
-    uint32_t link = promoted || (key->match && !key->trace_given) ? key->link : parts.link;
+    bool gains_link = sample_gains_link(named) || (key->match && !key->trace_given);
+    uint32_t link = gains_link ? key->link : parts.link;
 
     size_t attributes = parts.attributes.size + more.size;
     size_t size = parts.before.size + parts.after.size;
     if (attributes > 0)
         size += wire_size_bytes(SAMPLE_ATTRIBUTE_INDICES, attributes);
-    if (link > 0)
-        size += wire_size_tag(SAMPLE_LINK_INDEX) + wire_size_varint(link);
+    size += link_size(link);
     to = wire_write_header(to, PROFILE_SAMPLES, size);
     uint8_t *end = to + size;
     to = wire_write_raw(to, parts.before);
@@ -359,9 +363,7 @@ static uint8_t *write_other(struct sample_plan *plan, uint32_t sample, struct sl
         to = wire_write_header(to, SAMPLE_ATTRIBUTE_INDICES, attributes);
         to = wire_write_raw(wire_write_raw(to, parts.attributes), more);
     }
-    if (link > 0)
-        to = wire_write_varint(wire_write_tag(to, SAMPLE_LINK_INDEX, WIRE_VARINT), link);
-    to = wire_write_raw(to, parts.after);
+    to = wire_write_raw(write_link(to, link), parts.after);
     assert(to == end);
     return to;
 }
@@ -420,10 +422,11 @@ static inline uint8_t *write_sample(const struct rewriting *rewriting, uint32_t 
     const struct slice *more = more_of(plan, named);
     if (!more)
         return write_other(plan, sample, raw, rewriting->to);
-    bool is_short = raw.size + more->size < 0x80 - 2 && more->size > 0 &&
+    uint32_t link = sample_gains_link(named) ? plan->keys[(named & SAMPLE_KEY) - 1].link : 0;
+    bool is_short = raw.size + more->size + link_size(link) < 0x80 - 2 && more->size > 0 &&
                     rewriting->end - (raw.data + raw.size) >= COPY_BLOCK;
-    return is_short ? write_more_short(named, raw, *more, rewriting->to)
-                    : write_more(named, raw, *more, rewriting->to);
+    return is_short ? write_more_short(named, raw, *more, link, rewriting->to)
+                    : write_more(named, raw, *more, link, rewriting->to);
 }
 
 static inline void rewrite_sample(struct rewriting *rewriting, const uint8_t *start,

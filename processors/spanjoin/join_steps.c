@@ -280,27 +280,56 @@ static void mark_linked(struct sample_plan *plan, const uint8_t *is_linked)
     }
 }
 
+/* Looks up the keys from `first` on. */
+static void find_spans(struct spanjoin *join, struct sample_plan *plan, uint32_t first,
+                       uint64_t now_ns)
+{
+    if (first < plan->key_count)
+        span_index_find_many(join->index, now_ns, plan->finds + first, plan->key_count - first,
+                             &plan->arena);
+    sample_plan_choose(plan);
+    if (plan->settings->samples.root_count > 0)
+        root_spans_find_for_samples(plan, join->index, now_ns);
+    keep_samples_decide(plan);
+}
+
+void join_find_spans(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns)
+{
+    find_spans(join, plan, 0, now_ns);
+}
+
+/* Plans the request anew, because its samples were written with their Links. Frees the old plan.
+ */
+static struct sample_plan *plan_linked(struct spanjoin *join, struct sample_plan *plan,
+                                       uint64_t now_ns, uint64_t request,
+                                       const struct thread_links *links)
+{
+    struct batch *batch = plan->batch;
+    struct request_sender sender = sender_of(join, batch, now_ns);
+    struct plan_totals totals = {
+        .index = join->index, .counts = plan->index ? NULL : links->is_linked, .request = request};
+    sender.arrived_ns = plan->arrived_ns;
+    sample_plan_free(plan);
+    batch_flatten(batch);
+    plan = sample_plan_new(batch, &sender, &totals, NULL);
+    plan->counts = NULL;
+    mark_linked(plan, links->is_linked);
+    join_find_spans(join, plan, now_ns);
+    return plan;
+}
+
 struct sample_plan *join_link_threads(struct spanjoin *join, struct sample_plan *plan,
                                       uint64_t now_ns, uint64_t request)
 {
     struct thread_links links = {.ambiguous = 0};
+    struct plan_totals totals = {.index = join->index, .request = request};
+    uint32_t keys = plan->key_count;
     if (!join_has_threads(plan))
         return plan;
-    struct batch *batch = plan->batch;
-    bool changed = thread_samples_link(plan, span_index_threads(join->index), &links);
-    if (changed) {
-        struct request_sender sender = sender_of(join, batch, now_ns);
-        struct plan_totals totals = {.index = join->index,
-                                     .counts = plan->index ? NULL : links.is_linked,
-                                     .request = request};
-        sender.arrived_ns = plan->arrived_ns;
-        sample_plan_free(plan);
-        batch_flatten(batch);
-        plan = sample_plan_new(batch, &sender, &totals, NULL);
-        plan->counts = NULL;
-        mark_linked(plan, links.is_linked);
-        join_find_spans(join, plan, now_ns);
-    }
+    if (thread_samples_link(plan, &totals, &links))
+        plan = plan_linked(join, plan, now_ns, request, &links);
+    else if (links.linked > 0)
+        find_spans(join, plan, keys, now_ns);
     plan->by_thread = links.linked;
     plan->ambiguous_thread = links.ambiguous;
     for (uint32_t i = 0; links.ambiguous_of && i < plan->upload_count; i++)
@@ -331,15 +360,6 @@ void join_add_linked(struct spanjoin *join, struct sample_plan *plan, uint64_t n
         return;
     span_index_add_many(join->index, now_ns, plan->finds, plan->key_count, NULL);
     sample_functions_add(plan, join->index, now_ns);
-}
-
-void join_find_spans(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns)
-{
-    span_index_find_many(join->index, now_ns, plan->finds, plan->key_count, &plan->arena);
-    sample_plan_choose(plan);
-    if (plan->settings->samples.root_count > 0)
-        root_spans_find_for_samples(plan, join->index, now_ns);
-    keep_samples_decide(plan);
 }
 
 void join_move_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,

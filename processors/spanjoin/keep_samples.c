@@ -134,17 +134,19 @@ static enum fold_decision decide(void *context, const struct fold_sample *sample
 }
 
 /* Samples that sample_plan_apply left as they came gain what the others have gained. */
-static struct slice gains_of(void *context)
+static struct fold_gain gain_of(void *context)
 {
     const struct keeping *keeping = context;
     uint32_t named = keeping->named;
     if ((named & (SAMPLE_IS_PLAIN | SAMPLE_PROMOTED | SAMPLE_IS_STRIPPED)) == SAMPLE_IS_PLAIN) {
         const struct slice *gains = keeping->gains[named & SAMPLE_KEY];
-        return gains ? *gains : (struct slice){0};
+        return (struct fold_gain){.attributes = gains ? *gains : (struct slice){0}};
     }
     if (!keep_takes_sample(keeping->plan, named))
-        return (struct slice){0};
-    return keeping->plan->keys[(named & SAMPLE_KEY) - 1].gain->packed;
+        return (struct fold_gain){.link = 0};
+    const struct sample_key *key = &keeping->plan->keys[(named & SAMPLE_KEY) - 1];
+    return (struct fold_gain){.attributes = key->gain->packed,
+                              .link = sample_gains_link(named) ? key->link : 0};
 }
 
 /* Adds the attributes of one span that the samples of a key have gained. */
@@ -181,7 +183,7 @@ static struct fold_result fold(struct sample_plan *plan, bool keeps_all, bool co
     keeping_init(&keeping, plan, keeps_all);
     struct fold_rule rule = {.decide = decide,
                              .ignores_ids = true,
-                             .gains = gains_of,
+                             .gains = gain_of,
                              .context = &keeping,
                              .stripped_keys = sample_thread_keys,
                              .stripped_count = plan->has_added_threads ? SAMPLE_THREAD_KEYS : 0,

@@ -71,25 +71,25 @@ static uint32_t stack_of(struct slice sample)
 
 /* Sets CPU time, or observations of a profile that counts samples. Sums come from outside: one that
  * is not positive adds nothing. */
-static void weigh(const struct profile_header *header, const struct sample_view *view,
+static void weigh(const struct profile_sums *sums, const struct sample_view *view,
                   struct function_use *use)
 {
     struct sample_amount amount = sample_view_amount(view);
-    use->is_cpu = header->cpu_per_value > 0;
+    use->is_cpu = sums->cpu_per_value > 0;
     if (use->is_cpu)
-        use->weight = profile_header_cpu(header, amount.sum);
-    else if (header->counts_samples)
-        use->weight = header->counts_values ? amount.sum : amount.count;
+        use->weight = profile_sums_cpu(sums, amount.sum);
+    else if (sums->counts_samples)
+        use->weight = sums->counts_values ? amount.sum : amount.count;
     if ((int64_t)use->weight < 0)
         use->weight = 0;
 }
 
-static void note_sample(struct sample_plan *plan, uint32_t key, const struct profile_header *header,
-                        struct slice sample)
+void sample_functions_note(struct sample_plan *plan, uint32_t key, const struct profile_sums *sums,
+                           struct slice sample)
 {
     struct function_use use = {.key = key};
     struct sample_view view = sample_view_read(plan, sample);
-    weigh(header, &view, &use);
+    weigh(sums, &view, &use);
     if (use.weight == 0)
         return;
     use.name = name_of(plan, stack_of(sample));
@@ -99,16 +99,16 @@ static void note_sample(struct sample_plan *plan, uint32_t key, const struct pro
     functions->uses[functions->count++] = use;
 }
 
-void sample_functions_note(struct sample_plan *plan, const struct profile_plan *profile,
-                           const struct profile_header *header)
+void sample_functions_note_all(struct sample_plan *plan, const struct profile_plan *profile,
+                               struct slice raw)
 {
     uint32_t sample = profile->first_sample;
-    struct message_iter it = message_iter_bytes(header->raw);
+    struct message_iter it = message_iter_bytes(raw);
     struct message_field field;
     for (; message_next_bytes(&it, PROFILE_SAMPLES, &field); sample++) {
         uint32_t key = plan->samples[sample] & SAMPLE_KEY;
         if (key > 0 && (!plan->counts || plan->counts[sample]))
-            note_sample(plan, key - 1, header, field.wire.bytes);
+            sample_functions_note(plan, key - 1, &profile->sums, field.wire.bytes);
     }
     assert(sample == profile->first_sample + profile->sample_count);
 }

@@ -251,17 +251,17 @@ static inline void tally(struct sample_plan *plan, uint32_t key, const struct sa
 }
 
 static void add_totals(struct sample_plan *plan, struct span_find *find,
-                       const struct profile_header *header, const struct key_tally *of)
+                       const struct profile_sums *sums, const struct key_tally *of)
 {
     struct sample_amount amount = {.count = of->count, .sum = of->sum};
     if (!find->totals)
         find->totals = arena_array(&plan->arena, span_totals_count(plan->settings->type_count),
                                    sizeof(uint64_t));
-    profile_header_add(plan->settings, header, amount, (uint64_t *)find->totals);
+    profile_sums_add(plan->settings, sums, amount, (uint64_t *)find->totals);
 }
 
 /* At the end of a profile. */
-static void add_tallies(struct sample_plan *plan, const struct profile_header *header)
+static void add_tallies(struct sample_plan *plan, const struct profile_sums *sums)
 {
     assert(plan->tallied_count <= plan->key_count);
     for (uint32_t i = 0; i < plan->tallied_count; i++) {
@@ -269,7 +269,7 @@ static void add_tallies(struct sample_plan *plan, const struct profile_header *h
         struct key_tally *of = &plan->tallies[key];
         plan->keys[key].samples += of->samples;
         if (of->count > 0) /* of samples in totals */
-            add_totals(plan, &plan->finds[key], header, of);
+            add_totals(plan, &plan->finds[key], sums, of);
         *of = (struct key_tally){.samples = 0};
     }
     plan->tallied_count = 0;
@@ -290,17 +290,6 @@ static inline uint32_t *new_sample(struct sample_plan *plan)
         plan->samples = arena_grow(&plan->arena, plan->samples, plan->sample_count,
                                    &plan->sample_capacity, sizeof *plan->samples);
     return &plan->samples[plan->sample_count++];
-}
-
-/* Returns the bits that say where the attributes of a usual sample are; 0 if they do not suffice.
- */
-static inline uint32_t places_of(struct slice raw, const struct sample_layout *layout)
-{
-    size_t start = (size_t)(layout->attributes_start - raw.data);
-    if (start > SAMPLE_START_MAX || layout->attributes.size > SAMPLE_LIST_MAX)
-        return 0;
-    return SAMPLE_IS_USUAL | (uint32_t)start << SAMPLE_START_SHIFT |
-           (uint32_t)layout->attributes.size << SAMPLE_LIST_SHIFT;
 }
 
 static inline uint8_t traits_of_list(struct sample_plan *plan, struct slice packed)
@@ -356,17 +345,12 @@ static inline void plan_unnamed(struct sample_plan *plan, uint8_t traits, bool h
     }
 }
 
-static inline uint32_t bits_of(uint8_t traits)
-{
-    return (traits & TRAIT_IS_NOT_PLAIN ? 0 : SAMPLE_IS_PLAIN) |
-           (traits & TRAIT_ADDED ? SAMPLE_IS_STRIPPED : 0);
-}
-
 static inline void plan_linked(struct sample_plan *plan, struct slice raw,
                                const struct sample_layout *layout, uint32_t key, uint8_t traits,
                                bool with_totals)
 {
-    *new_sample(plan) = (key + 1) | bits_of(traits) | places_of(raw, layout);
+    *new_sample(plan) =
+        (key + 1) | sample_bits_of_traits(traits) | sample_bits_of_place(raw, layout);
     if (!with_totals) {
         tally(plan, key, NULL);
         return;
@@ -424,8 +408,8 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
     if (key == BEYOND_KEYS)
         return;
     assert(key < plan->key_count);
-    *named = (key + 1) | (promoted ? SAMPLE_PROMOTED : 0) | bits_of(traits) |
-             (is_usual ? places_of(raw, &layout) : 0);
+    *named = (key + 1) | (promoted ? SAMPLE_PROMOTED : 0) | sample_bits_of_traits(traits) |
+             (is_usual ? sample_bits_of_place(raw, &layout) : 0);
     plan->keys[key].promoted |= promoted;
     struct sample_amount amount = sample_view_amount(&view);
     tally(plan, key, with_totals ? &amount : NULL);
@@ -457,6 +441,14 @@ static void plan_samples(struct sample_plan *plan, struct surroundings *around, 
     assert(!cursor.broken); /* scanned */
 }
 
+/* Whether totals contain the samples of a profile: not if it has arrived before. */
+static bool are_in_totals(const struct sample_plan *plan, const struct profile_plan *profile)
+{
+    return plan->index && !(profile->profile_id &&
+                            span_index_see_profile(plan->index, plan->now_ns, profile->profile_id,
+                                                   &profile->source, plan->request, false));
+}
+
 static void plan_profile(struct sample_plan *plan, struct surroundings *around)
 {
     const struct profile_header *header = around->header;
@@ -466,19 +458,17 @@ static void plan_profile(struct sample_plan *plan, struct surroundings *around)
     around->profile = &plan->profiles[plan->profile_count++];
     *around->profile = (struct profile_plan){.first_sample = plan->sample_count,
                                              .profile_id = header->profile_id,
+                                             .sums = header->sums,
                                              .source = plan->source,
                                              .process = plan->process};
     around->profile_ids = ids_of_profile(plan, header);
     around->names_span = around->profile_ids.has_span || around->resource_ids.has_span;
-    bool with_totals =
-        plan->index && !(header->profile_id &&
-                         span_index_see_profile(plan->index, plan->now_ns, header->profile_id,
-                                                &plan->source, plan->request, false));
+    bool with_totals = are_in_totals(plan, around->profile);
     plan_samples(plan, around, with_totals);
-    add_tallies(plan, header);
+    add_tallies(plan, &header->sums);
     around->profile->sample_count = plan->sample_count - around->profile->first_sample;
     if (with_totals && plan->settings->top_functions > 0)
-        sample_functions_note(plan, around->profile, header);
+        sample_functions_note_all(plan, around->profile, header->raw);
 }
 
 static void plan_scope(struct sample_plan *plan, struct surroundings *around,
@@ -577,6 +567,54 @@ void sample_plan_free(struct sample_plan *plan)
 {
     arena_deinit(&plan->arena);
     free(plan);
+}
+
+/* ---- samples that were planned without a span ---- */
+
+void sample_plan_begin_naming(struct sample_plan *plan, const struct profile_plan *profile,
+                              struct sample_naming *out)
+{
+    assert(plan->tallied_count == 0 && !plan->counts);
+    plan->source = profile->source;
+    *out = (struct sample_naming){
+        .plan = plan, .profile = profile, .with_totals = are_in_totals(plan, profile)};
+}
+
+/* Finds or adds the key of a span. Many samples are of one span. Returns BEYOND_KEYS if there is no
+ * room. */
+static uint32_t key_of_span(struct sample_naming *naming, const struct span_key *span)
+{
+    struct sample_plan *plan = naming->plan;
+    uint32_t *known = &naming->keys[span->span_id[SPAN_ID_SIZE - 1] % NAMED_KEYS_REMEMBERED];
+    if (*known > 0 && memcmp(&plan->finds[*known - 1].key, span, sizeof *span) == 0)
+        return *known - 1;
+    uint32_t key = find_key(plan, span->span_id, span->trace_id, 0, 0);
+    if (key != BEYOND_KEYS)
+        *known = key + 1;
+    return key;
+}
+
+bool sample_plan_name(struct sample_naming *naming, const struct found_span *found)
+{
+    struct sample_plan *plan = naming->plan;
+    assert(plan->samples[found->sample] == SAMPLE_HAS_THREAD);
+    uint32_t key = key_of_span(naming, found->span);
+    plan->without_id--;
+    plan->with_thread--;
+    plan->beyond_keys += key == BEYOND_KEYS;
+    if (key == BEYOND_KEYS)
+        return false;
+    plan->samples[found->sample] |= (key + 1) | found->bits;
+    plan->keys[key].by_thread = true;
+    tally(plan, key, naming->with_totals ? &found->amount : NULL);
+    if (naming->with_totals && plan->settings->top_functions > 0)
+        sample_functions_note(plan, key, &naming->profile->sums, found->raw);
+    return true;
+}
+
+void sample_plan_end_naming(struct sample_naming *naming)
+{
+    add_tallies(naming->plan, &naming->profile->sums);
 }
 
 /* ---- after the look-up in the index ---- */

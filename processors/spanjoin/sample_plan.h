@@ -59,9 +59,18 @@ enum {
 #define SAMPLE_IS_STRIPPED (1u << 26) /* it has a key, and attributes that the reader added */
 #define SAMPLE_IS_USUAL (1u << 27)    /* the places of its attributes are known */
 #define SAMPLE_CHANGES (1u << 28)     /* it is rewritten; set by sample_plan_apply */
-#define SAMPLE_HAS_THREAD (1u << 29)  /* it names no span, but a thread of a process, and times */
-#define SAMPLE_IS_PLAIN (1u << 30)    /* all of its attributes are plain */
+#define SAMPLE_HAS_THREAD                                                                          \
+    (1u << 29)                     /* it names no span, but a thread of a process, and times; with \
+                                      a key: that of the span that was found by them */
+#define SAMPLE_IS_PLAIN (1u << 30) /* all of its attributes are plain */
 #define SAMPLE_PROMOTED (1u << 31)
+
+/* Whether a sample with these bits gets the Link of its key. */
+static inline bool sample_gains_link(uint32_t named)
+{
+    bool by_thread = (named & SAMPLE_HAS_THREAD) && (named & SAMPLE_KEY);
+    return by_thread || (named & SAMPLE_PROMOTED);
+}
 
 /* What samples of the profile that is being read add to a key, until its end: small, because
  * samples name keys in any order. */
@@ -75,12 +84,21 @@ struct key_tally {
 enum { SAMPLE_KEYS_MAX = 65536 };
 _Static_assert(SAMPLE_KEYS_MAX <= SAMPLE_KEY, "the bits suffice");
 
+/* What the samples of a profile add to totals. */
+struct profile_sums {
+    bool counts_samples;
+    bool counts_values;    /* values are numbers of samples */
+    int type_position;     /* index in settings.types, not of CPU time; -1: none */
+    int64_t cpu_per_value; /* nanoseconds of CPU time for each unit of a value; 0: none */
+};
+
 /* Profiles and resources without samples have no plan. */
 struct profile_plan {
     uint32_t first_sample;
     uint32_t sample_count;
     uint32_t changes;          /* samples with SAMPLE_CHANGES */
     const uint8_t *profile_id; /* NULL: none */
+    struct profile_sums sums;
     struct span_source source; /* of its sender */
     uint16_t process; /* number of the instance whose spans' threads are known; 0: of none */
     bool span_taken;  /* its attributes named the span of a sample, and are removed */

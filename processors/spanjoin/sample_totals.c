@@ -156,11 +156,11 @@ static void find_role(struct profile_window *window, size_t i)
     struct profile_header *profile = header_at(window, i);
     assert(i < window->read && window->read - siblings_begin(i) <= PROFILE_WINDOW);
     struct profile_role role = role_of(window, i);
-    profile->type_position = position_of_type(settings, profile);
-    profile->counts_values = profile->measure.counts > 0;
-    profile->counts_samples = !role.yields_samples;
+    profile->sums.type_position = position_of_type(settings, profile);
+    profile->sums.counts_values = profile->measure.counts > 0;
+    profile->sums.counts_samples = !role.yields_samples;
     if (settings->cpu_type >= 0 && !role.yields_cpu)
-        profile->cpu_per_value = profile->measure.cpu.ns_per_value;
+        profile->sums.cpu_per_value = profile->measure.cpu.ns_per_value;
 }
 
 /* Skips samples of less than 128 bytes. */

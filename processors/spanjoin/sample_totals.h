@@ -37,11 +37,7 @@ struct profile_header {
     uint64_t duration_ns;
     const uint8_t *profile_id; /* NULL: none, or all zero */
     bool has_attributes;
-    /* What its samples add: */
-    bool counts_samples;
-    bool counts_values;    /* values are numbers of samples */
-    int type_position;     /* index in settings.types, not of CPU time; -1: none */
-    int64_t cpu_per_value; /* nanoseconds of CPU time for each unit of a value; 0: none */
+    struct profile_sums sums;
 };
 
 /* Iterates over the profiles of an encoded ScopeProfiles that have samples. To recognise siblings,
@@ -60,7 +56,7 @@ void profile_window_init(struct profile_window *window, struct sample_plan *plan
 /* Returns the next header, valid until the next call; NULL at the end. */
 const struct profile_header *profile_window_next(struct profile_window *window);
 
-/* Reads a profile without its siblings: what its samples add is not set. */
+/* Reads a profile without its siblings: `sums` are not set. */
 void profile_header_read(struct sample_plan *plan, struct profile_header *profile,
                          struct slice raw);
 /* Returns which sample type of the settings the profile tells something of; settings.type_count:
@@ -77,22 +73,22 @@ static inline void sample_totals_add(uint64_t *totals, int type, uint64_t count,
         (uint64_t)saturate_add((int64_t)totals[2 + 2 * type], (int64_t)sum); /* sums are signed */
 }
 /* Returns the CPU time of a sum of values in nanoseconds. */
-static inline uint64_t profile_header_cpu(const struct profile_header *profile, uint64_t sum)
+static inline uint64_t profile_sums_cpu(const struct profile_sums *sums, uint64_t sum)
 {
-    return (uint64_t)saturate_multiply((int64_t)sum, profile->cpu_per_value);
+    return (uint64_t)saturate_multiply((int64_t)sum, sums->cpu_per_value);
 }
 /* Adds a sample of this profile to the totals of a span. */
-static inline void profile_header_add(const struct spanjoin_settings *settings,
-                                      const struct profile_header *profile,
-                                      struct sample_amount amount, uint64_t *totals)
+static inline void profile_sums_add(const struct spanjoin_settings *settings,
+                                    const struct profile_sums *sums, struct sample_amount amount,
+                                    uint64_t *totals)
 {
-    if (profile->counts_samples)
-        totals[0] += profile->counts_values ? amount.sum : amount.count;
-    if (profile->type_position >= 0)
-        sample_totals_add(totals, profile->type_position, amount.count, amount.sum);
-    if (profile->cpu_per_value)
+    if (sums->counts_samples)
+        totals[0] += sums->counts_values ? amount.sum : amount.count;
+    if (sums->type_position >= 0)
+        sample_totals_add(totals, sums->type_position, amount.count, amount.sum);
+    if (sums->cpu_per_value)
         sample_totals_add(totals, settings->cpu_type, amount.count,
-                          profile_header_cpu(profile, amount.sum));
+                          profile_sums_cpu(sums, amount.sum));
 }
 
 #endif

@@ -47,6 +47,27 @@ uint32_t sample_view_attributes(struct sample_plan *plan, uint32_t count,
 /* Reads an encoded Sample. */
 struct sample_view sample_view_read(struct sample_plan *plan, struct slice raw);
 
+/* Where the attributes of a usual sample are, with their tag and length; without any, where they
+ * go. */
+struct list_place {
+    size_t start, list, end;
+};
+/* Returns the bits that say so (sample_plan.h); 0 if they do not suffice. */
+static inline uint32_t sample_bits_of_place(struct slice raw, const struct sample_layout *layout)
+{
+    size_t start = (size_t)(layout->attributes_start - raw.data);
+    if (start > SAMPLE_START_MAX || layout->attributes.size > SAMPLE_LIST_MAX)
+        return 0;
+    return SAMPLE_IS_USUAL | (uint32_t)start << SAMPLE_START_SHIFT |
+           (uint32_t)layout->attributes.size << SAMPLE_LIST_SHIFT;
+}
+static inline struct list_place sample_list_place(uint32_t bits)
+{
+    size_t start = bits >> SAMPLE_START_SHIFT & SAMPLE_START_MAX;
+    size_t list = bits >> SAMPLE_LIST_SHIFT & SAMPLE_LIST_MAX;
+    return (struct list_place){start, list, start + (list > 0 ? 2 + list : 0)};
+}
+
 /* Whether an encoded Profile, or one of an encoded ResourceProfiles, has samples. */
 bool profile_has_samples(struct slice profile);
 bool resource_has_samples(struct slice resource_profiles);

@@ -1,8 +1,8 @@
 #include "processors/spanjoin/thread_samples.h"
 
-#include "core/base/container_of.h"
 #include "core/base/memory.h"
 #include "core/data/any_value.h"
+#include "core/data/span_index.h"
 #include "core/data/thread_spans.h"
 #include "core/pipeline/items.h"
 #include "processors/spanjoin/attribute_classes.h"
@@ -26,10 +26,15 @@ struct remembered_thread {
     struct thread_attributes attributes;
     const struct sample_thread *thread; /* NULL: an empty slot */
 };
-/* The thread of samples with the same list of attributes, if that is short. */
+/* What the attributes of a sample say. */
+struct list_facts {
+    const struct sample_thread *thread;
+    uint8_t traits; /* enum attribute_traits */
+};
+/* Those of samples with the same list, if that is short. */
 struct remembered_list {
     uint64_t packed; /* with its size; 0: an empty slot */
-    const struct sample_thread *thread;
+    struct list_facts facts;
 };
 struct remembered_link {
     struct span_key key;
@@ -87,10 +92,13 @@ static const struct sample_thread *new_thread(struct sample_plan *plan, const ui
     return thread;
 }
 
-static inline void note_attribute(struct linking *linking, struct thread_attributes *attributes,
-                                  uint32_t attribute)
+/* Returns the traits of the attribute. */
+static inline uint8_t note_attribute(struct linking *linking, struct thread_attributes *attributes,
+                                     uint32_t attribute)
 {
-    attributes->of[sample_plan_class(linking->plan, attribute)->thread] = attribute;
+    const struct attribute_class *class = sample_plan_class(linking->plan, attribute);
+    attributes->of[class->thread] = attribute;
+    return class->traits;
 }
 
 static const struct sample_thread *
@@ -149,54 +157,52 @@ static void reserve_asks(struct linking *linking, uint64_t more)
     linking->ask_capacity = capacity;
 }
 
-/* Returns the number of varints of a packed list. */
-static size_t count_numbers(struct slice packed)
+/* Whether a usual sample has a Link, even one to nothing. */
+static inline bool has_link_field(struct slice raw, const struct sample_layout *layout)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < packed.size; i++)
-        count += packed.data[i] < 0x80;
-    return count;
+    const uint8_t *place = layout->attributes_end;
+    return place < raw.data + raw.size && *place == (SAMPLE_LINK_INDEX << 3 | WIRE_VARINT);
 }
 
-/* Returns where the Link of a usual sample would be; 0 if it has one, even one to nothing. */
-static uint16_t link_place_of(struct slice raw, const struct sample_layout *layout)
-{
-    size_t place = (size_t)(layout->attributes_end - raw.data);
-    bool has_link = place < raw.size && raw.data[place] == (SAMPLE_LINK_INDEX << 3 | WIRE_VARINT);
-    return has_link || place > UINT16_MAX ? 0 : (uint16_t)place;
-}
-
-static const struct sample_thread *read_list(struct linking *linking, struct slice packed,
-                                             uint16_t process)
+static struct list_facts read_list(struct linking *linking, struct slice packed, uint16_t process)
 {
     struct thread_attributes attributes = {.of = {0}};
     struct wire_cursor list = wire_cursor(packed);
-    uint64_t number;
-    while (wire_packed_varint(&list, &number))
-        note_attribute(linking, &attributes, (uint32_t)number);
-    return find_thread(linking, &attributes, process);
+    uint8_t traits = 0;
+    for (uint64_t number; wire_packed_varint(&list, &number);)
+        traits |= note_attribute(linking, &attributes, (uint32_t)number);
+    return (struct list_facts){find_thread(linking, &attributes, process), traits};
 }
 
-static const struct sample_thread *thread_of_list(struct linking *linking, struct slice list,
-                                                  uint16_t process)
+static struct list_facts facts_of_list(struct linking *linking, struct slice list, uint16_t process)
 {
     uint64_t packed = sample_short_list(list);
     if (packed == 0)
         return read_list(linking, list, process);
     uint64_t hash = packed * UINT64_C(0x9e3779b97f4a7c15);
     struct remembered_list *known = &linking->lists[(hash >> 32) % REMEMBERED];
-    if (known->packed != packed || known->thread->instance != process)
+    if (known->packed != packed || known->facts.thread->instance != process)
         *known = (struct remembered_list){packed, read_list(linking, list, process)};
-    return known->thread;
+    return known->facts;
+}
+
+static void set_amount(struct timed_sample *threaded, uint64_t times, uint64_t values, uint64_t sum)
+{
+    threaded->amount = sample_amount_of(times, values, sum);
+    threaded->is_paired = values == 0 || values == times;
 }
 
 static void read_usual(struct linking *linking, struct timed_sample *threaded, uint16_t process,
                        const struct sample_layout *layout)
 {
-    size_t times = layout->timestamps.size / sizeof(uint64_t);
-    const struct sample_thread *thread = thread_of_list(linking, layout->attributes, process);
-    threaded->link_place = link_place_of(threaded->raw, layout);
-    threaded->is_paired = layout->values.size == 0 || count_numbers(layout->values) == times;
+    uint64_t times = layout->timestamps.size / sizeof(uint64_t), values = 0;
+    uint64_t sum = sample_sum(layout->values, &values);
+    const struct list_facts facts = facts_of_list(linking, layout->attributes, process);
+    const struct sample_thread *thread = facts.thread;
+    threaded->bits = sample_bits_of_traits(facts.traits);
+    if (!has_link_field(threaded->raw, layout))
+        threaded->bits |= sample_bits_of_place(threaded->raw, layout);
+    set_amount(threaded, times, values, sum);
     reserve_asks(linking, times);
     struct wire_cursor list = wire_cursor(layout->timestamps);
     for (uint64_t time_ns; wire_packed_fixed64(&list, &time_ns);)
@@ -207,10 +213,12 @@ static void read_any(struct linking *linking, struct timed_sample *threaded, uin
 {
     struct thread_attributes attributes = {.of = {0}};
     struct sample_view view = sample_view_read(linking->plan, threaded->raw);
+    uint8_t traits = 0;
     for (uint32_t i = 0; i < view.attribute_count; i++)
-        note_attribute(linking, &attributes, view.attributes[i]);
+        traits |= note_attribute(linking, &attributes, view.attributes[i]);
     const struct sample_thread *thread = find_thread(linking, &attributes, process);
-    threaded->is_paired = view.values == 0 || view.values == view.timestamps;
+    threaded->bits = sample_bits_of_traits(traits);
+    set_amount(threaded, view.timestamps, view.values, view.sum);
     reserve_asks(linking, view.timestamps);
     add_asks(linking, thread, threaded->raw);
 }
@@ -400,9 +408,8 @@ static uint8_t *write_whole(struct linking *linking, const struct timed_sample *
 {
     uint32_t link = link_of(linking, &linking->asks[threaded->first_ask]);
     struct slice raw = threaded->raw;
-    size_t before = threaded->link_place;
-    if (before == 0)
-        before = (size_t)(place_of_link(raw) - raw.data);
+    size_t before = threaded->bits & SAMPLE_IS_USUAL ? sample_list_place(threaded->bits).end
+                                                     : (size_t)(place_of_link(raw) - raw.data);
     to = wire_write_header(to, PROFILE_SAMPLES,
                            raw.size + wire_size_tag(SAMPLE_LINK_INDEX) + wire_size_varint(link));
     to = write_link(wire_write_raw(to, slice_of(raw.data, before)), link);
@@ -573,7 +580,7 @@ static uint8_t *write_threaded(struct linking *linking, const struct timed_sampl
 {
     if (threaded->pieces > 1)
         return write_pieces(linking, threaded, to);
-    bool has_no_link = threaded->link_place > 0 || !has_link(threaded->raw);
+    bool has_no_link = (threaded->bits & SAMPLE_IS_USUAL) || !has_link(threaded->raw);
     return linking->source->keeps_links || !has_no_link ? write_anew(linking, threaded, to)
                                                         : write_whole(linking, threaded, to);
 }
@@ -675,6 +682,69 @@ static void change_request(struct linking *linking)
     assert(profile == linking->plan->profiles + linking->plan->profile_count);
 }
 
+static void write_links(struct linking *linking, struct thread_links *links)
+{
+    struct sample_plan *plan = linking->plan;
+    linking->next = linking->samples;
+    linking->is_linked = memory_zalloc(plan->sample_count + linking->more);
+    change_request(linking);
+    links->more = linking->written - plan->sample_count;
+    plan->batch->items += linking->written - plan->sample_count;
+    links->is_linked = linking->is_linked;
+}
+
+/* ---- naming, where the request need not be written ---- */
+
+/* Names the spans of the samples of a profile. Returns the first sample that is not one of them. */
+static const struct timed_sample *name_of_profile(struct linking *linking,
+                                                  const struct profile_plan *profile,
+                                                  const struct timed_sample *threaded)
+{
+    const struct timed_sample *end = linking->samples + linking->sample_count;
+    uint32_t last = profile->first_sample + profile->sample_count;
+    struct sample_naming naming;
+    sample_plan_begin_naming(linking->plan, profile, &naming);
+    for (; threaded < end && threaded->sample < last; threaded++) {
+        struct found_span found = {.span = &linking->asks[threaded->first_ask].key,
+                                   .raw = threaded->raw,
+                                   .amount = threaded->amount,
+                                   .sample = threaded->sample,
+                                   .bits = threaded->bits};
+        if (threaded->pieces > 0)
+            linking->linked += sample_plan_name(&naming, &found);
+    }
+    sample_plan_end_naming(&naming);
+    return threaded;
+}
+
+static void name_samples(struct linking *linking)
+{
+    struct sample_plan *plan = linking->plan;
+    const struct timed_sample *next = linking->samples, *end = next + linking->sample_count;
+    plan->index = linking->source->totals.index;
+    plan->request = linking->source->totals.request;
+    for (uint32_t i = 0; i < plan->profile_count && next < end; i++)
+        if (next->sample < plan->profiles[i].first_sample + plan->profiles[i].sample_count)
+            next = name_of_profile(linking, &plan->profiles[i], next);
+    assert(next == end);
+}
+
+/* ---- both ---- */
+
+/* Returns whether any sample has a span. */
+static bool find_spans(struct linking *linking)
+{
+    struct link_source *source = linking->source;
+    bool any = false;
+    source->find(source, linking->samples, linking->sample_count, linking->asks,
+                 linking->ask_count);
+    for (uint32_t i = 0; i < linking->sample_count; i++) {
+        decide(linking, &linking->samples[i]);
+        any |= linking->samples[i].pieces > 0;
+    }
+    return any;
+}
+
 bool timed_samples_link(struct sample_plan *plan, struct link_source *source,
                         struct thread_links *links_out)
 {
@@ -682,46 +752,39 @@ bool timed_samples_link(struct sample_plan *plan, struct link_source *source,
         .plan = plan, .source = source, .room = items_values_room(plan->batch)};
     linking.samples = arena_alloc(&plan->arena, source->sample_count * sizeof *linking.samples);
     read_request(&linking);
-    source->find(source, linking.samples, linking.sample_count, linking.asks, linking.ask_count);
-    bool changes = false;
-    for (uint32_t i = 0; i < linking.sample_count; i++) {
-        decide(&linking, &linking.samples[i]);
-        changes |= linking.samples[i].pieces > 0;
-    }
+    bool any = find_spans(&linking);
+    bool writes = any && (source->writes || linking.more > 0);
     *links_out =
         (struct thread_links){.ambiguous = linking.ambiguous, .ambiguous_of = linking.ambiguous_of};
-    if (!changes)
-        return false;
-    linking.next = linking.samples;
-    linking.is_linked = memory_zalloc(plan->sample_count + linking.more);
-    change_request(&linking);
-    links_out->more = linking.written - plan->sample_count;
-    plan->batch->items += linking.written - plan->sample_count;
-    links_out->is_linked = linking.is_linked;
+    if (writes)
+        write_links(&linking, links_out);
+    else if (any)
+        name_samples(&linking);
     links_out->linked = linking.linked;
-    return true;
+    return writes;
 }
 
 /* ---- by thread ---- */
-
-struct thread_source {
-    struct link_source source;
-    struct thread_spans *threads;
-};
 
 static void find_by_thread(struct link_source *source, const struct timed_sample *samples,
                            uint32_t sample_count, struct thread_ask *asks, size_t ask_count)
 {
     (void)samples;
     (void)sample_count;
-    thread_spans_find(container_of(source, struct thread_source, source)->threads, asks, ask_count);
+    thread_spans_find(span_index_threads(source->totals.index), asks, ask_count);
 }
 
-bool thread_samples_link(struct sample_plan *plan, struct thread_spans *threads,
+bool thread_samples_link(struct sample_plan *plan, const struct plan_totals *totals,
                          struct thread_links *links_out)
 {
-    struct thread_source by_thread = {{find_by_thread, plan->with_thread, false}, threads};
-    return timed_samples_link(plan, &by_thread.source, links_out);
+    struct link_source by_thread = {
+        .find = find_by_thread,
+        .sample_count = plan->with_thread,
+        /* child_samples.h reads the Links of the request */
+        .writes = plan->settings->attribute_children,
+        .totals = *totals,
+    };
+    return timed_samples_link(plan, &by_thread, links_out);
 }
 
 void thread_links_deinit(struct thread_links *links)

@@ -2,9 +2,10 @@
  * thread_samples: gives samples that name no span the Link of the span that was running on their
  * thread (docs/spanjoin.md, "By thread and time").
  *
- * It goes before the join: afterwards these samples name their span like all others, and a new plan
- * is made. A sample whose timestamps belong to several spans is split; values and timestamps stay
- * paired.
+ * Samples get the key of their span in the plan, as if they had named it. But a sample whose
+ * timestamps belong to several spans is split; values and timestamps stay paired. Then the samples
+ * are written with their Links, so that they name their span like all others, and a new plan is
+ * made.
  *
  * Owner: the plan's; results as described.
  *
@@ -14,7 +15,7 @@
 #define PROFCOL_SPANJOIN_THREAD_SAMPLES_H
 
 #include "core/data/thread_spans.h"
-#include "processors/spanjoin/sample_plan.h"
+#include "processors/spanjoin/sample_ids.h"
 
 enum { SAMPLE_IS_LINKED = 1, SAMPLE_IS_KEPT = 2 };
 
@@ -22,7 +23,7 @@ struct thread_links {
     uint8_t *is_linked; /* for each sample of the changed request SAMPLE_IS_LINKED, and if the span
                            that it named is kept, SAMPLE_IS_KEPT; NULL: it did not change. Allocated
                            with malloc */
-    uint64_t linked;    /* samples that gained a Link */
+    uint64_t linked;    /* samples whose span was found */
     uint64_t ambiguous; /* samples whose span is not known for sure */
     uint32_t *ambiguous_of; /* these, for each resource of the request; NULL: none. Allocated with
                                malloc */
@@ -35,9 +36,10 @@ struct timed_sample {
     uint32_t sample;    /* its number in the request */
     uint32_t ask_count; /* of its timestamps, in their order */
     size_t first_ask;
-    uint32_t pieces;     /* it is split into so many at most; 0: it stays as it is */
-    uint16_t link_place; /* of a usual sample without a Link: where it would be; 0: another one */
-    bool is_paired;      /* it has a value for each timestamp, or none */
+    uint32_t pieces; /* it is split into so many at most; 0: it stays as it is */
+    uint32_t bits;   /* as in struct found_span */
+    struct sample_amount amount;
+    bool is_paired; /* it has a value for each timestamp, or none */
 };
 
 /* Where the Links of samples come from. */
@@ -45,15 +47,18 @@ struct link_source {
     /* Answers all asks, which are those of the samples, one after the other. */
     void (*find)(struct link_source *source, const struct timed_sample *samples,
                  uint32_t sample_count, struct thread_ask *asks, size_t ask_count);
-    uint32_t sample_count; /* with SAMPLE_HAS_THREAD: these are linked */
-    bool keeps_links;      /* parts of samples that get no new Link keep theirs */
+    uint32_t sample_count;     /* with SAMPLE_HAS_THREAD: these are linked */
+    bool keeps_links;          /* parts of samples that get no new Link keep theirs */
+    bool writes;               /* all Links, even if no sample is split */
+    struct plan_totals totals; /* of the plan, if it does not */
 };
-/* Changes the batch of the plan. Returns true if it did; then the plan is of no use any more.
- * Call thread_links_deinit in any case. */
+/* Names the spans of samples in the plan, or changes the batch. Returns true if it did the latter;
+ * then the plan is of no use any more. Call thread_links_deinit in any case. */
 bool timed_samples_link(struct sample_plan *plan, struct link_source *source,
                         struct thread_links *links_out);
-/* The same by thread. */
-bool thread_samples_link(struct sample_plan *plan, struct thread_spans *threads,
+/* The same by thread. totals: those that the plan has afterwards; of all samples if it had totals
+ * before, otherwise of those whose spans it found. */
+bool thread_samples_link(struct sample_plan *plan, const struct plan_totals *totals,
                          struct thread_links *links_out);
 void thread_links_deinit(struct thread_links *links);
 

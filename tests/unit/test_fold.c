@@ -461,13 +461,16 @@ static void equal_stacks_at_several_places_fold(void **unused)
 }
 
 /* The first sample gains attributes 1, which folding takes away, and 2; the others 3 or nothing. */
-static struct slice gain_some(void *context)
+static struct fold_gain gain_some(void *context)
 {
     static const uint8_t gains[] = {1, 2, 3};
     const uint32_t *asked = context;
-    return *asked == 1   ? slice_of(gains, 2)
-           : *asked == 4 ? slice_of(gains + 2, 1)
-                         : (struct slice){0};
+    struct fold_gain gain = {.link = 1}; /* which a folded sample does not get */
+    if (*asked == 1)
+        gain.attributes = slice_of(gains, 2);
+    if (*asked == 4)
+        gain.attributes = slice_of(gains + 2, 1);
+    return gain;
 }
 
 static enum fold_decision fold_and_count(void *context, const struct fold_sample *sample)

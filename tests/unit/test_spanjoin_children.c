@@ -197,8 +197,11 @@ static void a_sample_without_times_stays(void **state)
     send_spans(&join);
     begin_upload(&request);
     sample_value(&request, add_sample(&request, ROOT, NULL, 0), 5);
+    SampleMessage *named = add_sample(&request, ROOT, NULL, 0);
+    sample_string(&request, named, "span_name", "mine");
+    sample_value(&request, named, 6);
     join_send(&join, &request);
-    assert_string_equal(uploaded(&join), "span42 42: 5");
+    assert_string_equal(uploaded(&join), "span42 42: 5; mine 42: 6");
     fixture_deinit(&join.fixture);
 }
 
