@@ -36,6 +36,7 @@ enum {
     REQUESTS_MAX = 64,
     SAMPLES_MAX = 6,
     PROFILE_IDS = 4,
+    STACKS = 16,
     TENANTS = 3,
     PEERS = 2
 };
@@ -445,10 +446,22 @@ static struct sums sums_of_model(const struct schedule *s, const struct model_sa
                          .times = sample->time_ns};
 }
 
+/* Returns the number in the name of the stack's function; 0: it has none. */
+static int32_t stack_of_output(const struct request *out, const SampleMessage *got)
+{
+    const DictionaryMessage *d = out->profiles->dictionary;
+    if (d->stack_table[got->stack_index]->n_location_indices == 0)
+        return 0;
+    int32_t location = d->stack_table[got->stack_index]->location_indices[0];
+    int32_t function = d->location_table[location]->lines[0]->function_index;
+    int32_t name = d->function_table[function]->name_strindex;
+    return (int32_t)strtol(d->string_table[name] + 1, NULL, 10);
+}
+
 static struct sums sums_of_output(const struct request *out, const SampleMessage *got)
 {
     const char *name = sample_attribute(out, got, "span_name");
-    struct sums sums = {.stack = got->stack_index,
+    struct sums sums = {.stack = stack_of_output(out, got),
                         .delivery = name ? (unsigned)strtoul(name + 9, NULL, 10) + 1 : 0,
                         .has_times = got->n_timestamps_unix_nano > 0};
     sample_read_link(out, got, &sums.trace, &sums.span);
@@ -739,11 +752,23 @@ static void add_sample(struct request *request, struct model_sample *model)
     }
 }
 
+/* Folding takes equal stacks for one, and their numbers may change. */
+static void make_stacks_differ(struct request *request)
+{
+    char function[16];
+    for (int32_t stack = 1; stack < STACKS; stack++) {
+        snprintf(function, sizeof function, "f%" PRId32, stack);
+        profiles_stack(request, stack, function);
+    }
+}
+
 static void send_profile(struct schedule *s)
 {
     struct request request;
     struct model_request *model = new_request(s, SIGNAL_PROFILES);
     profiles_begin(&request);
+    if (s->keeps)
+        make_stacks_differ(&request);
     profiles_resource_string(&request, "request", number_text(s->request_count - 1));
     profiles_resource_string(&request, "service.name", tenant_names[model->tenant]);
     ProfileMessage *profile = profiles_profile(&request, "wall", "nanoseconds");
@@ -760,7 +785,7 @@ static void send_profile(struct schedule *s)
             .trace = next_random(s, TRACES + 1),
             .span = next_random(s, 5) ? 1 + next_random(s, SPANS) : 0,
             .by_attribute = next_random(s, 2),
-            .stack = (int32_t)next_random(s, 16),
+            .stack = (int32_t)next_random(s, STACKS),
             .value = (int64_t)next_random(s, 1000),
             .time_ns = next_random(s, 2) ? WALL + next_random(s, 60) * SECOND : 0,
             .begin_ns = profile->time_unix_nano,
