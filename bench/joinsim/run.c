@@ -1,6 +1,7 @@
 #include "bench/joinsim/run.h"
 
 #include "bench/joinsim/encode.h"
+#include "core/base/clock.h"
 #include "core/data/span_index.h"
 #include "processors/spanjoin/spanjoin.h"
 #include "tests/unit/pipeline_fixture.h"
@@ -81,6 +82,7 @@ static void send_one(struct run *run, const struct sim_request *request)
     struct slice bytes = encoder_encode(&run->encoder, run->traffic, request);
     uint64_t begin_ns = cpu_now_ns();
     fixture_advance(fixture, FIXTURE_START_NS + request->at_ns - fixture_now(fixture));
+    clock_fix_wall(TRAFFIC_WALL_NS + request->at_ns);
     fixture_clear_recorded(fixture);
     enum signal signal = request->is_profile ? SIGNAL_PROFILES : SIGNAL_TRACES;
     unsigned worker = (request->service + request->is_profile) % WORKERS;

@@ -29,6 +29,7 @@ struct schedule {
     uint32_t window;
     uint32_t wait;
     uint32_t skew;       /* the profiler's clock is wrong by at most this */
+    int32_t offset;      /* and, besides, ahead by this; negative: behind */
     uint32_t disorder;   /* requests come late by at most this */
     uint16_t duplicates; /* requests that are sent twice */
     uint16_t restarts;   /* processes that are killed once */

@@ -347,7 +347,8 @@ static void run_process(struct traffic *traffic, uint32_t service, uint64_t begi
         .export_phase_ns = below(traffic, schedule->export_interval * MILLISECOND_NS),
         .upload_phase_ns = below(traffic, schedule->upload_interval * MILLISECOND_NS),
         .kill_ns = is_killed ? end_ns : NEVER,
-        .skew_ns = (int64_t)below(traffic, 2 * skew_ns + 1) - (int64_t)skew_ns,
+        .skew_ns = (int64_t)below(traffic, 2 * skew_ns + 1) - (int64_t)skew_ns +
+                   schedule->offset * (int64_t)MILLISECOND_NS,
         .first_span = traffic->span_count,
         .first_sample = traffic->sample_count,
     };

@@ -16,6 +16,7 @@
 #define PROFCOL_CORE_DATA_THREAD_LOG_H
 
 #include "core/base/list.h"
+#include "core/data/clock_search.h"
 #include "core/data/span_records.h"
 
 enum { THREAD_LOG_SPANS_MAX = 16384 };
@@ -48,6 +49,7 @@ struct thread_log {
     bool is_used;     /* somebody asked since the last sweep */
     uint64_t used_ns; /* the last sweep that found it used; monotonic */
     uint32_t count;
+    struct clock_lag lag;           /* of its spans */
     struct thread_log_block *first; /* the oldest one */
     struct thread_log_block *last;
 };

@@ -6,6 +6,7 @@
 #include "core/base/list.h"
 #include "core/base/memory.h"
 #include "core/data/clock_offset.h"
+#include "core/data/clock_search.h"
 #include "core/data/thread_log.h"
 
 #include <assert.h>
@@ -20,7 +21,8 @@ struct thread {
     struct list_link link; /* of `recent` */
     uint32_t number;
     struct thread_timeline timeline;
-    uint64_t id;    /* hash of the process and the id */
+    uint64_t searched_ns; /* the time of the last sample of it that voted in a search */
+    uint64_t id;          /* hash of the process and the id */
     uint64_t os_id; /* likewise, of the id in the operating system; 0: not known, or it is `id` */
     uint32_t name;  /* number of its name, from 1; 0: none */
     uint32_t spans;
@@ -42,9 +44,17 @@ struct name {
 /* Estimates are kept for so many processes. Two processes whose numbers differ by a multiple of it
  * replace each other. */
 enum { CLOCKS_MAX = 1024 };
+/* Clocks are looked at one after another. A search takes 24 KiB, so that only some are at the same
+ * time: one for so many spans. After a search, the clock is not looked at for some requests. */
+enum { SPANS_OF_SEARCH = 4096, SEARCHES_MAX = 256, REQUESTS_BETWEEN_SEARCHES = 32 };
 
 struct clock {
-    struct clock_offset offset;
+    struct clock_offset offset;  /* what is left after `moved_ns` */
+    struct clock_search *search; /* NULL: it is not looked at */
+    struct clock_lag lag;        /* of its samples */
+    int64_t moved_ns;            /* a difference of seconds, which is added to times of samples */
+    bool is_unclear;             /* they differ, but it is not sure by how much */
+    uint32_t requests;           /* for which it is not looked at */
     uint16_t instance;
     bool is_used;     /* since the last sweep */
     uint64_t used_ns; /* the last sweep that found it used; monotonic */
@@ -65,6 +75,7 @@ struct thread_spans {
     struct index_table by_id; /* also by os_id */
     struct index_table by_name;
     struct clock *clocks[CLOCKS_MAX]; /* by instance; NULL: none */
+    uint32_t searches;                /* of these, those that are looked at */
     struct thread_logs logs;
     uint32_t owners;                      /* the largest number of an owner so far, plus 1 */
     uint64_t owned[SPAN_SOURCES_MAX];     /* spans by owner */
@@ -80,6 +91,22 @@ struct thread_spans *thread_spans_new(uint64_t max_spans)
     return threads;
 }
 
+static void end_search(struct thread_spans *threads, struct clock *clock)
+{
+    threads->searches -= clock->search != NULL;
+    free(clock->search);
+    clock->search = NULL;
+}
+
+static void free_clock(struct thread_spans *threads, uint32_t place)
+{
+    struct clock *clock = threads->clocks[place];
+    if (clock)
+        end_search(threads, clock);
+    free(clock);
+    threads->clocks[place] = NULL;
+}
+
 void thread_spans_free(struct thread_spans *threads)
 {
     if (!threads)
@@ -90,7 +117,8 @@ void thread_spans_free(struct thread_spans *threads)
         thread_logs_remove(&threads->logs, log);
     thread_logs_deinit(&threads->logs);
     for (uint32_t i = 0; i < CLOCKS_MAX; i++)
-        free(threads->clocks[i]);
+        free_clock(threads, i);
+    assert(threads->searches == 0);
     pthread_mutex_destroy(&threads->lock);
     free(threads->by_id.slots);
     free(threads->by_name.slots);
@@ -378,6 +406,7 @@ static struct thread_log *log_of(struct thread_spans *threads, const struct thre
         for (struct thread_log_block *block; (block = pop_logged(threads, log));)
             free(block);
         log->owner = span->owner;
+        log->lag = (struct clock_lag){.since_ns = 0};
     }
     if (span->owner >= threads->owners)
         threads->owners = (uint32_t)span->owner + 1;
@@ -385,15 +414,21 @@ static struct thread_log *log_of(struct thread_spans *threads, const struct thre
 }
 
 void thread_spans_put(struct thread_spans *threads, const struct thread_span *spans, size_t count,
-                      uint64_t now_ns)
+                      uint64_t now_ns, uint64_t arrived_ns)
 {
     pthread_mutex_lock(&threads->lock);
     struct thread_log *log = NULL;
+    uint64_t newest_ns = 0; /* the latest end of a process's spans */
     for (size_t i = 0; i < count; i++) {
         if (spans[i].start_ns > spans[i].end_ns)
             continue;
-        if (!log || log->instance != spans[i].instance || log->owner != spans[i].owner)
+        if (!log || log->instance != spans[i].instance || log->owner != spans[i].owner) {
+            if (log)
+                clock_lag_add(&log->lag, newest_ns, arrived_ns);
             log = log_of(threads, &spans[i]);
+            newest_ns = 0;
+        }
+        newest_ns = spans[i].end_ns > newest_ns ? spans[i].end_ns : newest_ns;
         if (log->is_asked) {
             struct logged_span span;
             note_span(&spans[i], &span);
@@ -402,6 +437,8 @@ void thread_spans_put(struct thread_spans *threads, const struct thread_span *sp
             note_span(&spans[i], log_span(threads, log, now_ns));
         }
     }
+    if (log)
+        clock_lag_add(&log->lag, newest_ns, arrived_ns);
     pthread_mutex_unlock(&threads->lock);
 }
 
@@ -486,12 +523,13 @@ static struct resolved resolve(struct thread_spans *threads, const struct sample
 /* Returns the clock of a process. If it has none: NULL, or with `create` a new one. */
 static struct clock *clock_of(struct thread_spans *threads, uint16_t instance, bool create)
 {
-    struct clock **clock = &threads->clocks[instance % CLOCKS_MAX];
+    uint32_t place = instance % CLOCKS_MAX;
+    struct clock **clock = &threads->clocks[place];
     if (*clock && (*clock)->instance == instance)
         return *clock;
     if (!create)
         return NULL;
-    free(*clock);
+    free_clock(threads, place);
     *clock = memory_zalloc(sizeof **clock);
     (*clock)->instance = instance;
     return *clock;
@@ -500,21 +538,116 @@ static struct clock *clock_of(struct thread_spans *threads, uint16_t instance, b
 /* Questions are answered in parts, because others want the lock, too. */
 enum { ASKS_TOGETHER = 256 };
 
+/* ---- clocks ---- */
+
+/* Begins to look at a clock, if it is its turn. */
+static void begin_search(struct thread_spans *threads, struct clock *clock)
+{
+    uint64_t most = 1 + threads->max_spans / SPANS_OF_SEARCH;
+    if (clock->requests > 0)
+        clock->requests--;
+    else if (!clock->search && threads->searches < (most < SEARCHES_MAX ? most : SEARCHES_MAX)) {
+        clock->search = memory_zalloc(sizeof *clock->search);
+        threads->searches++;
+    }
+}
+
+static void move_clock(struct clock *clock, int64_t offset_ns)
+{
+    clock->moved_ns = offset_ns;
+    clock->offset = (struct clock_offset){.offset_ns = 0};
+}
+
+/* Decides what the search has found. */
+static void decide_search(struct thread_spans *threads, struct clock *clock)
+{
+    int64_t offset_ns, present_ns = clock->moved_ns + clock->offset.offset_ns;
+    const struct thread_log *log = thread_logs_find(&threads->logs, clock->instance);
+    struct clock_estimate estimate = {.is_known = false};
+    if (log)
+        estimate = clock_lag_compare(&log->lag, &clock->lag);
+    enum clock_verdict verdict =
+        clock_search_decide(clock->search, present_ns, estimate, &offset_ns);
+    if (verdict == CLOCK_OPEN)
+        return;
+    if (verdict == CLOCK_MOVES)
+        move_clock(clock, offset_ns);
+    clock->is_unclear = verdict == CLOCK_UNCLEAR;
+    clock->requests = REQUESTS_BETWEEN_SEARCHES;
+    end_search(threads, clock);
+}
+
+/* The samples of one process that vote. */
+struct voting {
+    struct thread_spans *threads;
+    uint64_t arrived_ns;
+    struct clock *clock; /* NULL: there are none yet */
+    uint64_t newest_ns;
+};
+
+static void finish_votes(struct voting *voting)
+{
+    if (!voting->clock)
+        return;
+    clock_lag_add(&voting->clock->lag, voting->newest_ns, voting->arrived_ns);
+    if (voting->clock->search)
+        decide_search(voting->threads, voting->clock);
+}
+
+static void begin_votes(struct voting *voting, struct clock *clock)
+{
+    if (voting->clock == clock)
+        return;
+    finish_votes(voting);
+    voting->clock = clock;
+    voting->newest_ns = 0;
+    clock->is_used = true;
+    begin_search(voting->threads, clock);
+}
+
+/* Returns what is added to the times of samples. */
+static int64_t offset_of(struct clock *clock)
+{
+    return clock->moved_ns + clock_offset_ns(&clock->offset);
+}
+
+static void vote_in_search(struct clock_search *search, struct thread *thread, uint64_t time_ns)
+{
+    uint64_t apart_ns = time_ns > thread->searched_ns ? time_ns - thread->searched_ns
+                                                      : thread->searched_ns - time_ns;
+    if (apart_ns < CLOCK_SEARCH_APART_NS)
+        return;
+    thread->searched_ns = time_ns;
+    clock_search_vote(search, &thread->timeline, time_ns);
+}
+
 /* Lets some of the samples vote for the offset of their process's clock: fewer once it is known. */
-static void vote(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
+static void vote_one(struct voting *voting, const struct thread_ask *ask,
+                     const struct thread *thread)
+{
+    struct clock *clock = clock_of(voting->threads, ask->thread->instance, true);
+    begin_votes(voting, clock);
+    if (ask->time_ns > voting->newest_ns)
+        voting->newest_ns = ask->time_ns;
+    if (clock->search)
+        vote_in_search(clock->search, voting->threads->items[thread->number], ask->time_ns);
+    clock_offset_vote(&clock->offset, &thread->timeline, ask->time_ns + (uint64_t)clock->moved_ns);
+}
+
+static void vote(struct thread_spans *threads, const struct thread_ask *asks, size_t count,
+                 uint64_t arrived_ns)
 {
     enum { VOTES = 1024, LATER_VOTES = 16 };
     const struct clock *known = clock_of(threads, asks[0].thread->instance, false);
     size_t votes = known && clock_offset_is_settled(&known->offset) ? LATER_VOTES : VOTES;
     size_t step = count / votes + 1;
+    struct voting voting = {.threads = threads, .arrived_ns = arrived_ns};
     for (size_t i = 0; i < count; i += step) {
         const struct thread *thread = resolve(threads, asks[i].thread).thread;
-        if (!thread || timeline_is_loop(&thread->timeline))
-            continue;
-        struct clock *clock = clock_of(threads, asks[i].thread->instance, true);
-        clock->is_used = true;
-        clock_offset_vote(&clock->offset, &thread->timeline, asks[i].time_ns);
+        if (thread && !timeline_is_loop(&thread->timeline))
+            vote_one(&voting, &asks[i], thread);
     }
+    finish_votes(&voting);
 }
 
 /* The threads of the last questions, in slots by their addresses. */
@@ -523,6 +656,7 @@ struct known_thread {
     const struct sample_thread *thread;
     struct resolved resolved;
     int64_t offset_ns;
+    bool is_unclear;             /* the offset is not known */
     struct timeline_found found; /* by the last question; from_ns 1 and to_ns 0: none */
 };
 
@@ -535,7 +669,8 @@ static struct known_thread *know(struct thread_spans *threads, struct known_thre
     struct clock *clock = clock_of(threads, thread->instance, false);
     *slot = (struct known_thread){.thread = thread,
                                   .resolved = resolve(threads, thread),
-                                  .offset_ns = clock ? clock_offset_ns(&clock->offset) : 0,
+                                  .offset_ns = clock ? offset_of(clock) : 0,
+                                  .is_unclear = clock && clock->is_unclear,
                                   .found = {.from_ns = 1, .to_ns = 0}};
     return slot;
 }
@@ -554,6 +689,10 @@ static void answer(struct known_thread *known, struct thread_ask *ask)
     ask->answer = resolved->is_ambiguous ? THREAD_AMBIGUOUS : THREAD_NO_SPAN;
     if (!resolved->thread)
         return;
+    if (known->is_unclear) {
+        ask->answer = THREAD_AMBIGUOUS;
+        return;
+    }
     if (resolved->name && !is_of_one_thread(resolved->name, ask->thread, ask->time_ns)) {
         ask->answer = THREAD_AMBIGUOUS;
         return;
@@ -572,14 +711,15 @@ static void answer_some(struct thread_spans *threads, struct thread_ask *asks, s
         answer(know(threads, known, asks[i].thread), &asks[i]);
 }
 
-void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, size_t count)
+void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, size_t count,
+                       uint64_t arrived_ns)
 {
     pthread_mutex_lock(&threads->lock);
     for (size_t i = 0; i < count; i++)
         if (i == 0 || asks[i].thread->instance != asks[i - 1].thread->instance)
             sort_logged(threads, asks[i].thread->instance);
     if (count > 0)
-        vote(threads, asks, count);
+        vote(threads, asks, count, arrived_ns);
     for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
         pthread_mutex_unlock(&threads->lock);
         pthread_mutex_lock(&threads->lock);
@@ -639,10 +779,8 @@ static void sweep_clocks(struct thread_spans *threads, uint64_t now_ns, uint64_t
         if (clock->is_used)
             clock->used_ns = now_ns;
         clock->is_used = false;
-        if (clock->used_ns + window_ns < now_ns) {
-            free(clock);
-            threads->clocks[i] = NULL;
-        }
+        if (clock->used_ns + window_ns < now_ns)
+            free_clock(threads, i);
     }
 }
 
@@ -671,6 +809,19 @@ uint64_t thread_spans_count(struct thread_spans *threads)
     return count;
 }
 
+struct thread_clocks thread_spans_clocks(struct thread_spans *threads)
+{
+    struct thread_clocks clocks = {0};
+    pthread_mutex_lock(&threads->lock);
+    for (uint32_t i = 0; i < CLOCKS_MAX; i++) {
+        const struct clock *clock = threads->clocks[i];
+        clocks.unclear += clock && clock->is_unclear;
+        clocks.moved += clock && !clock->is_unclear && clock->moved_ns != 0;
+    }
+    pthread_mutex_unlock(&threads->lock);
+    return clocks;
+}
+
 static size_t table_memory(const struct index_table *table)
 {
     return table->slots ? ((size_t)table->mask + 1) * sizeof *table->slots : 0;
@@ -688,6 +839,7 @@ size_t thread_spans_memory(struct thread_spans *threads)
             size += sizeof(struct thread) + timeline_memory(&threads->items[i]->timeline);
     for (uint32_t i = 0; i < CLOCKS_MAX; i++)
         size += threads->clocks[i] ? sizeof(struct clock) : 0;
+    size += threads->searches * sizeof(struct clock_search);
     pthread_mutex_unlock(&threads->lock);
     return size;
 }

@@ -12,7 +12,8 @@
  * if no other thread of the process has that name.
  *
  * If the samples of a process have another clock than its spans, their times are moved by an
- * estimate (clock_offset.h).
+ * estimate (clock_search.h for seconds, clock_offset.h for what is left). If the clocks differ and
+ * it is not sure by how much, no sample of the process is given to a span.
  *
  * Spans of a process whose samples have not asked are kept in a log (thread_log.h), and sorted when
  * they ask for the first time; after a window without a question, they are in a log again.
@@ -52,9 +53,9 @@ struct thread_span {
     int64_t id;
     struct slice name; /* empty: none */
 };
-/* Adds spans. now_ns: monotonic. */
+/* Adds spans of one request. now_ns: monotonic. arrived_ns: since 1970; 0: not known. */
 void thread_spans_put(struct thread_spans *threads, const struct thread_span *spans, size_t count,
-                      uint64_t now_ns);
+                      uint64_t now_ns, uint64_t arrived_ns);
 
 /* The thread of a sample. */
 struct sample_thread {
@@ -67,8 +68,8 @@ struct sample_thread {
 enum thread_answer {
     THREAD_NO_SPAN,
     THREAD_SPAN,
-    THREAD_AMBIGUOUS, /* only spans that went on elsewhere; or the name is that of several threads
-                       */
+    THREAD_AMBIGUOUS, /* only spans that went on elsewhere; or the name is that of several threads;
+                         or the clocks differ by an unknown time */
 };
 
 /* A question: which span ran on this thread at this time? Questions about the same struct
@@ -79,8 +80,9 @@ struct thread_ask {
     enum thread_answer answer; /* result */
     struct span_key key;       /* result, with THREAD_SPAN */
 };
-/* Answers the questions. */
-void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, size_t count);
+/* Answers the questions of one request. arrived_ns: since 1970; 0: not known. */
+void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, size_t count,
+                       uint64_t arrived_ns);
 
 /* Notes that both ids are those of one thread, if spans of it are known by one of them. */
 void thread_spans_pair(struct thread_spans *threads, uint16_t instance, int64_t os_id,
@@ -90,6 +92,12 @@ void thread_spans_pair(struct thread_spans *threads, uint16_t instance, int64_t 
 void thread_spans_sweep(struct thread_spans *threads, uint64_t now_ns, uint64_t window_ns);
 /* Returns the number of spans. */
 uint64_t thread_spans_count(struct thread_spans *threads);
+/* The processes whose clocks of spans and samples differ. */
+struct thread_clocks {
+    uint32_t moved;   /* by seconds: times of samples are moved */
+    uint32_t unclear; /* by an unknown time */
+};
+struct thread_clocks thread_spans_clocks(struct thread_spans *threads);
 /* Returns the memory in bytes. */
 size_t thread_spans_memory(struct thread_spans *threads);
 

@@ -201,7 +201,8 @@ static void advise_threads(const struct join_figures *figures, struct json_text 
         return;
     text_printf(&sentence,
                 "%u %% of the samples name no span, and it is not sure which one ran on their "
-                "thread: requests change threads, or threads share a name. A profiler that puts "
+                "thread: requests change threads, threads share a name, or the clocks of spans and "
+                "samples differ by an unknown time (profcol_spanjoin_clocks). A profiler that puts "
                 "span ids into samples joins them: docs/clients has the setting for each language.",
                 percent(figures->unjoined[JOIN_REASON_AMBIGUOUS_THREAD], all));
     write(figures, json, "", NULL, &sentence);

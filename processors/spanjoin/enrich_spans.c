@@ -1,5 +1,6 @@
 #include "processors/spanjoin/enrich_spans.h"
 
+#include "core/base/clock.h"
 #include "core/data/any_value.h"
 #include "core/pipeline/items.h"
 #include "processors/spanjoin/keep_spans.h"
@@ -132,7 +133,7 @@ static void read_block(struct reading *reading)
     reading->put_count = 0;
     if (reading->thread_count > 0)
         thread_spans_put(span_index_threads(reading->sender->index), reading->threads,
-                         reading->thread_count, reading->sender->now_ns);
+                         reading->thread_count, reading->sender->now_ns, clock_wall_ns());
     reading->thread_count = 0;
     if (reading->tree_count > 0)
         span_trees_put(span_index_trees(reading->sender->index), reading->trees,

@@ -122,6 +122,31 @@ static double read_sources(void *context)
     return (double)span_index_sources(join->index);
 }
 
+static double read_moved_clocks(void *context)
+{
+    const struct spanjoin *join = context;
+    return thread_spans_clocks(span_index_threads(join->index)).moved;
+}
+
+static double read_unclear_clocks(void *context)
+{
+    const struct spanjoin *join = context;
+    return thread_spans_clocks(span_index_threads(join->index)).unclear;
+}
+
+static void make_clock_gauge(struct component *component, struct spanjoin *join, const char *state,
+                             double (*read)(void *context))
+{
+    struct text labels = {0};
+    metrics_label(&labels, "spanjoin", component->id);
+    metrics_label(&labels, "state", state);
+    metrics_gauge_from(component->process->metrics, "profcol_spanjoin_clocks",
+                       "Processes whose clocks of spans and samples differ: moved, by seconds that "
+                       "are corrected; unclear, by an unknown time.",
+                       text_string(&labels), read, join);
+    text_deinit(&labels);
+}
+
 static double read_held_bytes(void *context)
 {
     const struct spanjoin *join = context;
@@ -148,6 +173,10 @@ static void make_gauges(struct component *component, struct spanjoin *join)
     metrics_gauge_from(metrics, "profcol_spanjoin_held_bytes", "Memory of the requests held now.",
                        text, read_held_bytes, join);
     text_deinit(&labels);
+    if (join->settings->samples.by_thread) {
+        make_clock_gauge(component, join, "moved", read_moved_clocks);
+        make_clock_gauge(component, join, "unclear", read_unclear_clocks);
+    }
 }
 
 /* A reload replaces a component with equal settings if processors around it change: what it holds

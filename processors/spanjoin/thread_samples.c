@@ -1,5 +1,6 @@
 #include "processors/spanjoin/thread_samples.h"
 
+#include "core/base/container_of.h"
 #include "core/base/memory.h"
 #include "core/data/any_value.h"
 #include "core/data/span_index.h"
@@ -766,25 +767,35 @@ bool timed_samples_link(struct sample_plan *plan, struct link_source *source,
 
 /* ---- by thread ---- */
 
+struct thread_source {
+    struct link_source source;
+    uint64_t arrived_ns; /* the request; since 1970 */
+};
+
 static void find_by_thread(struct link_source *source, const struct timed_sample *samples,
                            uint32_t sample_count, struct thread_ask *asks, size_t ask_count)
 {
     (void)samples;
     (void)sample_count;
-    thread_spans_find(span_index_threads(source->totals.index), asks, ask_count);
+    thread_spans_find(span_index_threads(source->totals.index), asks, ask_count,
+                      container_of(source, struct thread_source, source)->arrived_ns);
 }
 
 bool thread_samples_link(struct sample_plan *plan, const struct plan_totals *totals,
                          struct thread_links *links_out)
 {
-    struct link_source by_thread = {
-        .find = find_by_thread,
-        .sample_count = plan->with_thread,
-        /* child_samples.h reads the Links of the request */
-        .writes = plan->settings->attribute_children,
-        .totals = *totals,
+    struct thread_source by_thread = {
+        .source =
+            {
+                .find = find_by_thread,
+                .sample_count = plan->with_thread,
+                /* child_samples.h reads the Links of the request */
+                .writes = plan->settings->attribute_children,
+                .totals = *totals,
+            },
+        .arrived_ns = plan->arrived_ns,
     };
-    return timed_samples_link(plan, &by_thread, links_out);
+    return timed_samples_link(plan, &by_thread.source, links_out);
 }
 
 void thread_links_deinit(struct thread_links *links)

@@ -190,8 +190,9 @@ static void threads_whose_span_is_not_sure(void **state)
     expect_advice(
         &figures,
         "[{\"text\":\"5 % of the samples name no span, and it is not sure which one ran on their "
-        "thread: requests change threads, or threads share a name. A profiler that puts span ids "
-        "into samples joins them: docs/clients has the setting for each language.\"}]");
+        "thread: requests change threads, threads share a name, or the clocks of spans and samples "
+        "differ by an unknown time (profcol_spanjoin_clocks). A profiler that puts span ids into "
+        "samples joins them: docs/clients has the setting for each language.\"}]");
 }
 
 int main(void)

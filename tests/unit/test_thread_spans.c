@@ -33,7 +33,7 @@ static void put(struct thread_spans *threads, uint64_t trace, uint64_t id, uint6
                 uint64_t start, uint64_t end)
 {
     struct thread_span span = span_of(trace, id, parent, start, end);
-    thread_spans_put(threads, &span, 1, 1);
+    thread_spans_put(threads, &span, 1, 1, 0);
 }
 
 enum { NONE = 0, AMBIGUOUS = -1 };
@@ -43,7 +43,7 @@ static int64_t span_at(struct thread_spans *threads, const struct sample_thread 
                        uint64_t time)
 {
     struct thread_ask ask = {.thread = thread, .time_ns = time * MS};
-    thread_spans_find(threads, &ask, 1);
+    thread_spans_find(threads, &ask, 1, 0);
     int64_t id = ask.answer == THREAD_AMBIGUOUS ? AMBIGUOUS : NONE;
     if (ask.answer == THREAD_SPAN)
         memcpy(&id, ask.key.span_id, sizeof id);
@@ -62,7 +62,7 @@ static void ask_first(struct thread_spans *threads, uint16_t instance, uint16_t 
     span.instance = thread.instance = instance;
     span.owner = owner;
     span.id = -1;
-    thread_spans_put(threads, &span, 1, 1);
+    thread_spans_put(threads, &span, 1, 1, 0);
     assert_int_equal(span_at(threads, &thread, 0), NONE);
 }
 
@@ -95,7 +95,7 @@ static void put_in_order(struct thread_spans *threads, const struct thread_span 
     assert_true(count <= 4);
     memcpy(left, spans, count * sizeof *spans);
     for (; count > 0; order /= count--) {
-        thread_spans_put(threads, &left[order % count], 1, 1);
+        thread_spans_put(threads, &left[order % count], 1, 1, 0);
         left[order % count] = left[count - 1];
     }
 }
@@ -162,8 +162,8 @@ static void test_a_span_that_hops_is_left_alone(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int order = 0; order < 2; order++) {
             struct thread_spans *threads = thread_spans_new(MOST);
-            thread_spans_put(threads, order ? &cases[i].second : &cases[i].first, 1, 1);
-            thread_spans_put(threads, order ? &cases[i].first : &cases[i].second, 1, 1);
+            thread_spans_put(threads, order ? &cases[i].second : &cases[i].first, 1, 1, 0);
+            thread_spans_put(threads, order ? &cases[i].first : &cases[i].second, 1, 1, 0);
             assert_int_equal(span_at(threads, &by_id, 15), cases[i].at_15);
             assert_int_equal(span_at(threads, &by_id, 25), cases[i].at_25);
             assert_int_equal(span_at(threads, &by_id, 35), cases[i].at_35);
@@ -174,8 +174,8 @@ static void test_a_span_that_hops_is_left_alone(void **state)
     struct thread_spans *threads = thread_spans_new(MOST);
     struct thread_span first = span_of(1, 1, 0, 10, 20), second = span_of(2, 2, 0, 20, 30);
     first.end_ns += MS / 2;
-    thread_spans_put(threads, &first, 1, 1);
-    thread_spans_put(threads, &second, 1, 1);
+    thread_spans_put(threads, &first, 1, 1, 0);
+    thread_spans_put(threads, &second, 1, 1, 0);
     assert_int_equal(span_at(threads, &by_id, 15), 1);
     assert_int_equal(span_at(threads, &by_id, 25), 2);
     thread_spans_free(threads);
@@ -266,7 +266,7 @@ static void put_named(struct thread_spans *threads, int64_t thread, const char *
     struct thread_span span = span_of(id, id, 0, 10, 20);
     span.id = thread;
     span.name = slice_of_string(name);
-    thread_spans_put(threads, &span, 1, 1);
+    thread_spans_put(threads, &span, 1, 1, 0);
 }
 
 static void test_a_name_that_one_thread_has(void **state)
@@ -326,7 +326,7 @@ static void lose_some(bool first_is_asked, bool second_is_asked)
         span.owner = i <= 100 ? 1 : 2;
         span.instance = i <= 100 ? PROCESS : PROCESS + 1;
         span.id = i <= 100 ? THREAD : (int64_t)(i % 50);
-        thread_spans_put(threads, &span, 1, i);
+        thread_spans_put(threads, &span, 1, i, 0);
         assert_true(thread_spans_count(threads) <= 1000);
     }
     for (uint64_t i = 1; i <= 100; i++)
@@ -365,7 +365,7 @@ static void test_room_for_few_spans(void **state)
             thread.instance = span.instance;
             if ((unsigned)rand() % (1 + seed % 30) == 0)
                 span_at(threads, &thread, start);
-            thread_spans_put(threads, &span, 1, i);
+            thread_spans_put(threads, &span, 1, i, 0);
             assert_in_range(thread_spans_count(threads), 1, most);
         }
         thread_spans_sweep(threads, 1000, 1);
@@ -418,10 +418,10 @@ static void test_a_number_that_another_process_has_now(void **state)
     struct thread_spans *threads = thread_spans_new(MOST);
     struct thread_span span = span_of(1, 1, 0, 10, 20);
     span.owner = 1;
-    thread_spans_put(threads, &span, 1, 1);
+    thread_spans_put(threads, &span, 1, 1, 0);
     span = span_of(2, 2, 0, 30, 40);
     span.owner = 2;
-    thread_spans_put(threads, &span, 1, 1);
+    thread_spans_put(threads, &span, 1, 1, 0);
     assert_int_equal(thread_spans_count(threads), 1);
     assert_int_equal(span_at(threads, &by_id, 15), NONE);
     assert_int_equal(span_at(threads, &by_id, 35), 2);
@@ -515,8 +515,37 @@ static void put_any(struct thread_spans *threads, unsigned *seed)
             span_of(1 + (uint64_t)rand_r(seed) % 5, id, (uint64_t)rand_r(seed) % id, start,
                     start + (uint64_t)rand_r(seed) % 20);
         span.id = THREAD + (int64_t)(id % 3);
-        thread_spans_put(threads, &span, 1, 1);
+        thread_spans_put(threads, &span, 1, 1, 0);
     }
+}
+
+/* A process whose samples are 3 s ahead. What arrives shows it, too. */
+static void test_clocks_that_differ_by_seconds(void **state)
+{
+    (void)state;
+    enum { SPANS = 300, AHEAD = 3000 };
+    struct thread_spans *threads = thread_spans_new(MOST);
+    ask_first(threads, PROCESS, 0);
+    uint64_t start = 20000, joined = 0;
+    for (uint64_t i = 1; i <= SPANS; i++) {
+        struct thread_span span = span_of(i, i, 0, start, start + 300 + i * 37 % 400);
+        thread_spans_put(threads, &span, 1, 1, span.end_ns + 100 * MS);
+        start += 800 + i * 13 % 300;
+    }
+    start = 20000;
+    for (uint64_t i = 1; i <= SPANS; i++) {
+        struct thread_ask ask = {.thread = &by_id, .time_ns = (start + 150 + AHEAD) * MS};
+        thread_spans_find(threads, &ask, 1, (start + 150 + 100) * MS);
+        joined += ask.answer == THREAD_SPAN && memcmp(ask.key.span_id, &i, sizeof i) == 0;
+        start += 800 + i * 13 % 300;
+    }
+    assert_true(joined > SPANS * 8 / 10);
+    assert_int_equal(thread_spans_clocks(threads).moved, 1);
+    assert_int_equal(thread_spans_clocks(threads).unclear, 0);
+    thread_spans_sweep(threads, 1 + 2 * WINDOW, WINDOW);
+    thread_spans_sweep(threads, 1 + 4 * WINDOW, WINDOW);
+    assert_int_equal(thread_spans_clocks(threads).moved, 0);
+    thread_spans_free(threads);
 }
 
 /* Questions that are asked together have the answers that each of them has alone. */
@@ -539,10 +568,10 @@ static void test_questions_together(void **state)
                                           .time_ns = near * MS + (uint64_t)rand_r(&random) % 3};
             asks[i].time_ns -= asks[i].time_ns > 0; /* a nanosecond before, at, or after it */
         }
-        thread_spans_find(threads, asks, QUESTIONS);
+        thread_spans_find(threads, asks, QUESTIONS, 0);
         for (unsigned i = 0; i < QUESTIONS; i++) {
             struct thread_ask alone = {.thread = asks[i].thread, .time_ns = asks[i].time_ns};
-            thread_spans_find(threads, &alone, 1);
+            thread_spans_find(threads, &alone, 1, 0);
             assert_int_equal(asks[i].answer, alone.answer);
             if (alone.answer == THREAD_SPAN)
                 assert_memory_equal(&asks[i].key, &alone.key, sizeof alone.key);
@@ -593,6 +622,7 @@ int main(void)
         cmocka_unit_test(test_a_process_that_asks_no_more),
         cmocka_unit_test(test_a_number_that_another_process_has_now),
         cmocka_unit_test(test_random_calls),
+        cmocka_unit_test(test_clocks_that_differ_by_seconds),
         cmocka_unit_test(test_questions_together),
         cmocka_unit_test(test_many_on_one_thread),
     };
