@@ -102,20 +102,28 @@ static void count_evictions(struct spanjoin_node *node)
 /* Marks the spans that profiles do not cover yet. puts: of one instance. Called before their totals
  * are read, so that a span that is not marked has all of its samples. A process that no upload
  * covers is marked, too: a span that has samples all the same has them of an upload that waits, or
- * that nothing connects with the process. Returns when those ran that are marked. */
-static struct upload_ranges mark_incomplete(struct spanjoin *join, struct span_put *puts,
-                                            size_t count, const struct instance_clock *clock)
+ * that nothing connects with the process. */
+static void mark_incomplete(struct spanjoin *join, struct span_put *puts, size_t count,
+                            const struct instance_clock *clock)
 {
     struct instance_coverage coverage =
         instances_coverage(span_index_instances(join->index), puts->instance, clock);
+    for (size_t i = 0; i < count; i++)
+        puts[i].is_incomplete = puts[i].instance != 0 && coverage.until_ns < puts[i].facts.end_ns;
+    for (size_t i = 0; i < count && coverage.gaps.count > 0; i++)
+        puts[i].is_incomplete |= !instance_covers(
+            &coverage, (struct upload_range){puts[i].facts.start_ns, puts[i].facts.end_ns});
+}
+
+/* Returns when those of the spans ran that are marked. */
+static struct upload_ranges ranges_of_marked(const struct span_put *puts, size_t count)
+{
     struct upload_ranges marked;
     marked.count = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct upload_range span = {puts[i].facts.start_ns, puts[i].facts.end_ns};
-        puts[i].is_incomplete = puts[i].instance != 0 && !instance_covers(&coverage, span);
+    for (size_t i = 0; i < count; i++)
         if (puts[i].is_incomplete)
-            upload_ranges_add(&marked, span);
-    }
+            upload_ranges_add(&marked,
+                              (struct upload_range){puts[i].facts.start_ns, puts[i].facts.end_ns});
     return marked;
 }
 
@@ -136,23 +144,28 @@ struct learning {
     struct learned_spans *learned;
 };
 
-/* Waits for the profiles that cover the spans. */
-static void wait_for_profiles(struct learning *learning, struct span_put *puts, size_t count)
+/* Waits for the profiles that cover spans of one instance, which are marked. */
+static void wait_for_profiles(struct learning *learning, const struct span_put *puts, size_t count)
 {
     struct learned_spans *learned = learning->learned;
-    struct instances *instances = span_index_instances(learning->join->index);
+    struct upload_ranges marked = ranges_of_marked(puts, count);
+    struct instance_waiter *waiter =
+        instances_wait(span_index_instances(learning->join->index), puts->instance, &marked,
+                       learning->waiter, &learning->clock);
+    if (!waiter)
+        return;
+    waiter->next = learned->waiters;
+    learned->waiters = waiter;
+    learned->waiting++;
+}
+
+static void mark_and_wait(struct learning *learning, struct span_put *puts, size_t count)
+{
     for (size_t same; count > 0; puts += same, count -= same) {
         same = count_of_instance(puts, count);
-        struct upload_ranges marked = mark_incomplete(learning->join, puts, same, &learning->clock);
-        struct instance_waiter *waiter = learning->waiter
-                                             ? instances_wait(instances, puts->instance, &marked,
-                                                              learning->waiter, &learning->clock)
-                                             : NULL;
-        if (!waiter)
-            continue;
-        waiter->next = learned->waiters;
-        learned->waiters = waiter;
-        learned->waiting++;
+        mark_incomplete(learning->join, puts, same, &learning->clock);
+        if (learning->waiter)
+            wait_for_profiles(learning, puts, same);
     }
 }
 
@@ -168,7 +181,7 @@ static void learn_block(struct span_reader *reader, struct span_put *puts, size_
 {
     struct learning *learning = container_of(reader, struct learning, reader);
     struct learned_spans *learned = learning->learned;
-    wait_for_profiles(learning, puts, count);
+    mark_and_wait(learning, puts, count);
     span_index_put_many(learning->join->index, learning->clock.now_ns, puts, count, arena,
                         &learned->wakeups);
     for (size_t i = 0; i < count; i++) {
