@@ -548,6 +548,25 @@ static void test_clocks_that_differ_by_seconds(void **state)
     thread_spans_free(threads);
 }
 
+/* Requests come once a second, and each takes as long. Samples in their pauses show that the clocks
+ * differ, but not by how much; nothing arrives that shows it. */
+static void test_clocks_that_differ_by_an_unknown_time(void **state)
+{
+    (void)state;
+    enum { SPANS = 1200, ASKS = 1024 };
+    struct thread_spans *threads = thread_spans_new(MOST);
+    ask_first(threads, PROCESS, 0);
+    for (uint64_t i = 1; i <= SPANS; i++)
+        put(threads, i, i, 0, 20000 + 1000 * i, 20300 + 1000 * i);
+    assert_int_equal(span_at(threads, &by_id, 20100 + 1000 * 50), 50);
+    for (uint64_t i = 1; i <= ASKS; i++)
+        span_at(threads, &by_id, 20650 + 1000 * (i + 50));
+    assert_int_equal(thread_spans_clocks(threads).unclear, 1);
+    assert_int_equal(thread_spans_clocks(threads).moved, 0);
+    assert_int_equal(span_at(threads, &by_id, 20100 + 1000 * 50), AMBIGUOUS);
+    thread_spans_free(threads);
+}
+
 /* Questions that are asked together have the answers that each of them has alone. */
 static void test_questions_together(void **state)
 {
@@ -623,6 +642,7 @@ int main(void)
         cmocka_unit_test(test_a_number_that_another_process_has_now),
         cmocka_unit_test(test_random_calls),
         cmocka_unit_test(test_clocks_that_differ_by_seconds),
+        cmocka_unit_test(test_clocks_that_differ_by_an_unknown_time),
         cmocka_unit_test(test_questions_together),
         cmocka_unit_test(test_many_on_one_thread),
     };
