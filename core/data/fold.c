@@ -115,8 +115,10 @@ static struct fold_attributes_result attributes_of(struct folding *folding,
                                                    const struct sample_layout *layout,
                                                    struct slice gains, enum combining how)
 {
-    return fold_attributes_change(&folding->attributes, layout->attributes, gains,
-                                  how == FOLDS ? FOLD_ATTRIBUTES_TAKEN : FOLD_ATTRIBUTES_SORTED);
+    static const enum fold_attributes_change changes[] = {[FOLDS] = FOLD_ATTRIBUTES_TAKEN,
+                                                          [MOVES] = FOLD_ATTRIBUTES_SORTED,
+                                                          [STRIPS] = FOLD_ATTRIBUTES_KEPT};
+    return fold_attributes_change(&folding->attributes, layout->attributes, gains, changes[how]);
 }
 
 static void keep_apart(struct folding *folding, const struct fold_key *key,
@@ -131,10 +133,19 @@ static void keep_apart(struct folding *folding, const struct fold_key *key,
                                sample->others);
 }
 
+/* Sets what others refer to by the first of equal entries. Readers that add what is stripped make
+ * no equal ones. */
+static void find_first(struct folding *folding, struct fold_key *key)
+{
+    key->stack = equal_entries_first(&folding->equals, DICTIONARY_STACK_TABLE, key->stack);
+    key->link = equal_entries_first(&folding->equals, DICTIONARY_LINK_TABLE, key->link);
+}
+
 /* Folds, moves or strips a sample whose attributes were changed. Returns whether it begins a group.
  * Sets the group, if others may join it. */
-static bool combine_one(struct folding *folding, const struct sample_fields *sample, uint32_t link,
-                        struct fold_attributes_result attributes, uint32_t *group_out)
+static bool combine_one(struct folding *folding, const struct sample_fields *sample,
+                        enum combining how, uint32_t link, struct fold_attributes_result attributes,
+                        uint32_t *group_out)
 {
     const struct sample_layout *layout = &sample->layout;
     const struct fold_rule *rule = folding->rule;
@@ -150,8 +161,8 @@ static bool combine_one(struct folding *folding, const struct sample_fields *sam
         keep_apart(folding, &key, sample, attributes.is_stripped);
         return true;
     }
-    key.stack = equal_entries_first(&folding->equals, DICTIONARY_STACK_TABLE, key.stack);
-    key.link = equal_entries_first(&folding->equals, DICTIONARY_LINK_TABLE, key.link);
+    if (how != STRIPS)
+        find_first(folding, &key);
     uint32_t group = *group_out = fold_groups_find(&folding->groups, &key, &is_new);
     if (key.shape == SHAPE_SUM)
         return fold_groups_sum(&folding->groups, group, value) || is_new;
@@ -280,7 +291,7 @@ static uint32_t combine(struct folding *folding, const struct sample_fields *sam
     }
     struct fold_attributes_result attributes = attributes_of(folding, &sample->layout, gains, how);
     uint32_t link = how == FOLDS ? 0 : sample->layout.link;
-    bool begins = combine_one(folding, sample, link, attributes, &group);
+    bool begins = combine_one(folding, sample, how, link, attributes, &group);
     if (known) {
         assert(group != UINT32_MAX);
         *known = wanted;
@@ -302,7 +313,7 @@ static uint32_t keep(struct folding *folding, const struct sample_fields *sample
     if (!attributes.is_stripped)
         return FATE_STAYS;
     uint32_t link = gain.link > 0 ? gain.link : sample->layout.link;
-    if (combine_one(folding, sample, link, attributes, &group))
+    if (combine_one(folding, sample, STRIPS, link, attributes, &group))
         return newest_group(folding);
     folding->result.merged++;
     return FATE_GOES;

@@ -69,7 +69,9 @@ struct fold_rule {
     const uint32_t *taken;
     size_t taken_count;
     /* A sample with an attribute of one of these keys loses it, and its timestamps; its values
-     * become one, their sum. So does one that is folded or moved. Not together with FOLD_WEIGH. */
+     * become one, their sum. So does one that is folded or moved. Not together with FOLD_WEIGH.
+     * What is only stripped is equal if it refers to the same entries of the dictionary, and has
+     * its attributes in the same order. */
     const struct slice *stripped_keys;
     size_t stripped_count;
     bool counts_only; /* the request stays as it is */

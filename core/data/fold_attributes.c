@@ -2,7 +2,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/hash.h"
-#include "core/data/wire.h"
+#include "core/data/sample_fields.h"
 
 #include <stdlib.h>
 
@@ -10,36 +10,40 @@
 
 /* Of span and trace ids: the sources of the join (processors/spanjoin/spanjoin_settings.c), and
  * what it can add of one span. Of time: what the join can add, and labels of pprof. */
-static const char *const folded_keys[] = {
-    "span_id",
-    "profile_id",
-    "span.id",
-    "otel.span_id",
-    "process.context.label.span_id",
-    "span id",
-    "local root span id",
-    "trace_id",
-    "otel.traceid",
-    "process.context.label.trace_id",
-    "trace.id",
-    "span.trace_id",
-    "span.parent_id",
-    "parent_span_id",
-    "span.start_time",
-    "span.end_time",
-    "span.duration",
-    "span.duration_ns",
-    "span_start_time",
-    "span_end_time",
-    "span_duration",
-    "span_duration_ns",
-    "end_timestamp_ns",
+#define KEY(text)                                                                                  \
+    {                                                                                              \
+        (const uint8_t *)(text), sizeof(text) - 1                                                  \
+    }
+static const struct slice folded_keys[] = {
+    KEY("span_id"),
+    KEY("profile_id"),
+    KEY("span.id"),
+    KEY("otel.span_id"),
+    KEY("process.context.label.span_id"),
+    KEY("span id"),
+    KEY("local root span id"),
+    KEY("trace_id"),
+    KEY("otel.traceid"),
+    KEY("process.context.label.trace_id"),
+    KEY("trace.id"),
+    KEY("span.trace_id"),
+    KEY("span.parent_id"),
+    KEY("parent_span_id"),
+    KEY("span.start_time"),
+    KEY("span.end_time"),
+    KEY("span.duration"),
+    KEY("span.duration_ns"),
+    KEY("span_start_time"),
+    KEY("span_end_time"),
+    KEY("span_duration"),
+    KEY("span_duration_ns"),
+    KEY("end_timestamp_ns"),
 };
 
 static bool is_folded_key(struct slice key)
 {
     for (size_t i = 0; i < sizeof folded_keys / sizeof *folded_keys; i++)
-        if (slice_is(key, folded_keys[i]))
+        if (slice_equal(key, folded_keys[i]))
             return true;
     return false;
 }
@@ -146,6 +150,7 @@ static uint32_t number_of_list(struct fold_attributes *attributes, size_t count)
 
 /* Attributes that were changed before. */
 struct fold_known {
+    uint64_t digest; /* of `packed` */
     struct slice packed, gains;
     enum fold_attributes_change change;
     bool is_set;
@@ -178,26 +183,23 @@ static void reserve_known(struct fold_attributes *attributes)
     attributes->known_mask = count - 1;
 }
 
-/* Hashes a few bytes. A sender who finds lists with the same hash gains nothing: each of them is
- * then read. */
-static inline uint32_t hash_of_packed(struct slice packed)
+/* Returns a number that tells a short list from all other lists, or a hash of a longer one. A
+ * sender who finds lists with the same hash gains nothing: each of them is then read. */
+static inline uint64_t digest_of(struct slice packed)
 {
-    uint32_t begin = 0, end;
-    if (packed.size < sizeof begin) {
-        for (size_t i = 0; i < packed.size; i++)
-            begin = begin << 8 | packed.data[i];
-        return begin ^ (uint32_t)packed.size << 24;
-    }
+    uint64_t begin, end;
+    if (packed.size < sizeof begin)
+        return sample_short_list(packed);
     memcpy(&begin, packed.data, sizeof begin);
     memcpy(&end, packed.data + packed.size - sizeof end, sizeof end);
-    return (uint32_t)packed.size ^ begin ^ end * UINT32_C(0x9e3779b1);
+    return begin ^ end * UINT64_C(0xff51afd7ed558ccd) ^ packed.size;
 }
 
 static inline struct fold_known *known_like(const struct fold_attributes *attributes,
-                                            struct slice packed, struct slice gains)
+                                            uint64_t digest, struct slice gains)
 {
-    uint64_t hash = ((uint64_t)hash_of_packed(packed) << 32) ^ (uintptr_t)gains.data;
-    return &attributes->known[hash * UINT64_C(0x9e3779b97f4a7c15) >> 40 & attributes->known_mask];
+    uint64_t hash = (digest ^ (uintptr_t)gains.data >> 3) * UINT64_C(0x9e3779b97f4a7c15);
+    return &attributes->known[hash >> 40 & attributes->known_mask];
 }
 
 /* Reads those that stay into `scratch`, behind `count` others. Returns the new number. */
@@ -242,11 +244,13 @@ static struct fold_attributes_result read_all(struct fold_attributes *attributes
     return result;
 }
 
-static inline bool is_like(const struct fold_known *known, struct slice packed, struct slice gains,
-                           enum fold_attributes_change change)
+static inline bool is_like(const struct fold_known *known, uint64_t digest, struct slice packed,
+                           struct slice gains, enum fold_attributes_change change)
 {
-    return known->is_set && known->change == change && known->gains.data == gains.data &&
-           known->gains.size == gains.size && slice_equal(known->packed, packed);
+    return known->digest == digest && known->is_set && known->change == change &&
+           known->gains.data == gains.data && known->gains.size == gains.size &&
+           known->packed.size == packed.size &&
+           (packed.size < sizeof digest || slice_equal(known->packed, packed));
 }
 
 struct fold_attributes_result fold_attributes_change(struct fold_attributes *attributes,
@@ -255,9 +259,11 @@ struct fold_attributes_result fold_attributes_change(struct fold_attributes *att
 {
     if (!attributes->known)
         reserve_known(attributes);
-    struct fold_known *known = known_like(attributes, packed, gains);
-    if (!is_like(known, packed, gains, change))
-        *known = (struct fold_known){.packed = packed,
+    uint64_t digest = digest_of(packed);
+    struct fold_known *known = known_like(attributes, digest, gains);
+    if (!is_like(known, digest, packed, gains, change))
+        *known = (struct fold_known){.digest = digest,
+                                     .packed = packed,
                                      .gains = gains,
                                      .change = change,
                                      .is_set = true,

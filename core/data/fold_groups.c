@@ -41,7 +41,7 @@ static uint32_t new_group(struct fold_groups *groups, const struct fold_key *key
 static uint32_t find_group(struct fold_groups *groups, const struct fold_key *key, bool *is_new_out)
 {
     if (index_table_is_full(&groups->by_key))
-        index_table_reserve(&groups->by_key, 1, groups->arena);
+        index_table_reserve(&groups->by_key, 1 + 2 * groups->count, groups->arena);
     struct index_probe probe =
         index_table_probe(&groups->by_key, (uint32_t)hash_bytes(slice_of(key, sizeof *key)));
     for (uint32_t i; index_table_next(&groups->by_key, &probe, &i);)
