@@ -143,11 +143,13 @@ static void add_totals(struct span_operation *op, struct span_entry *entry, cons
     assert(op->common->totals_count * sizeof *more == op->shard->totals_size);
     bool had_totals = has_totals(op, entry);
     struct span_samples *samples = span_shard_open_samples(op->shard, entry);
-    if (!had_totals) { /* or they are expired */
-        memset(samples->totals, 0, op->shard->totals_size);
+    if (!had_totals) { /* or they are expired. Only writes, so that nothing waits for a new record
+                        */
+        memcpy(samples->totals, more, op->shard->totals_size);
         samples->first_ns = first_ns;
         samples->last_ns = last_ns;
         entry->flags |= SPAN_ENTRY_HAS_TOTALS;
+        return;
     }
     for (unsigned i = 0; i < op->common->totals_count; i++)
         samples->totals[i] = (uint64_t)saturate_add((int64_t)samples->totals[i], (int64_t)more[i]);

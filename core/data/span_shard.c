@@ -346,7 +346,7 @@ static __attribute__((noinline)) void evict_crowded(struct span_shard *shard, ui
                 oldest = &probe.line->numbers[slot];
     } while (span_probe_behind(&probe));
     struct span_entry *entry = span_shard_entry(shard, *oldest);
-    span_table_remove(&shard->table, tag_of(entry), oldest);
+    span_table_remove(&shard->table, tag_of(entry), *oldest);
     bury(shard, entry);
     note_evicted(shard, SPAN_EVICTED_CROWDED);
 }
@@ -474,16 +474,11 @@ struct span_entry *span_shard_hand_over(struct span_shard *shard, struct span_en
     return moved;
 }
 
-/* The caller calls trim_front. tag: of the entry. */
-static inline void take_out(struct span_shard *shard, struct span_entry *entry, uint32_t tag)
-{
-    span_table_remove(&shard->table, tag, number_of(shard, entry, tag));
-    bury(shard, entry);
-}
-
 void span_shard_remove(struct span_shard *shard, struct span_entry *entry)
 {
-    take_out(shard, entry, tag_of(entry));
+    uint32_t tag = tag_of(entry);
+    span_table_remove(&shard->table, tag, *number_of(shard, entry, tag));
+    bury(shard, entry);
     trim_front(shard);
 }
 
@@ -492,6 +487,7 @@ void span_shard_remove(struct span_shard *shard, struct span_entry *entry)
 /* An entry that may leave. */
 struct oldest {
     struct span_entry *entry;
+    uint32_t number;
     uint32_t tag;
 };
 
@@ -500,7 +496,8 @@ static void evict(struct span_shard *shard, const struct oldest *oldest, enum sp
 {
     if (span_shard_last_arrival(shard, oldest->entry) >= shard->live_since_ns)
         note_evicted(shard, reason);
-    take_out(shard, oldest->entry, oldest->tag);
+    span_table_remove(&shard->table, oldest->tag, oldest->number);
+    bury(shard, oldest->entry);
 }
 
 /* Finds the oldest entries of a source, and fetches the memory needed to remove them. */
@@ -512,7 +509,7 @@ static unsigned find_oldest(struct span_shard *shard, struct span_share *share, 
     for (uint32_t number = share->oldest;; number = *newer_at(shard, number)) {
         struct span_entry *entry = span_shard_entry(shard, number);
         if (!(entry->flags & SPAN_ENTRY_DEAD)) {
-            oldest_out[count] = (struct oldest){entry, tag_of(entry)};
+            oldest_out[count] = (struct oldest){entry, number, tag_of(entry)};
             span_table_prefetch(&shard->table, oldest_out[count++].tag);
             prefetch(span_shard_samples(shard, entry));
         } else if (number == share->oldest) {
@@ -632,7 +629,7 @@ struct span_samples *span_shard_open_samples(struct span_shard *shard, struct sp
         return span_shard_samples(shard, entry);
     entry->samples = new_samples(shard);
     struct span_samples *samples = span_shard_samples(shard, entry);
-    memset(samples, 0, sizeof *samples + shard->totals_size);
+    *samples = (struct span_samples){.first_ns = 0};
     return samples;
 }
 

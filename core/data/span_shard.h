@@ -65,14 +65,15 @@ struct span_entry {
     uint32_t instance : 16; /* of the span */
 };
 
-/* What is known of the samples of an entry, and who waits for it. */
+/* What is known of the samples of an entry, and who waits for it. What an eviction reads is in the
+ * first 16 bytes, which are always in one cache line. */
 struct span_samples {
-    uint64_t first_ns; /* arrival of the first and of the last of the totals */
-    uint64_t last_ns;
+    uint64_t last_ns; /* arrival of the last of the totals */
     uint32_t waiters; /* first one, in the shard's pool, from 1; 0: none */
     uint32_t left; /* samples that were sent on without the span; once it has arrived, without its
                       detail */
-    uint64_t totals[];
+    uint64_t first_ns; /* arrival of the first of the totals */
+    uint64_t totals[]; /* if the entry has SPAN_ENTRY_HAS_TOTALS */
 };
 
 struct span_waiter_node {
@@ -235,7 +236,8 @@ static inline uint64_t span_shard_last_arrival(const struct span_shard *shard,
     const struct span_samples *samples = span_shard_samples(shard, entry);
     return samples && samples->last_ns > entry->arrived_ns ? samples->last_ns : entry->arrived_ns;
 }
-/* Returns the record; creates a zeroed one if there is none. The addresses of records stay. */
+/* Returns the record; creates one without totals if there is none. The addresses of records stay.
+ */
 struct span_samples *span_shard_open_samples(struct span_shard *shard, struct span_entry *entry);
 
 /* Adds a waiter, and returns its place in the pool, never 0. */

@@ -169,19 +169,30 @@ static void fill(struct span_line *lines, uint32_t at, unsigned slot)
     }
 }
 
-void span_table_remove(struct span_table *table, uint32_t tag, uint32_t *number)
+static unsigned slots_of(const struct span_line *line, uint32_t tag, uint32_t number)
 {
+    return span_line_match(line, tag) & span_slots_match(line->numbers, number);
+}
+
+void span_table_remove(struct span_table *table, uint32_t tag, uint32_t number)
+{
+    assert(table->live > 0);
     const struct span_segment_place *place = span_table_place(table, tag);
-    uint32_t at = (uint32_t)(((uintptr_t)number - (uintptr_t)place->lines) / sizeof *place->lines);
-    assert(at < SPAN_TABLE_LINES);
+    uint32_t at = span_table_home(tag);
     struct span_line *line = &place->lines[at];
-    unsigned slot = (unsigned)(number - line->numbers);
-    assert(slot < SPAN_LINE_SLOTS && line->tags[slot] == tag);
+    unsigned found = slots_of(line, tag, number);
+    for (unsigned left = SPAN_TABLE_PROBES / SPAN_LINE_SLOTS; found == 0; left--) {
+        assert(left > 1);
+        at = span_table_behind(at);
+        line = &place->lines[at];
+        found = slots_of(line, tag, number);
+    }
     bool was_full = span_line_match(line, 0) == 0;
+    unsigned slot = (unsigned)__builtin_ctz(found);
     line->tags[slot] = 0;
     if (was_full)
         fill(place->lines, at, slot);
-    assert(place->segment->live > 0 && table->live > 0);
+    assert(place->segment->live > 0);
     place->segment->live--;
     if (--table->live == 0)
         span_table_deinit(table);

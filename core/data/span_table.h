@@ -70,23 +70,27 @@ static inline uint32_t span_table_tag(uint64_t hash)
     return tag ? tag : 1;
 }
 
-/* More internals: a bit for each slot of a line with this tag; where the segment of a tag is; its
- * first line; the next line. */
-static inline unsigned span_line_match(const struct span_line *line, uint32_t tag)
+/* More internals: a bit for each slot of a line with this tag or number; where the segment of a tag
+ * is; its first line; the next line. */
+static inline unsigned span_slots_match(const uint32_t slots[SPAN_LINE_SLOTS], uint32_t value)
 {
 #ifdef __SSE2__
-    __m128i wanted = _mm_set1_epi32((int)tag);
-    const __m128i *tags = (const __m128i *)(const void *)line->tags;
-    __m128i low = _mm_cmpeq_epi32(_mm_load_si128(tags), wanted);
-    __m128i high = _mm_cmpeq_epi32(_mm_load_si128(tags + 1), wanted);
+    __m128i wanted = _mm_set1_epi32((int)value);
+    const __m128i *parts = (const __m128i *)(const void *)slots;
+    __m128i low = _mm_cmpeq_epi32(_mm_load_si128(parts), wanted);
+    __m128i high = _mm_cmpeq_epi32(_mm_load_si128(parts + 1), wanted);
     return (unsigned)_mm_movemask_ps(_mm_castsi128_ps(low)) |
            (unsigned)_mm_movemask_ps(_mm_castsi128_ps(high)) << 4;
 #else
     unsigned found = 0;
     for (unsigned i = 0; i < SPAN_LINE_SLOTS; i++)
-        found |= (unsigned)(line->tags[i] == tag) << i;
+        found |= (unsigned)(slots[i] == value) << i;
     return found;
 #endif
+}
+static inline unsigned span_line_match(const struct span_line *line, uint32_t tag)
+{
+    return span_slots_match(line->tags, tag);
 }
 static inline struct span_segment_place *span_table_place(const struct span_table *table,
                                                           uint32_t tag)
@@ -156,9 +160,9 @@ static inline uint32_t *span_probe_next(struct span_probe *probe)
 /* Adds an entry. Returns false if no slot that a probe visits is empty; the caller then removes one
  * of them first. */
 bool span_table_insert(struct span_table *table, uint32_t tag, uint32_t number);
-/* Removes an entry with this tag by the address of its number. Other entries move, so probes and
- * addresses found before become invalid. */
-void span_table_remove(struct span_table *table, uint32_t tag, uint32_t *number);
+/* Removes an entry, which has to be there. Other entries move, so probes and addresses found before
+ * become invalid. */
+void span_table_remove(struct span_table *table, uint32_t tag, uint32_t number);
 
 /* Returns the memory in bytes. */
 size_t span_table_memory(const struct span_table *table);
