@@ -3,6 +3,7 @@
 #include "core/base/container_of.h"
 #include "core/data/span_index.h"
 #include "core/data/span_trees.h"
+#include "processors/spanjoin/keep_samples.h"
 #include "processors/spanjoin/root_spans.h"
 #include "processors/spanjoin/upload_times.h"
 
@@ -108,6 +109,7 @@ void child_samples_finish(struct sample_plan *plan, const struct sample_plan *be
         if (key > 0 && (links->is_linked[i] & SAMPLE_IS_KEPT))
             plan->finds[key - 1].is_kept = true;
     }
+    keep_samples_keep_as(plan, before);
     assert(plan->upload_count == before->upload_count);
     for (uint32_t i = 0; i < plan->upload_count; i++) {
         plan->uploads[i].service = before->uploads[i].service;

@@ -16,17 +16,34 @@ static bool is_same_span(const struct span_match *a, const struct span_match *b)
     return a->source == b->source && memcmp(&a->key, &b->key, sizeof a->key) == 0;
 }
 
+/* Keys of a plan, by the span that they match. */
+static struct index_probe probe_span(const struct index_table *by_span,
+                                     const struct span_match *match)
+{
+    return index_table_probe(by_span,
+                             (uint32_t)hash_bytes(slice_of(&match->key, sizeof match->key)));
+}
+
 /* Returns the first key that matches the span of key k, and adds k if it is this one. */
 static uint32_t first_key(const struct sample_plan *plan, struct index_table *by_span, uint32_t k)
 {
-    const struct span_match *match = plan->keys[k].match;
-    struct index_probe probe =
-        index_table_probe(by_span, (uint32_t)hash_bytes(slice_of(&match->key, sizeof match->key)));
+    struct index_probe probe = probe_span(by_span, plan->keys[k].match);
     for (uint32_t first; index_table_next(by_span, &probe, &first);)
-        if (is_same_span(plan->keys[first].match, match))
+        if (is_same_span(plan->keys[first].match, plan->keys[k].match))
             return first;
     index_table_add(by_span, &probe, k);
     return k;
+}
+
+/* Whether one of the keys matches this span. */
+static bool has_span(const struct sample_plan *plan, const struct index_table *by_span,
+                     const struct span_match *match)
+{
+    struct index_probe probe = probe_span(by_span, match);
+    for (uint32_t k; index_table_next(by_span, &probe, &k);)
+        if (is_same_span(plan->keys[k].match, match))
+            return true;
+    return false;
 }
 
 /* Returns the CPU time in ns of the samples of each key's span, or 0 if the key has none. Several
@@ -81,6 +98,20 @@ void keep_samples_decide(struct sample_plan *plan)
         plan->finds[k].is_kept =
             match && (match->facts.is_kept || (cpu && is_kept_by_cpu(keep, &match->facts, cpu[k])));
     }
+}
+
+void keep_samples_keep_as(struct sample_plan *plan, const struct sample_plan *before)
+{
+    struct index_table kept = {0};
+    if (!plan->settings->keep.reads_cpu || before->key_count == 0)
+        return;
+    index_table_reserve(&kept, before->key_count, &plan->arena);
+    for (uint32_t k = 0; k < before->key_count; k++)
+        if (before->finds[k].is_kept)
+            first_key(before, &kept, k);
+    for (uint32_t k = 0; k < plan->key_count; k++)
+        if (plan->keys[k].match && has_span(before, &kept, plan->keys[k].match))
+            plan->finds[k].is_kept = true;
 }
 
 /* ---- samples ---- */

@@ -114,6 +114,29 @@ static void a_sample_goes_on_to_the_child_that_ran(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* The root is judged by all samples that named it, as its child is. */
+static void a_root_is_kept_for_what_went_on(void **state)
+{
+    (void)state;
+    static const char *const keeps[] = {"30ns", "31ns"};
+    static const char *const expected[] = {"span42 42: 1 16; span43 43: 2 8; span44 44: 4",
+                                           "span42 0: 1 16; span43 0: 2 8; span44 0: 4"};
+    for (int i = 0; i < 2; i++) {
+        struct join join;
+        struct request request;
+        char yaml[256];
+        snprintf(yaml, sizeof yaml, "%s, keep: {span_detail_when: [{cpu_above: %s}]}", children,
+                 keeps[i]);
+        join_init(&join, yaml);
+        send_spans(&join);
+        begin_upload(&request);
+        add_sample(&request, ROOT, times, 5); /* 31 ns */
+        join_send(&join, &request);
+        assert_string_equal(uploaded(&join), expected[i]);
+        fixture_deinit(&join.fixture);
+    }
+}
+
 static void without_the_setting_it_stays(void **state)
 {
     (void)state;
@@ -445,6 +468,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_trees_are_as_the_model_says),
         cmocka_unit_test(a_sample_goes_on_to_the_child_that_ran),
+        cmocka_unit_test(a_root_is_kept_for_what_went_on),
         cmocka_unit_test(without_the_setting_it_stays),
         cmocka_unit_test(a_sample_with_attributes_goes_on),
         cmocka_unit_test(ids_of_a_resource_are_removed),
