@@ -127,12 +127,15 @@ static void add_ask(struct linking *linking, const struct sample_thread *thread,
     ask->answer = THREAD_NO_SPAN;
 }
 
-static void add_asks(struct linking *linking, const struct sample_thread *thread, struct slice raw)
+static void add_asks(struct linking *linking, struct timed_sample *threaded,
+                     const struct sample_thread *thread)
 {
-    struct wire_cursor cursor = wire_cursor(raw);
+    struct wire_cursor cursor = wire_cursor(threaded->raw);
     struct wire_field field;
     uint64_t time_ns;
     while (wire_next(&cursor, &field)) {
+        if (field.number == SAMPLE_VALUES || field.number == SAMPLE_TIMESTAMPS_UNIX_NANO)
+            threaded->repeated -= (size_t)(field.end - field.start);
         if (field.number != SAMPLE_TIMESTAMPS_UNIX_NANO)
             continue;
         struct wire_cursor packed =
@@ -204,6 +207,7 @@ static void read_usual(struct linking *linking, struct timed_sample *threaded, u
     if (!has_link_field(threaded->raw, layout))
         threaded->bits |= sample_bits_of_place(threaded->raw, layout);
     set_amount(threaded, times, values, sum);
+    threaded->repeated -= layout->values.size + layout->timestamps.size;
     reserve_asks(linking, times);
     struct wire_cursor list = wire_cursor(layout->timestamps);
     for (uint64_t time_ns; wire_packed_fixed64(&list, &time_ns);)
@@ -221,7 +225,7 @@ static void read_any(struct linking *linking, struct timed_sample *threaded, uin
     threaded->bits = sample_bits_of_traits(traits);
     set_amount(threaded, view.timestamps, view.values, view.sum);
     reserve_asks(linking, view.timestamps);
-    add_asks(linking, thread, threaded->raw);
+    add_asks(linking, threaded, thread);
 }
 
 static void read_sample(struct linking *linking, uint32_t sample, uint16_t process,
@@ -230,8 +234,8 @@ static void read_sample(struct linking *linking, uint32_t sample, uint16_t proce
     assert(linking->sample_count < linking->source->sample_count);
     struct timed_sample *threaded = &linking->samples[linking->sample_count++];
     struct sample_layout layout;
-    *threaded =
-        (struct timed_sample){.raw = raw, .sample = sample, .first_ask = linking->ask_count};
+    *threaded = (struct timed_sample){
+        .raw = raw, .sample = sample, .first_ask = linking->ask_count, .repeated = raw.size};
     if (sample_layout_read(raw, &layout) && layout.timestamps.size % sizeof(uint64_t) == 0)
         read_usual(linking, threaded, process, &layout);
     else
@@ -334,6 +338,13 @@ static void note_ambiguous(struct linking *linking, uint32_t sample)
     linking->ambiguous_of[linking->resource]++;
 }
 
+/* Returns by how many bytes a sample grows at most if it is split. */
+static size_t growth_of(const struct timed_sample *threaded, uint32_t pieces)
+{
+    assert(pieces > 0 && threaded->repeated <= threaded->raw.size);
+    return (pieces - 1) * threaded->repeated + (size_t)pieces * PIECE_OVERHEAD;
+}
+
 /* Decides whether the sample is linked. A split repeats its attributes, so that there is a limit on
  * what all splits of a request may add. */
 static void decide(struct linking *linking, struct timed_sample *threaded)
@@ -344,7 +355,7 @@ static void decide(struct linking *linking, struct timed_sample *threaded)
         return;
     }
     uint32_t pieces = count_pieces(linking, threaded);
-    size_t growth = (pieces - 1) * threaded->raw.size + (size_t)pieces * PIECE_OVERHEAD;
+    size_t growth = growth_of(threaded, pieces);
     if ((pieces > 1 && !threaded->is_paired) || growth > linking->room)
         return;
     linking->room -= growth;
@@ -588,8 +599,8 @@ static uint8_t *write_threaded(struct linking *linking, const struct timed_sampl
 
 /* Returns the threaded samples of a profile, which are the next ones, and by how many bytes they
  * grow at most. */
-static uint32_t growth_of(const struct linking *linking, const struct profile_plan *profile,
-                          size_t *growth_out)
+static uint32_t growth_of_profile(const struct linking *linking, const struct profile_plan *profile,
+                                  size_t *growth_out)
 {
     const struct timed_sample *end = linking->samples + linking->sample_count;
     uint32_t last = profile->first_sample + profile->sample_count, linked = 0;
@@ -598,8 +609,7 @@ static uint32_t growth_of(const struct linking *linking, const struct profile_pl
          threaded < end && threaded->sample < last; threaded++) {
         linked += threaded->pieces > 0;
         if (threaded->pieces > 0)
-            *growth_out += (threaded->pieces - 1) * threaded->raw.size +
-                           (size_t)threaded->pieces * PIECE_OVERHEAD;
+            *growth_out += growth_of(threaded, threaded->pieces);
     }
     return linked;
 }
@@ -660,7 +670,7 @@ static void change_scope(struct linking *linking, struct message *scope_profiles
         size_t growth;
         if (!profile_has_samples(field.wire.bytes))
             continue;
-        if (growth_of(linking, *profile, &growth) > 0)
+        if (growth_of_profile(linking, *profile, &growth) > 0)
             message_replace(&it, &field,
                             rewrite_profile(linking, *profile, field.wire.bytes, growth));
         else

@@ -36,6 +36,7 @@ struct timed_sample {
     uint32_t sample;    /* its number in the request */
     uint32_t ask_count; /* of its timestamps, in their order */
     size_t first_ask;
+    size_t repeated; /* bytes of it that each part has; times and values are divided */
     uint32_t pieces; /* it is split into so many at most; 0: it stays as it is */
     uint32_t bits;   /* as in struct found_span */
     struct sample_amount amount;

@@ -282,35 +282,54 @@ static void can_be_turned_off(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* Each time of a sample may be of another span; what the splits repeat is limited. */
-static void a_split_is_limited(void **state)
+/* Sends a sample with a time in each of many spans. Returns how many samples it becomes. */
+static size_t split_sample(unsigned spans, unsigned attributes, uint64_t value)
 {
-    (void)state;
-    enum { SPANS = 3000, ATTRIBUTES = 1000 };
     struct join join;
     struct request request, out;
     join_init(&join, "samples: {wait: 0s}");
     traces_begin(&request, "shop");
-    for (uint64_t i = 0; i < SPANS; i++)
+    uint64_t *times = calloc(spans, 2 * sizeof *times);
+    for (uint64_t i = 0; i < spans; i++) {
         add_span(&request, TRACE + i, FIRST + i, i * 10, i * 10 + 5);
+        times[2 * i] = i * 10 + 2;
+        times[2 * i + 1] = value;
+    }
     join_send(&join, &request);
     begin_upload(&request, "shop");
-    uint64_t *times = calloc(SPANS, 2 * sizeof *times);
-    for (uint64_t i = 0; i < SPANS; i++)
-        times[2 * i] = i * 10 + 2;
-    SampleMessage *sample = add_sample(&request, times, SPANS);
-    for (unsigned i = 0; i < ATTRIBUTES; i++) {
+    SampleMessage *sample = add_sample(&request, times, spans);
+    free(times);
+    for (unsigned i = 0; i < attributes; i++) {
         char key[32];
         snprintf(key, sizeof key, "key%u", i);
         sample_string(&request, sample, key, "value");
     }
-    free(times);
     join_send(&join, &request);
     read_last(&join, SIGNAL_PROFILES, &out);
-    assert_int_equal(request_profile(&out, 0)->n_samples, 1);
-    assert_int_equal(request_sample(&out, 0, 0)->n_timestamps_unix_nano, SPANS);
+    size_t samples = request_profile(&out, 0)->n_samples, left = 0;
+    for (size_t i = 0; i < samples; i++)
+        left += request_sample(&out, 0, i)->n_timestamps_unix_nano;
+    assert_int_equal(left, spans);
     request_free(&out);
     fixture_deinit(&join.fixture);
+    return samples;
+}
+
+/* Each time of a sample may be of another span; what the splits repeat is limited. */
+static void a_split_is_limited(void **state)
+{
+    enum { SPANS = 3000 };
+    (void)state;
+    assert_int_equal(split_sample(SPANS, 1000, 0), 1);
+}
+
+/* Times and values are divided, however many they are. */
+static void only_what_is_repeated_is_limited(void **state)
+{
+    enum { SPANS = 3000, FEW_SPANS = 1500 };
+    (void)state;
+    assert_int_equal(split_sample(SPANS, 0, 0), SPANS);
+    assert_int_equal(split_sample(FEW_SPANS, 0, 10000000), FEW_SPANS);
 }
 
 /* ---- threads that readers add ---- */
@@ -542,6 +561,7 @@ int main(void)
         cmocka_unit_test(spans_get_what_is_joined_later),
         cmocka_unit_test(can_be_turned_off),
         cmocka_unit_test(a_split_is_limited),
+        cmocka_unit_test(only_what_is_repeated_is_limited),
         cmocka_unit_test(recordings_are_joined_and_lose_their_threads),
         cmocka_unit_test(held_recordings_lose_their_threads),
         cmocka_unit_test(threads_are_removed_in_any_case),
