@@ -402,7 +402,7 @@ static enum span_presence presence_of(unsigned live, bool expired)
 /* Returns room for some matches. Takes that for many at once from the arena. */
 static struct span_match *take_matches(struct span_operation *op, unsigned count)
 {
-    assert(count <= SPARE_MATCHES);
+    assert(count > 0 && count <= SPARE_MATCHES);
     if (count > op->spare_count) {
         op->spare_count = SPARE_MATCHES;
         op->spare = arena_alloc(op->arena, SPARE_MATCHES * sizeof *op->spare);
@@ -427,7 +427,7 @@ static __attribute__((noinline)) void find_many(struct span_operation *op, struc
     bool expired;
     find_candidates(op, &find->key, &find->source, &found);
     unsigned count = live_spans(op, find, &found, live, &expired);
-    struct span_match *matches = take_matches(op, count);
+    struct span_match *matches = count > 0 ? take_matches(op, count) : NULL;
     find->matches = matches;
     find->match_count = 0;
     for (unsigned i = 0; i < count; i++)
