@@ -337,8 +337,9 @@ static void test_ambiguous_threads(void **state)
     struct request request;
     scene_begin(&scene, 8 << 20, "samples: {wait: 0s}");
     traces_begin(&request, "shop");
-    add_threaded(&request, 1, 10, 40);
+    add_threaded(&request, 1, 10, 40); /* it contains a span of another trace */
     add_threaded(&request, 2, 20, 30);
+    add_threaded(&request, 3, 50, 60);
     scene_send(&scene, &request);
     profiles_begin(&request);
     profiles_resource_string(&request, "service.name", "idle");
@@ -347,11 +348,11 @@ static void test_ambiguous_threads(void **state)
     profiles_resource(&request);
     profiles_resource_string(&request, "service.name", "shop");
     profiles_profile(&request, "cpu", "nanoseconds");
-    const uint64_t times[] = {15, 0, 25, 35};
+    const uint64_t times[] = {15, 0, 25, 35, 55};
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
         add_unnamed(&request, times[i]);
     scene_send(&scene, &request);
-    expect_number(&scene, "services", "", "services.0.samples.unjoined.ambiguous_thread", 2);
+    expect_number(&scene, "services", "", "services.0.samples.unjoined.ambiguous_thread", 3);
     expect_number(&scene, "services", "", "services.0.samples.unjoined.no_id", 1);
     expect_number(&scene, "services", "", "services.0.samples.joined", 1);
     expect_number(&scene, "services", "", "services.1.samples.unjoined.no_id", 1);
