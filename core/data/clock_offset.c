@@ -4,6 +4,8 @@
 
 #define STEP_NS INT64_C(1000000)
 #define USED_MIN_NS INT64_C(5000000)
+/* Candidates that differ by less are one. */
+#define SAME_NS INT64_C(2000000)
 
 enum {
     VOTES_KEPT = 16384, /* samples; then all votes count half */
@@ -13,6 +15,11 @@ enum {
      * choose from. */
     DEVIATIONS = 5,
     NO_OFFSET = CLOCK_OFFSETS / 2, /* the position of 0 */
+    TIMES = 8,                     /* near each sample that checks */
+    CHECKS_KEPT = 16384,           /* samples; then all count half */
+    ENOUGH = 16,                   /* expected samples that decide something */
+    FEW = 2,      /* a part of spans with 1 / FEW of the samples of another has few */
+    VERY_FEW = 4, /* work inside spans is not as even as chance */
 };
 
 static_assert(NO_OFFSET * STEP_NS == CLOCK_OFFSET_MAX_NS, "as many offsets before 0 as after it");
@@ -90,13 +97,111 @@ bool clock_offset_is_settled(const struct clock_offset *clock)
     return clock->samples >= VOTES_SETTLED;
 }
 
-int64_t clock_offset_ns(struct clock_offset *clock)
+bool clock_offset_find(struct clock_offset *clock)
 {
     if (clock->newer > clock->samples / 16) {
-        clock->offset_ns = estimate(clock);
+        clock->candidate_ns = estimate(clock);
         clock->newer = 0;
         if (clock->samples > VOTES_KEPT)
             fade(clock);
     }
-    return clock->offset_ns;
+    int64_t moved_ns = clock->candidate_ns - clock->check.offset_ns;
+    if (clock->candidate_ns != 0 && (moved_ns > SAME_NS || moved_ns < -SAME_NS))
+        clock->check = (struct clock_check){.offset_ns = clock->candidate_ns};
+    return clock->candidate_ns != 0;
+}
+
+/* ---- checking ---- */
+
+static bool is_inside(const struct time_range *ranges, uint32_t count, uint64_t time_ns)
+{
+    uint32_t low = 0, high = count; /* the first one that ends at this time or later */
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (ranges[middle].end_ns < time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && ranges[low].start_ns <= time_ns;
+}
+
+/* Returns a time at most CLOCK_OFFSET_MAX_NS away (xorshift). */
+static uint64_t time_near(struct clock_offset *clock, uint64_t time_ns)
+{
+    uint32_t random = clock->random ? clock->random : 1;
+    random ^= random << 13;
+    random ^= random >> 17;
+    random ^= random << 5;
+    clock->random = random;
+    return time_ns - (uint64_t)CLOCK_OFFSET_MAX_NS + random % (2 * (uint64_t)CLOCK_OFFSET_MAX_NS);
+}
+
+static uint32_t count_checks(const struct clock_check *check)
+{
+    uint32_t count = 0;
+    for (int i = 0; i < CLOCK_PLACES; i++)
+        count += check->samples[i];
+    return count;
+}
+
+bool clock_offset_is_checked(const struct clock_offset *clock)
+{
+    return count_checks(&clock->check) >= VOTES_SETTLED;
+}
+
+static void halve(uint32_t counts[CLOCK_PLACES])
+{
+    for (int i = 0; i < CLOCK_PLACES; i++)
+        counts[i] /= 2;
+}
+
+void clock_offset_check(struct clock_offset *clock, const struct thread_timeline *timeline,
+                        uint64_t time_ns)
+{
+    struct clock_check *check = &clock->check;
+    struct time_range ranges[RANGES_MAX];
+    uint64_t reach_ns = 2 * (uint64_t)CLOCK_OFFSET_MAX_NS;
+    uint32_t count;
+    if (time_ns < reach_ns || time_ns > INT64_MAX ||
+        !timeline_covered(timeline, time_ns - reach_ns, time_ns + reach_ns, ranges, RANGES_MAX,
+                          &count))
+        return;
+    for (int i = 0; i <= TIMES; i++) {
+        uint64_t at_ns = i == 0 ? time_ns : time_near(clock, time_ns);
+        bool without = is_inside(ranges, count, at_ns);
+        bool with = is_inside(ranges, count, at_ns + (uint64_t)check->offset_ns);
+        int place = (without ? CLOCK_WITHOUT_OFFSET : 0) | (with ? CLOCK_WITH_OFFSET : 0);
+        (i == 0 ? check->samples : check->times)[place]++;
+    }
+    if (count_checks(check) > CHECKS_KEPT) {
+        halve(check->samples);
+        halve(check->times);
+    }
+}
+
+/* Returns how many samples are expected where so many of the times are, if those of other times
+ * have so many. */
+static uint64_t expect(uint64_t times, uint64_t samples, uint64_t other_times)
+{
+    return samples * times / (other_times > 0 ? other_times : 1);
+}
+
+enum offset_verdict clock_offset_judge(const struct clock_offset *clock, int64_t *offset_out)
+{
+    const struct clock_check *check = &clock->check;
+    uint64_t start = check->samples[CLOCK_WITHOUT_OFFSET];
+    uint64_t end = check->samples[CLOCK_WITH_OFFSET], both = check->samples[CLOCK_WITH_BOTH];
+    /* An offset moves as much time into spans as out of them. */
+    uint64_t edges = (check->times[CLOCK_WITHOUT_OFFSET] + check->times[CLOCK_WITH_OFFSET] + 1) / 2;
+    uint64_t inner = check->times[CLOCK_WITH_BOTH];
+    *offset_out = 0;
+    if (clock->candidate_ns == 0)
+        return CLOCK_AGREES;
+    if (expect(inner, end, edges) < ENOUGH) /* the spans are short: hardly any time has both */
+        return start * FEW >= end ? CLOCK_AGREES : CLOCK_UNKNOWN;
+    if (both * VERY_FEW < expect(inner, end, edges) || start * FEW > expect(edges, both, inner))
+        return CLOCK_AGREES;
+    *offset_out = clock->candidate_ns;
+    return CLOCK_IS_OFF;
 }

@@ -4,8 +4,14 @@
  * Samples of a thread are taken while it runs, and mostly inside its spans. Each sample votes for
  * the offsets at which its time is inside a span of its thread. If the clocks agree, no other
  * offset has many more votes. If another one has, more than chance explains, the offset with the
- * most votes is the estimate. Estimates below 5 ms are not used: code that runs directly before a
- * span looks the same.
+ * most votes is a candidate. Those below 5 ms are not used: code that runs directly before a span
+ * looks the same.
+ *
+ * A candidate is checked, because a program may do its work after its spans (or before them), and
+ * wait inside. If the clocks differ, the part of the spans that the candidate moves out of them has
+ * few samples, and all parts that it leaves or moves into them have about as many. If the clocks
+ * agree, samples are as frequent at the start of spans as later on, or rare in all of their time.
+ * If samples do not decide this, the offset is not known, and no sample belongs to a span.
  *
  * Offsets of up to a quarter of a second are found. Votes fade, so that the estimate follows a
  * clock that is set.
@@ -23,13 +29,30 @@
 
 enum { CLOCK_OFFSETS = 501 }; /* one for each millisecond */
 
+enum offset_verdict {
+    CLOCK_AGREES,
+    CLOCK_IS_OFF,
+    CLOCK_UNKNOWN, /* it may be off */
+};
+
+/* Where samples are, and where times near them: by whether they are inside a span without the
+ * candidate, and with it. */
+enum { CLOCK_OUTSIDE, CLOCK_WITH_OFFSET, CLOCK_WITHOUT_OFFSET, CLOCK_WITH_BOTH, CLOCK_PLACES };
+struct clock_check {
+    int64_t offset_ns;
+    uint32_t samples[CLOCK_PLACES];
+    uint32_t times[CLOCK_PLACES];
+};
+
 /* All-zero is new. */
 struct clock_offset {
-    int64_t offset_ns; /* the estimate */
-    uint32_t samples;  /* that voted */
-    uint32_t newer;    /* of these, since the estimate was made */
+    int64_t candidate_ns; /* 0: none */
+    uint32_t samples;     /* that voted */
+    uint32_t newer;       /* of these, since the candidate was found */
+    uint32_t random;
     /* Votes for an offset minus those for the one before it. */
     int32_t votes[CLOCK_OFFSETS + 1];
+    struct clock_check check; /* of the candidate */
 };
 
 /* Lets the sample of a thread vote, if its spans before and after it are known. */
@@ -37,7 +60,15 @@ void clock_offset_vote(struct clock_offset *clock, const struct thread_timeline 
                        uint64_t time_ns);
 /* Whether so many samples have voted that a few of those to come are enough. */
 bool clock_offset_is_settled(const struct clock_offset *clock);
-/* Returns what is added to the time of a sample. */
-int64_t clock_offset_ns(struct clock_offset *clock);
+/* Finds the candidate after votes. Returns whether there is one; then samples check it. */
+bool clock_offset_find(struct clock_offset *clock);
+/* Lets the sample of a thread check the candidate, likewise. */
+void clock_offset_check(struct clock_offset *clock, const struct thread_timeline *timeline,
+                        uint64_t time_ns);
+/* Whether so many have checked it that a few of those to come are enough. */
+bool clock_offset_is_checked(const struct clock_offset *clock);
+/* Returns what is known. With CLOCK_IS_OFF, *offset_out is what is added to the time of a sample,
+ * otherwise 0. */
+enum offset_verdict clock_offset_judge(const struct clock_offset *clock, int64_t *offset_out);
 
 #endif

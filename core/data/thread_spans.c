@@ -555,13 +555,15 @@ static void begin_search(struct thread_spans *threads, struct clock *clock)
 static void move_clock(struct clock *clock, int64_t offset_ns)
 {
     clock->moved_ns = offset_ns;
-    clock->offset = (struct clock_offset){.offset_ns = 0};
+    clock->offset = (struct clock_offset){.candidate_ns = 0};
 }
 
 /* Decides what the search has found. */
 static void decide_search(struct thread_spans *threads, struct clock *clock)
 {
-    int64_t offset_ns, present_ns = clock->moved_ns + clock->offset.offset_ns;
+    int64_t offset_ns, present_ns;
+    clock_offset_judge(&clock->offset, &present_ns);
+    present_ns += clock->moved_ns;
     const struct thread_log *log = thread_logs_find(&threads->logs, clock->instance);
     struct clock_estimate estimate = {.is_known = false};
     if (log)
@@ -605,12 +607,6 @@ static void begin_votes(struct voting *voting, struct clock *clock)
     begin_search(voting->threads, clock);
 }
 
-/* Returns what is added to the times of samples. */
-static int64_t offset_of(struct clock *clock)
-{
-    return clock->moved_ns + clock_offset_ns(&clock->offset);
-}
-
 static void vote_in_search(struct clock_search *search, struct thread *thread, uint64_t time_ns)
 {
     uint64_t apart_ns = time_ns > thread->searched_ns ? time_ns - thread->searched_ns
@@ -621,7 +617,10 @@ static void vote_in_search(struct clock_search *search, struct thread *thread, u
     clock_search_vote(search, &thread->timeline, time_ns);
 }
 
-/* Lets some of the samples vote for the offset of their process's clock: fewer once it is known. */
+/* Of the samples of a request, so many say something about the clock: fewer once it is known. */
+enum { VOTES = 1024, LATER_VOTES = 16 };
+
+/* Lets a sample vote for the offset of its process's clock. */
 static void vote_one(struct voting *voting, const struct thread_ask *ask,
                      const struct thread *thread)
 {
@@ -637,7 +636,6 @@ static void vote_one(struct voting *voting, const struct thread_ask *ask,
 static void vote(struct thread_spans *threads, const struct thread_ask *asks, size_t count,
                  uint64_t arrived_ns)
 {
-    enum { VOTES = 1024, LATER_VOTES = 16 };
     const struct clock *known = clock_of(threads, asks[0].thread->instance, false);
     size_t votes = known && clock_offset_is_settled(&known->offset) ? LATER_VOTES : VOTES;
     size_t step = count / votes + 1;
@@ -648,6 +646,22 @@ static void vote(struct thread_spans *threads, const struct thread_ask *asks, si
             vote_one(&voting, &asks[i], thread);
     }
     finish_votes(&voting);
+}
+
+/* Lets some of them check the offset that has most votes, if there is one. */
+static void check(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
+{
+    const struct clock *known = clock_of(threads, asks[0].thread->instance, false);
+    size_t checks = known && clock_offset_is_checked(&known->offset) ? LATER_VOTES : VOTES;
+    for (size_t i = 0; i < count; i += count / checks + 1) {
+        struct clock *clock = clock_of(threads, asks[i].thread->instance, false);
+        if (!clock || !clock_offset_find(&clock->offset))
+            continue;
+        const struct thread *thread = resolve(threads, asks[i].thread).thread;
+        if (thread && !timeline_is_loop(&thread->timeline))
+            clock_offset_check(&clock->offset, &thread->timeline,
+                               asks[i].time_ns + (uint64_t)clock->moved_ns);
+    }
 }
 
 /* The threads of the last questions, in slots by their addresses. */
@@ -669,9 +683,12 @@ static struct known_thread *know(struct thread_spans *threads, struct known_thre
     struct clock *clock = clock_of(threads, thread->instance, false);
     *slot = (struct known_thread){.thread = thread,
                                   .resolved = resolve(threads, thread),
-                                  .offset_ns = clock ? offset_of(clock) : 0,
-                                  .is_unclear = clock && clock->is_unclear,
                                   .found = {.from_ns = 1, .to_ns = 0}};
+    if (!clock)
+        return slot;
+    enum offset_verdict verdict = clock_offset_judge(&clock->offset, &slot->offset_ns);
+    slot->offset_ns += clock->moved_ns;
+    slot->is_unclear = clock->is_unclear || verdict == CLOCK_UNKNOWN;
     return slot;
 }
 
@@ -720,6 +737,8 @@ void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, si
             sort_logged(threads, asks[i].thread->instance);
     if (count > 0)
         vote(threads, asks, count, arrived_ns);
+    if (count > 0)
+        check(threads, asks, count);
     for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
         pthread_mutex_unlock(&threads->lock);
         pthread_mutex_lock(&threads->lock);

@@ -11,7 +11,7 @@
 
 #define MS UINT64_C(1000000)
 
-enum { SPANS = 2000, BEGIN = 10000 };
+enum { SPANS = 2000, BEGIN = 10000, SAMPLES_MAX = 8 * SPANS };
 
 static uint64_t seed;
 
@@ -19,6 +19,23 @@ static uint64_t below(uint64_t limit)
 {
     seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (seed >> 33) % limit;
+}
+
+static void ask_all(struct clock_offset *clock, const struct thread_timeline *timeline,
+                    const uint64_t *samples, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        clock_offset_vote(clock, timeline, samples[i] * MS + MS / 2);
+    for (size_t i = 0; i < count && clock_offset_find(clock); i++)
+        clock_offset_check(clock, timeline, samples[i] * MS + MS / 2);
+}
+
+static int64_t offset_of(const struct clock_offset *clock)
+{
+    int64_t offset_ns;
+    enum offset_verdict verdict = clock_offset_judge(clock, &offset_ns);
+    assert_true((verdict == CLOCK_IS_OFF) == (offset_ns != 0));
+    return offset_ns;
 }
 
 /* A thread that serves one request after another, for 5 to 40 ms each, with pauses. The sample of
@@ -39,8 +56,7 @@ static struct clock_offset run_thread(int64_t late, uint64_t pause_max)
         samples[i] = time + below(duration + (i % 10 == 0 ? pause : 0)) + (uint64_t)late;
         time += duration + pause;
     }
-    for (uint64_t i = 0; i < SPANS; i++)
-        clock_offset_vote(&clock, &timeline, samples[i] * MS + MS / 2);
+    ask_all(&clock, &timeline, samples, SPANS);
     while (timeline.count > 0)
         timeline_drop_first(&timeline);
     return clock;
@@ -51,7 +67,7 @@ static void test_clocks_that_agree(void **state)
     (void)state;
     for (uint64_t pause = 1; pause < 100; pause *= 3) {
         struct clock_offset clock = run_thread(0, pause);
-        assert_int_equal(clock_offset_ns(&clock), 0);
+        assert_int_equal(offset_of(&clock), 0);
         assert_true(clock.samples > SPANS * 9 / 10);
     }
 }
@@ -62,7 +78,7 @@ static void test_a_clock_that_is_wrong(void **state)
     static const int64_t lates[] = {-240, -50, -8, 8, 50, 240};
     for (size_t i = 0; i < sizeof lates / sizeof *lates; i++) {
         struct clock_offset clock = run_thread(lates[i], 20);
-        int64_t wrong_ns = clock_offset_ns(&clock) + lates[i] * (int64_t)MS;
+        int64_t wrong_ns = offset_of(&clock) + lates[i] * (int64_t)MS;
         assert_in_range(wrong_ns + (int64_t)MS, 0, 2 * MS);
     }
 }
@@ -72,7 +88,7 @@ static void test_small_offsets_are_not_used(void **state)
 {
     (void)state;
     struct clock_offset clock = run_thread(3, 20);
-    assert_int_equal(clock_offset_ns(&clock), 0);
+    assert_int_equal(offset_of(&clock), 0);
 }
 
 /* One of a second and one of a day are none that it looks for: no offset is better than another. */
@@ -80,9 +96,9 @@ static void test_large_offsets_are_not_found(void **state)
 {
     (void)state;
     struct clock_offset clock = run_thread(-1000, 20);
-    assert_int_equal(clock_offset_ns(&clock), 0);
+    assert_int_equal(offset_of(&clock), 0);
     clock = run_thread(86400000, 20);
-    assert_int_equal(clock_offset_ns(&clock), 0);
+    assert_int_equal(offset_of(&clock), 0);
     assert_int_equal(clock.samples, 0);
 }
 
@@ -91,14 +107,14 @@ static void test_the_estimate_follows(void **state)
 {
     (void)state;
     struct clock_offset clock = run_thread(50, 20), later = run_thread(0, 20);
-    assert_in_range(-clock_offset_ns(&clock), 49 * MS, 51 * MS);
-    for (unsigned rounds = 0; clock.offset_ns != 0; rounds++) {
+    assert_in_range(-offset_of(&clock), 49 * MS, 51 * MS);
+    for (unsigned rounds = 0; offset_of(&clock) != 0; rounds++) {
         assert_true(rounds < 30);
         for (uint32_t i = 0; i <= CLOCK_OFFSETS; i++)
             clock.votes[i] += later.votes[i];
         clock.samples += later.samples;
         clock.newer += later.samples;
-        clock_offset_ns(&clock);
+        clock_offset_find(&clock);
     }
 }
 
@@ -119,8 +135,65 @@ static void test_only_between_known_spans(void **state)
     clock_offset_vote(&clock, &timeline, (BEGIN + 250) * MS);
     clock_offset_vote(&clock, &timeline, (BEGIN + 750) * MS);
     assert_int_equal(clock.samples, 2);
-    assert_int_equal(clock_offset_ns(&clock), 0);
+    assert_int_equal(offset_of(&clock), 0);
     timeline_drop_first(&timeline);
+}
+
+/* Requests that wait inside of their spans, and work after them or before them. */
+struct program {
+    uint64_t span_min, span_max; /* milliseconds, as all times here */
+    uint64_t work;               /* outside of each span */
+    uint64_t idle;               /* at most, until the next one */
+    unsigned inside;             /* spans of 100 that have a sample inside, anywhere */
+    bool is_before;              /* the work */
+    bool is_undecided;           /* the clock could be off as well */
+};
+
+static enum offset_verdict run_program(const struct program *program)
+{
+    struct thread_timeline timeline = {.count = 0};
+    struct clock_offset clock = {.samples = 0};
+    uint64_t samples[SAMPLES_MAX], time = BEGIN;
+    size_t count = 0;
+    seed = 1;
+    for (uint64_t i = 0; i < SPANS; i++) {
+        uint64_t work = time + below(5);
+        uint64_t start = time + (program->is_before ? program->work : 0);
+        uint64_t end = start + program->span_min + below(program->span_max - program->span_min + 1);
+        struct timeline_span span = {.start_ns = start * MS, .end_ns = end * MS};
+        memcpy(span.key.trace_id, &i, sizeof i);
+        memcpy(span.key.span_id, &i, sizeof i);
+        assert_true(timeline_add(&timeline, &span, 1));
+        if (!program->is_before)
+            work = end + below(5);
+        for (uint64_t at = work; at < work + program->work; at += 10)
+            samples[count++] = at;
+        if (below(100) < program->inside)
+            samples[count++] = start + below(end - start);
+        time = end + (program->is_before ? 0 : program->work) + 5 + below(program->idle);
+    }
+    ask_all(&clock, &timeline, samples, count);
+    while (timeline.count > 0)
+        timeline_drop_first(&timeline);
+    int64_t offset_ns;
+    return clock_offset_judge(&clock, &offset_ns);
+}
+
+static void test_programs_that_work_outside_of_spans(void **state)
+{
+    (void)state;
+    static const struct program programs[] = {
+        {100, 150, .work = 60, .idle = 200},
+        {100, 150, .work = 60, .idle = 200, .inside = 50},
+        {100, 150, .work = 60, .idle = 200, .is_before = true},
+        {100, 150, .work = 20, .idle = 200, .inside = 100},
+        {20, 100, .work = 40, .idle = 100, .inside = 20},
+        {30, 30, .work = 20, .idle = 1},
+        {10, 15, .work = 15, .idle = 100, .is_before = true, .is_undecided = true},
+    };
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+        assert_int_equal(run_program(&programs[i]),
+                         programs[i].is_undecided ? CLOCK_UNKNOWN : CLOCK_AGREES);
 }
 
 int main(void)
@@ -132,6 +205,7 @@ int main(void)
         cmocka_unit_test(test_large_offsets_are_not_found),
         cmocka_unit_test(test_the_estimate_follows),
         cmocka_unit_test(test_only_between_known_spans),
+        cmocka_unit_test(test_programs_that_work_outside_of_spans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
