@@ -307,10 +307,12 @@ static uint64_t covered(const struct instances *instances, uint16_t number,
 {
     const struct upload_slot *slots = slots_of(instances, number);
     uint64_t until_ns = UINT64_MAX;
-    for (unsigned i = 0; i < instances->slot_count; i++)
-        if (upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns) &&
-            slots[i].until_ns < until_ns)
-            until_ns = slots[i].until_ns;
+    for (unsigned i = 0; i < instances->slot_count; i++) {
+        if (!upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns))
+            continue;
+        uint64_t covered_ns = upload_slot_covered(&slots[i], clock->now_ns);
+        until_ns = covered_ns < until_ns ? covered_ns : until_ns;
+    }
     return until_ns == UINT64_MAX ? 0 : until_ns;
 }
 

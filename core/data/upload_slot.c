@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #define HOLE_MIN_NS UINT64_C(2000000000)
+#define OVERLAP_MIN_NS UINT64_C(1000000000)
+#define SILENCE_MIN_NS UINT64_C(2000000000)
 
 enum {
     STEPS_MAX = 32,    /* bits of `holes` */
@@ -122,6 +124,82 @@ void upload_ranges_add(struct upload_ranges *ranges, struct upload_range range)
     one->to_ns = range.to_ns > one->to_ns ? range.to_ns : one->to_ns;
 }
 
+/* ---- senders ---- */
+
+/* How far ranges of one sender may overlap: ends are rounded. Of two senders with uploads of equal
+ * length, one overlaps the other by half of it or more. */
+static uint64_t largest_overlap(struct upload_range range)
+{
+    uint64_t part_ns = (range.to_ns - range.from_ns) / 4;
+    return part_ns > OVERLAP_MIN_NS ? part_ns : OVERLAP_MIN_NS;
+}
+
+static bool may_follow(struct upload_range before, struct upload_range range)
+{
+    return before.to_ns <= range.from_ns + largest_overlap(range);
+}
+
+/* Returns the time between the end of one and the begin of the other. */
+static uint64_t distance(struct upload_range before, struct upload_range range)
+{
+    return before.to_ns > range.from_ns ? before.to_ns - range.from_ns
+                                        : range.from_ns - before.to_ns;
+}
+
+/* Returns the sender whose upload this one follows most closely, or one whose upload ended at the
+ * same time; NULL: it overlaps with those of all. */
+static struct upload_sender *sender_of(struct upload_slot *slot, struct upload_range range)
+{
+    struct upload_sender *nearest = NULL;
+    for (int i = 0; i < UPLOAD_SENDERS_MAX; i++) {
+        struct upload_sender *sender = &slot->senders[i];
+        if (sender->arrived_ns != 0 && sender->range.to_ns == range.to_ns)
+            return sender;
+        if (sender->arrived_ns != 0 && may_follow(sender->range, range) &&
+            (!nearest || distance(sender->range, range) < distance(nearest->range, range)))
+            nearest = sender;
+    }
+    return nearest;
+}
+
+/* Returns an unused place, or that of the sender that has been silent for the longest time. */
+static struct upload_sender *room_for_sender(struct upload_slot *slot)
+{
+    struct upload_sender *room = slot->senders;
+    for (int i = 1; i < UPLOAD_SENDERS_MAX; i++)
+        if (slot->senders[i].arrived_ns < room->arrived_ns)
+            room = &slot->senders[i];
+    return room;
+}
+
+static void note_sender(struct upload_slot *slot, struct upload_range range, uint64_t now_ns)
+{
+    bool overlaps =
+        slot->last.from_ns != 0 && range.to_ns > slot->until_ns && !may_follow(slot->last, range);
+    if (!slot->senders && !overlaps)
+        return;
+    if (!slot->senders) {
+        slot->senders = memory_zalloc(UPLOAD_SENDERS_MAX * sizeof *slot->senders);
+        slot->senders[0] = (struct upload_sender){slot->last, slot->arrived_ns};
+    }
+    struct upload_sender *sender = sender_of(slot, range);
+    if (!sender)
+        sender = room_for_sender(slot);
+    *sender = (struct upload_sender){range, now_ns ? now_ns : 1};
+}
+
+uint64_t upload_slot_covered(const struct upload_slot *slot, uint64_t now_ns)
+{
+    uint64_t least_ns = UINT64_MAX;
+    for (int i = 0; slot->senders && i < UPLOAD_SENDERS_MAX; i++) {
+        const struct upload_sender *sender = &slot->senders[i];
+        uint64_t most_ns = 2 * (sender->range.to_ns - sender->range.from_ns) + SILENCE_MIN_NS;
+        if (is_within(sender->arrived_ns, now_ns, most_ns) && sender->range.to_ns < least_ns)
+            least_ns = sender->range.to_ns;
+    }
+    return least_ns == UINT64_MAX ? slot->until_ns : least_ns;
+}
+
 /* ---- uploads ---- */
 
 static bool is_continuous(const struct upload_slot *slot)
@@ -151,6 +229,9 @@ static void begin_anew(struct upload_slot *slot, struct list *released)
 {
     forget_all(slot, released);
     slot->holes = slot->steps = 0;
+    slot->last.from_ns = 0;
+    free(slot->senders);
+    slot->senders = NULL;
 }
 
 void upload_slot_add(struct upload_slot *slot, struct upload_range range, uint64_t now_ns,
@@ -165,8 +246,12 @@ void upload_slot_add(struct upload_slot *slot, struct upload_range range, uint64
         step(slot, range, now_ns, released);
     if (is_known)
         fill_gaps(slot, range, now_ns, window_ns, released);
-    if (is_later)
+    if (is_known)
+        note_sender(slot, range, now_ns);
+    if (is_later) {
         slot->until_ns = range.to_ns;
+        slot->last = range;
+    }
     slot->arrived_ns = now_ns ? now_ns : 1;
 }
 
@@ -175,10 +260,12 @@ void upload_slot_deinit(struct upload_slot *slot)
     for (int i = 0; slot->gaps && i < UPLOAD_GAPS_MAX; i++)
         assert(slot->gaps[i].waiting.count == 0);
     free(slot->gaps);
+    free(slot->senders);
     *slot = (struct upload_slot){.until_ns = 0};
 }
 
 size_t upload_slot_memory(const struct upload_slot *slot)
 {
-    return slot->gaps ? UPLOAD_GAPS_MAX * sizeof *slot->gaps : 0;
+    return (slot->gaps ? UPLOAD_GAPS_MAX * sizeof *slot->gaps : 0) +
+           (slot->senders ? UPLOAD_SENDERS_MAX * sizeof *slot->senders : 0);
 }

@@ -9,6 +9,9 @@
  * nothing while the process is idle. So a hole is a gap only if the sender has been continuous
  * (docs/spanjoin.md, "When a span's costs are complete").
  *
+ * Ranges of one sender do not overlap. If they do, several senders count as one process: replicas
+ * that nothing tells apart, or two profilers. Then a time is covered when each of them covers it.
+ *
  * Owner: instances. Those who wait for a gap belong to instances, too.
  *
  * Thread: whoever holds its lock.
@@ -22,8 +25,9 @@
 #include <stdint.h>
 
 enum {
-    UPLOAD_GAPS_MAX = 4,   /* of a slot; of more, the one noticed first is forgotten */
-    UPLOAD_RANGES_MAX = 8, /* see upload_ranges_add */
+    UPLOAD_GAPS_MAX = 4,    /* of a slot; of more, the one noticed first is forgotten */
+    UPLOAD_SENDERS_MAX = 8, /* likewise, the one that has been silent for the longest time */
+    UPLOAD_RANGES_MAX = 8,  /* see upload_ranges_add */
 };
 
 /* Times are in nanoseconds since 1970. */
@@ -39,14 +43,21 @@ struct upload_gap {
     struct list waiting; /* of those who wait until it is filled */
 };
 
+struct upload_sender {
+    struct upload_range range; /* its latest upload */
+    uint64_t arrived_ns;       /* monotonic; 0: there is none here */
+};
+
 /* All-zero is a slot without uploads. */
 struct upload_slot {
-    uint64_t until_ns;       /* the latest end */
-    uint64_t arrived_ns;     /* the last upload; monotonic; 0: none */
-    uint32_t holes;          /* a bit for each of the last steps from an upload to the next one: it
-                                left a hole. The newest is the lowest */
-    uint32_t steps;          /* of these, at most one for each bit */
-    struct upload_gap *gaps; /* UPLOAD_GAPS_MAX; NULL: there was none so far */
+    uint64_t until_ns;        /* the latest end */
+    uint64_t arrived_ns;      /* the last upload; monotonic; 0: none */
+    uint32_t holes;           /* a bit for each of the last steps from an upload to the next one: it
+                                 left a hole. The newest is the lowest */
+    uint32_t steps;           /* of these, at most one for each bit */
+    struct upload_gap *gaps;  /* UPLOAD_GAPS_MAX; NULL: there was none so far */
+    struct upload_range last; /* the upload that ends at until_ns; from_ns 0: not known */
+    struct upload_sender *senders; /* UPLOAD_SENDERS_MAX; NULL: there was only one so far */
 };
 
 /* Whether something was so short a time ago. then_ns: 0: never. */
@@ -63,6 +74,9 @@ void upload_slot_add(struct upload_slot *slot, struct upload_range range, uint64
                      uint64_t window_ns, struct list *released);
 /* Whether an upload has arrived within the window. */
 bool upload_slot_counts(const struct upload_slot *slot, uint64_t now_ns, uint64_t window_ns);
+/* Returns the time up to which all senders have uploaded, those aside that have been silent for two
+ * uploads. */
+uint64_t upload_slot_covered(const struct upload_slot *slot, uint64_t now_ns);
 /* Returns a gap that overlaps with the range; NULL: there is none. */
 struct upload_gap *upload_slot_find_gap(const struct upload_slot *slot, struct upload_range range,
                                         uint64_t now_ns, uint64_t window_ns);

@@ -77,8 +77,8 @@ static void waits_for_all_uploads(void **state)
     (void)state;
     struct join join;
     join_init(&join, "spans: {wait: 20s}");
-    send_upload(&join, "shop", "cpu", SPAN, 5 * SECOND + HALF);
-    send_upload(&join, "shop", "cpu", SPAN, 10 * SECOND + HALF);
+    send_upload(&join, "shop", "cpu", SPAN, HALF - 5 * SECOND);
+    send_upload(&join, "shop", "cpu", SPAN, HALF + 5 * SECOND);
     send_span(&join, "shop", SPAN, 14 * SECOND);
     assert_int_equal(left(&join), 0);
     send_upload(&join, "shop", "cpu", SPAN, 15 * SECOND + HALF);
@@ -99,31 +99,48 @@ static void does_not_wait_when_covered(void **state)
     fixture_deinit(&join.fixture);
 }
 
-static void upload_without_samples_covers(void **state)
+/* Sends a span of 14 s and an upload that ends so long after its start. */
+static void expect_covered(uint64_t end_ns, bool is_covered)
 {
-    (void)state;
     struct join join;
     join_init(&join, "spans: {wait: 20s}");
     send_span(&join, "shop", SPAN, 14 * SECOND);
-    send_upload(&join, "shop", "cpu", NOTHING, 13 * SECOND + HALF);
-    assert_int_equal(left(&join), 0);
-    send_upload(&join, "shop", "cpu", NOTHING, 14 * SECOND + HALF);
-    assert_int_equal(left(&join), 1);
-    expect_span(&join, 0, NULL, NULL);
+    send_upload(&join, "shop", "cpu", NOTHING, end_ns);
+    assert_int_equal(left(&join), is_covered);
+    if (is_covered)
+        expect_span(&join, 0, NULL, NULL);
     fixture_deinit(&join.fixture);
+}
+
+static void upload_without_samples_covers(void **state)
+{
+    (void)state;
+    expect_covered(13 * SECOND + HALF, false);
+    expect_covered(14 * SECOND + HALF, true);
 }
 
 /* A whole second may be rounded. */
 static void rounded_end_covers_a_second_less(void **state)
 {
     (void)state;
+    expect_covered(14 * SECOND, false);
+    expect_covered(15 * SECOND, true);
+}
+
+/* Nothing tells two replicas apart but that their uploads overlap: each has to cover the span. */
+static void waits_for_each_of_two_replicas(void **state)
+{
+    (void)state;
     struct join join;
     join_init(&join, "spans: {wait: 20s}");
-    send_span(&join, "shop", SPAN, 14 * SECOND);
-    send_upload(&join, "shop", "cpu", NOTHING, 14 * SECOND);
+    send_upload(&join, "shop", "cpu", OTHER, HALF);
+    send_upload(&join, "shop", "cpu", NOTHING, 4 * SECOND + HALF);
+    send_span(&join, "shop", SPAN, 6 * SECOND);
+    send_upload(&join, "shop", "cpu", OTHER, 10 * SECOND + HALF);
     assert_int_equal(left(&join), 0);
-    send_upload(&join, "shop", "cpu", NOTHING, 15 * SECOND);
+    send_upload(&join, "shop", "cpu", SPAN, 14 * SECOND + HALF);
     assert_int_equal(left(&join), 1);
+    expect_span(&join, 0, "30", NULL);
     fixture_deinit(&join.fixture);
 }
 
@@ -143,7 +160,7 @@ static void end_in_the_future_is_a_time_that_is_the_end(void **state)
         profiles_begin(&request);
         profiles_resource_string(&request, "service.name", "shop");
         profiles_profile(&request, "cpu", "nanoseconds")->time_unix_nano =
-            now_ns - (i == 0 ? 8 : 1) * SECOND;
+            now_ns - (i == 0 ? 17 : 2) * HALF;
         join_send(&join, &request);
         assert_int_equal(left(&join), i);
     }
@@ -459,6 +476,7 @@ int main(void)
         cmocka_unit_test(does_not_wait_when_covered),
         cmocka_unit_test(upload_without_samples_covers),
         cmocka_unit_test(rounded_end_covers_a_second_less),
+        cmocka_unit_test(waits_for_each_of_two_replicas),
         cmocka_unit_test(end_in_the_future_is_a_time_that_is_the_end),
         cmocka_unit_test(upload_that_waits_covers_no_more_when_it_leaves),
         cmocka_unit_test(each_sample_type_has_to_cover),

@@ -178,6 +178,68 @@ static void test_there_is_room_for_few(void **state)
     upload_slot_deinit(&slot);
 }
 
+/* ---- several senders ---- */
+
+static uint64_t covered_s(const struct upload_slot *slot, uint64_t now_s)
+{
+    return (upload_slot_covered(slot, now_s * SECOND) - START) / SECOND;
+}
+
+static void test_each_of_two_senders_has_to_cover(void **state)
+{
+    (void)state;
+    for (uint64_t later = 2; later <= 28; later++) { /* of two replicas, one starts later */
+        struct upload_slot slot = {.until_ns = 0};
+        upload(&slot, 0, 30, 30);
+        upload(&slot, later, 30 + later, 30 + later);
+        for (uint64_t i = 1; i < 5; i++) {
+            upload(&slot, 30 * i, 30 * i + 30, 30 * i + 30);
+            assert_int_equal(covered_s(&slot, 30 * i + 30), 30 * i + later);
+            upload(&slot, 30 * i + later, 30 * i + 30 + later, 30 * i + 30 + later);
+            assert_int_equal(covered_s(&slot, 30 * i + 30 + later), 30 * i + 30);
+        }
+        upload_slot_deinit(&slot);
+    }
+}
+
+static void test_a_sender_that_ends(void **state)
+{
+    (void)state;
+    struct upload_slot slot = {.until_ns = 0};
+    upload(&slot, 0, 10, 10);
+    upload(&slot, 5, 15, 15);
+    for (uint64_t i = 1; i < 10; i++)
+        upload(&slot, 10 * i, 10 * i + 10, 10 * i + 10);
+    assert_int_equal(covered_s(&slot, 15 + 22), 15); /* two uploads, and 2 s */
+    assert_int_equal(covered_s(&slot, 15 + 23), 100);
+    upload_slot_deinit(&slot);
+}
+
+/* Ends are rounded, and requests are sent again. */
+static void test_one_sender_is_one(void **state)
+{
+    (void)state;
+    struct upload_slot slot = {.until_ns = 0};
+    for (uint64_t i = 0; i < 20; i++) {
+        upload(&slot, 10 * i, 10 * i + 11, 10 * i + 11);
+        upload(&slot, 10 * i, 10 * i + 11, 10 * i + 12);
+        assert_int_equal(covered_s(&slot, 10 * i + 12), 10 * i + 11);
+    }
+    assert_null(slot.senders);
+    upload_slot_deinit(&slot);
+}
+
+static void test_many_senders(void **state)
+{
+    (void)state;
+    struct upload_slot slot = {.until_ns = 0};
+    for (uint64_t i = 0; i < 1000; i++)
+        upload(&slot, i, i + 100, i + 100);
+    assert_in_range(covered_s(&slot, 1099), 1099 - UPLOAD_SENDERS_MAX, 1099);
+    assert_true(upload_slot_memory(&slot) <= 1024);
+    upload_slot_deinit(&slot);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +252,10 @@ int main(void)
         cmocka_unit_test(test_silence_is_no_gap),
         cmocka_unit_test(test_an_upload_without_a_begin),
         cmocka_unit_test(test_there_is_room_for_few),
+        cmocka_unit_test(test_each_of_two_senders_has_to_cover),
+        cmocka_unit_test(test_a_sender_that_ends),
+        cmocka_unit_test(test_one_sender_is_one),
+        cmocka_unit_test(test_many_senders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
