@@ -20,6 +20,12 @@ static inline int64_t saturate_add(int64_t a, int64_t b)
     return sum;
 }
 
+/* The same for signed numbers in unsigned members, as values of profiles are. */
+static inline uint64_t saturate_sum(uint64_t a, uint64_t b)
+{
+    return (uint64_t)saturate_add((int64_t)a, (int64_t)b);
+}
+
 static inline int64_t saturate_multiply(int64_t a, int64_t b)
 {
     int64_t product;

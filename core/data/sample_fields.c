@@ -1,6 +1,7 @@
 #include "core/data/sample_fields.h"
 
 #include "core/base/arena.h"
+#include "core/base/saturate.h"
 
 #include <assert.h>
 
@@ -25,7 +26,7 @@ uint64_t sample_sum_any(struct slice values, uint64_t *count)
     uint64_t number, sum = 0;
     for (const uint8_t *at = list.next; at < list.end; ++*count) {
         at = take_varint(at, list.end, &number);
-        sum += number;
+        sum = saturate_sum(sum, number);
     }
     return sum;
 }

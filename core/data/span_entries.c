@@ -152,7 +152,7 @@ static void add_totals(struct span_operation *op, struct span_entry *entry, cons
         return;
     }
     for (unsigned i = 0; i < op->common->totals_count; i++)
-        samples->totals[i] = (uint64_t)saturate_add((int64_t)samples->totals[i], (int64_t)more[i]);
+        samples->totals[i] = saturate_sum(samples->totals[i], more[i]);
     if (first_ns < samples->first_ns)
         samples->first_ns = first_ns;
     if (last_ns > samples->last_ns)

@@ -2,6 +2,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/base/saturate.h"
 #include "processors/spanjoin/attribute_classes.h"
 #include "processors/spanjoin/named_ids.h"
 #include "processors/spanjoin/request_instance.h"
@@ -247,7 +248,7 @@ static inline void tally(struct sample_plan *plan, uint32_t key, const struct sa
     if (!amount || (plan->counts && !plan->counts[plan->sample_count - 1]))
         return;
     of->count += amount->count;
-    of->sum += amount->sum;
+    of->sum = saturate_sum(of->sum, amount->sum);
 }
 
 static void add_totals(struct sample_plan *plan, struct span_find *find,

@@ -69,8 +69,7 @@ static inline void sample_totals_add(uint64_t *totals, int type, uint64_t count,
 {
     assert(type >= 0);
     totals[1 + 2 * type] += count;
-    totals[2 + 2 * type] =
-        (uint64_t)saturate_add((int64_t)totals[2 + 2 * type], (int64_t)sum); /* sums are signed */
+    totals[2 + 2 * type] = saturate_sum(totals[2 + 2 * type], sum);
 }
 /* Returns the CPU time of a sum of values in nanoseconds. */
 static inline uint64_t profile_sums_cpu(const struct profile_sums *sums, uint64_t sum)
@@ -83,7 +82,7 @@ static inline void profile_sums_add(const struct spanjoin_settings *settings,
                                     uint64_t *totals)
 {
     if (sums->counts_samples)
-        totals[0] += sums->counts_values ? amount.sum : amount.count;
+        totals[0] = saturate_sum(totals[0], sums->counts_values ? amount.sum : amount.count);
     if (sums->type_position >= 0)
         sample_totals_add(totals, sums->type_position, amount.count, amount.sum);
     if (sums->cpu_per_value)

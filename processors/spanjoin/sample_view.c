@@ -1,5 +1,7 @@
 #include "processors/spanjoin/sample_view.h"
 
+#include "core/base/saturate.h"
+
 #include <assert.h>
 
 enum { READ_MAX = JOINED_ATTRIBUTES_MAX + 1 };
@@ -58,13 +60,13 @@ static void read_timestamps(struct sample_view *view, const struct wire_field *f
 static void read_values(struct sample_view *view, const struct wire_field *field)
 {
     if (field->type != WIRE_BYTES) {
-        view->sum += field->value;
+        view->sum = saturate_sum(view->sum, field->value);
         view->values++;
         return;
     }
     struct wire_cursor packed = wire_cursor(field->bytes);
     for (uint64_t value; wire_packed_varint(&packed, &value); view->values++)
-        view->sum += value;
+        view->sum = saturate_sum(view->sum, value);
 }
 
 static __attribute__((noinline)) struct sample_view read_fields(struct sample_plan *plan,

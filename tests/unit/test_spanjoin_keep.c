@@ -253,6 +253,17 @@ static void test_cpu_adds_up_whatever_names_the_span(void **state)
     fixture_deinit(&join.fixture);
 }
 
+static void test_cpu_does_not_wrap(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "span_detail_when: [{cpu_above: 100ns}]");
+    send_spans(&join);
+    send_samples(&join, FAST, 3, INT64_C(1) << 62);
+    expect_results(&join, 3, 0, 0, 0, 0);
+    fixture_deinit(&join.fixture);
+}
+
 /* Nothing is late if samples leave with their detail anyway. */
 static void test_passed_samples_are_not_late(void **state)
 {
@@ -490,6 +501,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_ratio_goes_by_trace),
     cmocka_unit_test(test_cpu_adds_up_over_requests),
     cmocka_unit_test(test_cpu_adds_up_whatever_names_the_span),
+    cmocka_unit_test(test_cpu_does_not_wrap),
     cmocka_unit_test(test_passed_samples_are_not_late),
     cmocka_unit_test(test_cpu_share),
     cmocka_unit_test(test_cpu_share_of_no_duration),
