@@ -10,6 +10,14 @@
 enum {
     IDS_MAX = INSTANCE_IDS_MAX + INSTANCE_PIDS_MAX + 1,
     WAITS_FOR_GAPS_MAX = 8, /* of a request, so that uploads cannot ask it again and again */
+    HELD_MAX = 64,          /* of an instance; further uploads share the last one */
+};
+
+/* One upload that waits, or several. Its gap is the time in which spans may get samples of it. */
+struct held_upload {
+    struct list_link link; /* of the instance */
+    struct upload_gap gap;
+    uint32_t uploads;
 };
 
 struct instance {
@@ -23,9 +31,11 @@ struct instance {
     uint64_t threads_ns;  /* its last span with a thread; 0: none */
     struct timer_queue *waiting; /* by the ends of spans; NULL: none yet */
     uint32_t waiting_for_gaps;
+    struct list *held; /* struct held_upload, the newest last; NULL: none so far */
     struct service_naming naming;
     uint16_t shows;
-    uint16_t service; /* the instance that stands for its service */
+    uint16_t shown_by; /* the last uploader whose samples showed this one, if it is another one */
+    uint16_t service;  /* the instance that stands for its service */
     uint16_t owner;
     uint8_t id_count;
     bool is_shared; /* stands for a number that several processes have */
@@ -80,13 +90,20 @@ static void free_waiting(struct instance *instance)
     instance->waiting = NULL;
 }
 
+static size_t held_count(const struct instance *instance)
+{
+    return instance->held ? instance->held->count : 0;
+}
+
 void instances_free(struct instances *instances)
 {
     if (!instances)
         return;
     for (uint32_t i = 1; i < instances->used; i++) {
+        assert(held_count(&instances->items[i]) == 0);
         deinit_slots(instances, i);
         free_waiting(&instances->items[i]);
+        free(instances->items[i].held);
         service_naming_deinit(&instances->items[i].naming);
     }
     pthread_mutex_destroy(&instances->lock);
@@ -301,6 +318,11 @@ uint16_t instances_find(struct instances *instances, const struct instance_ids *
 
 /* ---- what uploads cover ---- */
 
+static bool is_live(const struct instances *instances, uint16_t number)
+{
+    return number != 0 && number < instances->used && instances->items[number].first_ns != 0;
+}
+
 /* Returns 0 if it has no uploads that count. */
 static uint64_t covered(const struct instances *instances, uint16_t number,
                         const struct instance_clock *clock)
@@ -316,13 +338,39 @@ static uint64_t covered(const struct instances *instances, uint16_t number,
     return until_ns == UINT64_MAX ? 0 : until_ns;
 }
 
+/* Returns the uploader whose samples showed this instance last; 0: there is none. */
+static uint16_t shown_by_of(const struct instances *instances, uint16_t number)
+{
+    uint16_t uploader = instances->items[number].shown_by;
+    return is_live(instances, uploader) && instances->items[uploader].shows == number ? uploader
+                                                                                      : 0;
+}
+
+/* Returns the gap of the newest upload that waits and overlaps with one of the ranges; NULL: there
+ * is none. */
+static struct upload_gap *find_held(const struct instance *instance,
+                                    const struct upload_range *ranges, unsigned count)
+{
+    struct list_link *newest = instance->held ? instance->held->last : NULL;
+    for (struct list_link *link = newest; link; link = link->previous) {
+        struct held_upload *held = container_of(link, struct held_upload, link);
+        for (unsigned k = 0; k < count; k++)
+            if (upload_ranges_overlap(held->gap.range, ranges[k]))
+                return &held->gap;
+    }
+    return NULL;
+}
+
 /* Returns a gap in one of the ranges; NULL: there is none. */
 static struct upload_gap *find_gap(const struct instances *instances, uint16_t number,
                                    const struct upload_range *ranges, unsigned count,
                                    const struct instance_clock *clock)
 {
     const struct upload_slot *slots = slots_of(instances, number);
-    struct upload_gap *gap = NULL;
+    struct upload_gap *gap = find_held(&instances->items[number], ranges, count);
+    uint16_t shown_by = shown_by_of(instances, number);
+    if (!gap && shown_by != 0)
+        gap = find_held(&instances->items[shown_by], ranges, count);
     for (unsigned i = 0; i < instances->slot_count && !gap; i++)
         if (slots[i].gaps && upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns))
             for (unsigned k = 0; k < count && !gap; k++)
@@ -338,9 +386,28 @@ static void wait_for_gap(struct instances *instances, struct instance_waiter *wa
     instances->items[waiter->instance].waiting_for_gaps++;
 }
 
-/* Wakes a request whose spans have ended before the latest uploads did, if none is missing. */
+static uint64_t latest_end(const struct upload_range *spans, unsigned count)
+{
+    uint64_t end_ns = 0;
+    for (unsigned i = 0; i < count; i++)
+        end_ns = spans[i].to_ns > end_ns ? spans[i].to_ns : end_ns;
+    return end_ns;
+}
+
+static void wait_for_later(struct instances *instances, struct instance_waiter *waiter)
+{
+    timer_queue_set(instances->items[waiter->instance].waiting, &waiter->timer,
+                    latest_end(waiter->ranges, waiter->range_count));
+}
+
+/* Wakes a request if its spans have ended before the latest uploads did, and none is missing. */
 static void wake(struct instances *instances, struct instance_waiter *waiter)
 {
+    if (covered(instances, waiter->instance, instances->clock) <
+        latest_end(waiter->ranges, waiter->range_count)) {
+        wait_for_later(instances, waiter);
+        return;
+    }
     struct upload_gap *gap = find_gap(instances, waiter->instance, waiter->ranges,
                                       waiter->range_count, instances->clock);
     if (gap && waiter->gaps < WAITS_FOR_GAPS_MAX)
@@ -387,6 +454,67 @@ static void cover(struct instances *instances, uint16_t number,
     wake_released(instances, &released);
 }
 
+/* ---- uploads that wait ---- */
+
+static struct held_upload *hold(struct instance *instance, struct upload_range range)
+{
+    struct held_upload *held;
+    if (!instance->held)
+        instance->held = memory_zalloc(sizeof *instance->held);
+    if (instance->held->count < HELD_MAX) {
+        held = memory_zalloc(sizeof *held);
+        held->gap.range = range;
+        list_append(instance->held, &held->link);
+    } else {
+        held = container_of(instance->held->last, struct held_upload, link);
+        held->gap.range = upload_ranges_union(held->gap.range, range);
+    }
+    held->uploads++;
+    return held;
+}
+
+void instances_hold_upload(struct instances *instances, uint16_t uploader, uint16_t process,
+                           struct upload_range range, struct instance_hold *hold_out)
+{
+    const uint16_t numbers[2] = {uploader, process != uploader ? process : 0};
+    assert(range.from_ns <= range.to_ns);
+    pthread_mutex_lock(&instances->lock);
+    for (unsigned i = 0; i < 2; i++)
+        hold_out->held[i] =
+            is_live(instances, numbers[i]) ? hold(&instances->items[numbers[i]], range) : NULL;
+    pthread_mutex_unlock(&instances->lock);
+}
+
+static void end_hold(struct held_upload *held, struct list *released)
+{
+    assert(held->uploads > 0 && held->link.list);
+    if (--held->uploads > 0)
+        return;
+    for (struct list_link *link; (link = list_pop(&held->gap.waiting));)
+        list_append(released, link);
+    list_remove(held->link.list, &held->link);
+    free(held);
+}
+
+void instances_end_hold(struct instances *instances, struct instance_hold *hold,
+                        const struct instance_clock *clock, struct span_wakeups *wakeups)
+{
+    struct list released = {NULL};
+    pthread_mutex_lock(&instances->lock);
+    for (unsigned i = 0; i < 2; i++)
+        if (hold->held[i])
+            end_hold(hold->held[i], &released);
+    *hold = (struct instance_hold){.held = {NULL}};
+    instances->wakeups = wakeups;
+    instances->clock = clock;
+    wake_released(instances, &released);
+    instances->wakeups = NULL;
+    instances->clock = NULL;
+    pthread_mutex_unlock(&instances->lock);
+}
+
+/* ---- whom uploads show ---- */
+
 static void show(struct instance *uploader, uint16_t number, const struct instance_clock *clock)
 {
     if (uploader->shows != 0 && uploader->shows != number &&
@@ -394,11 +522,6 @@ static void show(struct instance *uploader, uint16_t number, const struct instan
         uploader->shared_ns = clock->now_ns;
     uploader->shows = number;
     uploader->showed_ns = clock->now_ns;
-}
-
-static bool is_live(const struct instances *instances, uint16_t number)
-{
-    return number != 0 && number < instances->used && instances->items[number].first_ns != 0;
 }
 
 /* Whether the instance that the uploader's samples showed is the only one. */
@@ -468,6 +591,8 @@ void instances_add_upload(struct instances *instances, const struct instance_upl
             continue;
         if (uploader)
             show(uploader, upload->joined[i], clock);
+        if (uploader && upload->joined[i] != upload->uploader)
+            instances->items[upload->joined[i]].shown_by = upload->uploader;
         cover(instances, upload->joined[i], upload, clock);
         told |= upload->joined[i] == upload->uploader;
     }
@@ -482,6 +607,14 @@ void instances_add_upload(struct instances *instances, const struct instance_upl
 }
 
 /* ---- spans ---- */
+
+static void tell_held(const struct instances *instances, uint16_t number,
+                      struct instance_coverage *coverage)
+{
+    const struct list *held = number != 0 ? instances->items[number].held : NULL;
+    for (struct list_link *link = held ? held->first : NULL; link; link = link->next)
+        upload_ranges_add(&coverage->gaps, container_of(link, struct held_upload, link)->gap.range);
+}
 
 static void tell_gaps(const struct upload_slot *slot, const struct instance_clock *clock,
                       struct instance_coverage *coverage)
@@ -501,6 +634,8 @@ struct instance_coverage instances_coverage(struct instances *instances, uint16_
     if (is_live(instances, number)) {
         const struct upload_slot *slots = slots_of(instances, number);
         coverage.until_ns = covered(instances, number, clock);
+        tell_held(instances, number, &coverage);
+        tell_held(instances, shown_by_of(instances, number), &coverage);
         for (unsigned i = 0; i < instances->slot_count; i++)
             if (upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns))
                 tell_gaps(&slots[i], clock, &coverage);
@@ -523,19 +658,12 @@ bool instance_covers(const struct instance_coverage *coverage, struct upload_ran
 static bool may_be_profiled(const struct instances *instances, const struct instance *instance,
                             const struct instance_clock *clock)
 {
-    if (is_within(instances->first_span_ns, clock->now_ns, clock->wait_ns))
+    if (is_within(instances->first_span_ns, clock->now_ns, clock->wait_ns) ||
+        held_count(instance) > 0)
         return true;
     return is_within(instance->first_ns, clock->now_ns, clock->wait_ns) && instance->service != 0 &&
            is_within(instances->items[instance->service].profiled_ns, clock->now_ns,
                      clock->window_ns);
-}
-
-static uint64_t latest_end(const struct upload_ranges *spans)
-{
-    uint64_t end_ns = 0;
-    for (unsigned i = 0; i < spans->count; i++)
-        end_ns = spans->items[i].to_ns > end_ns ? spans->items[i].to_ns : end_ns;
-    return end_ns;
 }
 
 /* gap: NULL: waits for later uploads. */
@@ -557,7 +685,7 @@ static struct instance_waiter *begin_wait(struct instances *instances, uint16_t 
     if (gap)
         wait_for_gap(instances, begun, gap);
     else
-        timer_queue_set(instance->waiting, &begun->timer, latest_end(spans));
+        wait_for_later(instances, begun);
     return begun;
 }
 
@@ -573,7 +701,7 @@ struct instance_waiter *instances_wait(struct instances *instances, uint16_t num
     if (is_live(instances, number)) {
         uint64_t until_ns = covered(instances, number, clock);
         bool is_early = until_ns != 0
-                            ? until_ns < latest_end(spans)
+                            ? until_ns < latest_end(spans->items, spans->count)
                             : may_be_profiled(instances, &instances->items[number], clock);
         struct upload_gap *gap =
             is_early ? NULL : find_gap(instances, number, spans->items, spans->count, clock);
@@ -679,6 +807,7 @@ static void forget(struct instances *instances, uint32_t number)
         index_table_remove(&instances->by_id, (uint32_t)instance->ids[i], number);
     deinit_slots(instances, number);
     free_waiting(instance);
+    free(instance->held);
     service_naming_deinit(&instance->naming);
     *instance = (struct instance){.first_ns = 0};
     if (number < instances->likely_free)
@@ -691,9 +820,9 @@ void instances_sweep(struct instances *instances, const struct instance_clock *c
     pthread_mutex_lock(&instances->lock);
     for (uint32_t i = 1; i < instances->used; i++) {
         const struct instance *instance = &instances->items[i];
-        bool is_waited_for =
-            instance->waiting_for_gaps > 0 || (instance->waiting && instance->waiting->count > 0);
-        if (instance->first_ns != 0 && !is_waited_for &&
+        bool is_in_use = instance->waiting_for_gaps > 0 || held_count(instance) > 0 ||
+                         (instance->waiting && instance->waiting->count > 0);
+        if (instance->first_ns != 0 && !is_in_use &&
             !is_within(instance->used_ns, clock->now_ns, idle_ns))
             forget(instances, i);
     }
@@ -709,6 +838,7 @@ size_t instances_memory(struct instances *instances)
         size += ((size_t)instances->by_id.mask + 1) * sizeof *instances->by_id.slots;
     for (uint32_t i = 1; i < instances->used; i++) {
         size += service_naming_memory(&instances->items[i].naming);
+        size += held_count(&instances->items[i]) * sizeof(struct held_upload);
         for (unsigned k = 0; k < instances->slot_count; k++)
             size += upload_slot_memory(&slots_of(instances, i)[k]);
     }

@@ -10,7 +10,7 @@
  * between them. Each instance has a slot for each sample type that the caller distinguishes, with
  * the end of the latest upload and the gaps before it (upload_slot.h). A slot without an upload
  * within the window does not count. An instance is covered up to the earliest end of its slots, but
- * for the gaps of all of them.
+ * for the gaps of all of them, and for uploads that wait (instances_hold_upload).
  *
  * Instances have a number, which is free again when nothing was heard of them for a window and a
  * quarter. Number 0 is no instance: nothing is known of it. One owner (a tenant or peer) has at
@@ -62,7 +62,7 @@ struct instance_clock {
 /* Creates an empty table. slot_count: at most INSTANCE_SLOTS_MAX. most: numbers, including 0; at
  * most INSTANCES_MAX. */
 struct instances *instances_new(unsigned slot_count, uint32_t most);
-/* Frees the table. Nobody may wait. */
+/* Frees the table. Nobody may wait, and nothing may be held. */
 void instances_free(struct instances *instances);
 
 /* Returns the number of an instance; gives it one if it has none. 0: there is no room. */
@@ -98,6 +98,20 @@ void instances_add_upload(struct instances *instances, const struct instance_upl
 void instances_name_upload(struct instances *instances, const struct instance_upload *upload,
                            const struct instance_clock *clock,
                            struct instance_service *service_out);
+
+/* An upload that waits, and may give samples to spans when it leaves: until then the spans of its
+ * time are not covered, whatever other uploads say. */
+struct instance_hold {
+    struct held_upload *held[2]; /* NULL: none */
+};
+/* Begins to hold an upload. process: whose spans may get samples; 0: not known yet, so that it may
+ * be any that the uploader's samples show. */
+void instances_hold_upload(struct instances *instances, uint16_t uploader, uint16_t process,
+                           struct upload_range range, struct instance_hold *hold_out);
+/* Ends it. Call it when the samples' totals are in the index, before instances_add_upload. Appends
+ * the requests whose spans are covered now to `wakeups`. */
+void instances_end_hold(struct instances *instances, struct instance_hold *hold,
+                        const struct instance_clock *clock, struct span_wakeups *wakeups);
 
 /* ---- spans ---- */
 

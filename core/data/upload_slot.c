@@ -120,8 +120,7 @@ void upload_ranges_add(struct upload_ranges *ranges, struct upload_range range)
         return;
     }
     struct upload_range *one = &ranges->items[i < UPLOAD_RANGES_MAX ? i : UPLOAD_RANGES_MAX - 1];
-    one->from_ns = range.from_ns < one->from_ns ? range.from_ns : one->from_ns;
-    one->to_ns = range.to_ns > one->to_ns ? range.to_ns : one->to_ns;
+    *one = upload_ranges_union(*one, range);
 }
 
 /* ---- senders ---- */

@@ -92,6 +92,13 @@ struct upload_ranges {
  * what is between. */
 void upload_ranges_add(struct upload_ranges *ranges, struct upload_range range);
 
+/* Returns both and what is between. */
+static inline struct upload_range upload_ranges_union(struct upload_range a, struct upload_range b)
+{
+    return (struct upload_range){a.from_ns < b.from_ns ? a.from_ns : b.from_ns,
+                                 a.to_ns > b.to_ns ? a.to_ns : b.to_ns};
+}
+
 static inline bool upload_ranges_overlap(struct upload_range a, struct upload_range b)
 {
     return a.from_ns < b.to_ns && b.from_ns < a.to_ns;

@@ -78,6 +78,7 @@ static void end(struct hold *hold)
     budget_release(&node->join->leaving, hold->charged);
     gauge_add(node->join->metrics.held_requests, -1);
     waiting_keys_deinit(&hold->keys);
+    assert(hold->uploads.count == 0);
     instances_stop_waiting(span_index_instances(node->join->index), hold->waiters);
     free(hold->report);
     free(hold);
@@ -329,8 +330,20 @@ bool holds_are_idle(const struct spanjoin_node *node)
            holds->offers.under_way == 0;
 }
 
+/* At the stop nobody is woken any more. */
+static void give_up_uploads(struct hold *hold)
+{
+    struct span_index *index = hold->node->join->index;
+    struct span_wakeups wakeups = {0};
+    struct instance_clock clock = {.now_ns = hold->node->node.worker->now_ns,
+                                   .window_ns = span_index_window(index)};
+    upload_times_end_hold(&hold->uploads, span_index_instances(index), &clock, &wakeups);
+    span_wakeups_deinit(&wakeups);
+}
+
 static void give_up(struct hold *hold)
 {
+    give_up_uploads(hold);
     hold->node->holds.lost += hold->items;
     batch_free(hold->kept);
     hold->kept = NULL;

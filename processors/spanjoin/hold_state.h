@@ -13,6 +13,7 @@
 #include "core/pipeline/batch.h"
 #include "core/pipeline/offer.h"
 #include "processors/spanjoin/sample_ids.h"
+#include "processors/spanjoin/upload_times.h"
 #include "processors/spanjoin/waiting_keys.h"
 
 struct instance_waiter;
@@ -65,6 +66,7 @@ struct hold {
     uint32_t items;
     uint32_t missing;
     struct waiting_keys keys;        /* of profiles */
+    struct held_uploads uploads;     /* likewise; none when it is sent on */
     struct instance_waiter *waiters; /* of traces: the profiles that it waits for */
     bool overflow;                   /* sent on early because memory was short */
     struct join_counts counts;       /* set when it is sent on */

@@ -484,9 +484,25 @@ void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,
                         waiter);
     sample_functions_add(plan, node->join->index, node->node.worker->now_ns);
     count_evictions(node);
-    /* What is joined by thread has no totals in the index before it is sent on. */
-    bool covers = !waiter || !(join_has_threads(plan) || plan->may_have_threads);
+    /* What is joined by thread, or goes on to children, has no totals in the index before it is
+     * sent on. */
+    bool covers = !waiter || !(join_has_threads(plan) || plan->may_have_threads ||
+                               plan->settings->attribute_children);
     tell_uploads(node->join, plan, node->node.worker->now_ns, covers);
+}
+
+void join_hold_uploads(struct spanjoin *join, const struct sample_plan *plan,
+                       struct held_uploads *held_out)
+{
+    upload_times_hold(plan, span_index_instances(join->index), held_out);
+}
+
+void join_end_hold(struct spanjoin *join, struct held_uploads *held, uint64_t now_ns)
+{
+    struct span_wakeups wakeups = {0};
+    struct instance_clock clock = {.now_ns = now_ns, .window_ns = span_index_window(join->index)};
+    upload_times_end_hold(held, span_index_instances(join->index), &clock, &wakeups);
+    post_wakeups(join, &wakeups);
 }
 
 void join_learn_services(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns)

@@ -18,6 +18,7 @@
 #include "processors/spanjoin/sample_ids.h"
 #include "processors/spanjoin/spanjoin.h"
 #include "processors/spanjoin/thread_samples.h"
+#include "processors/spanjoin/upload_times.h"
 
 /* ---- traces ---- */
 
@@ -105,6 +106,12 @@ void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,
  * decides under which service the profiles stand.
  * Call it when the totals are added, and again when spans were found later. Any thread. */
 void join_tell_uploads(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns);
+/* Begins to hold the uploads of a request that waits: spans of their time are not covered until it
+ * has left. Call it before join_add_samples. */
+void join_hold_uploads(struct spanjoin *join, const struct sample_plan *plan,
+                       struct held_uploads *held_out);
+/* Ends it. Call it when all totals are in the index, before join_tell_uploads. Any thread. */
+void join_end_hold(struct spanjoin *join, struct held_uploads *held, uint64_t now_ns);
 /* Decides under which service the profiles of the request stand, where join_tell_uploads comes too
  * late for that. */
 void join_learn_services(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns);

@@ -101,7 +101,8 @@ enum hold_room spanjoin_hold_profiles(struct spanjoin_node *node, struct batch *
     bool has_threads = join_has_threads(plan);
     struct batch *kept;
     size_t charged;
-    enum hold_room room = clone_to_hold(node, batch, missing, &kept, &charged);
+    enum hold_room room =
+        clone_to_hold(node, batch, missing + plan->resource_count, &kept, &charged);
     if (room != HOLD_ROOM)
         return room;
     struct hold *hold = hold_new(node, holds_take_id(node), kept, charged);
@@ -109,6 +110,7 @@ enum hold_room spanjoin_hold_profiles(struct spanjoin_node *node, struct batch *
     hold->arrived_ns = plan->arrived_ns;
     hold->before = sample_plan_before(plan);
     struct span_waiter waiter = {hold->id, node->node.worker->index};
+    join_hold_uploads(node->join, plan, &hold->uploads);
     join_add_samples(node, plan, &waiter);
     for (uint32_t k = 0; k < plan->key_count; k++)
         if (plan->finds[k].waits)
@@ -307,6 +309,7 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
     struct moved_samples moved;
     join_move_samples(join, plan, now_ns, hold->request, &moved);
     join_add_moved(join, &moved, now_ns);
+    join_end_hold(join, &hold->uploads, now_ns);
     join_tell_uploads(join, plan, now_ns);
     hold->counts = join_count_samples(plan, hold->overflow);
     uint64_t late = 0;

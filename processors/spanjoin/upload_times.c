@@ -20,7 +20,8 @@ static bool is_end(uint64_t time_ns, uint64_t duration_ns, uint64_t arrived_ns)
     return time_ns > arrived_ns || arrived_ns - time_ns < duration_ns / 8 * 7;
 }
 
-static struct upload_range range_of(const struct profile_header *profile, uint64_t arrived_ns)
+/* Returns when the samples of a profile were taken. */
+static struct upload_range times_of(const struct profile_header *profile, uint64_t arrived_ns)
 {
     uint64_t end_ns = profile->time_ns + profile->duration_ns;
     if (is_end(profile->time_ns, profile->duration_ns, arrived_ns))
@@ -30,11 +31,27 @@ static struct upload_range range_of(const struct profile_header *profile, uint64
     bool is_known = end_ns != UINT64_MAX && profile->duration_ns > 0;
     uint64_t begin_ns =
         is_known && end_ns > profile->duration_ns ? end_ns - profile->duration_ns : 0;
+    return (struct upload_range){begin_ns, end_ns};
+}
+
+/* Returns the time of which a profile has all samples. */
+static struct upload_range range_of(struct upload_range times, uint64_t arrived_ns)
+{
+    uint64_t end_ns = times.to_ns;
     if (end_ns % SECOND_NS == 0 && end_ns > 0)
         end_ns -= SECOND_NS;
     if (end_ns > arrived_ns)
         end_ns = arrived_ns;
-    return (struct upload_range){begin_ns < end_ns ? begin_ns : 0, end_ns};
+    return (struct upload_range){times.from_ns < end_ns ? times.from_ns : 0, end_ns};
+}
+
+/* Adds a range whose begin may be unknown. */
+static void widen(struct upload_range *all, struct upload_range range)
+{
+    if (range.from_ns != 0 && (all->from_ns == 0 || range.from_ns < all->from_ns))
+        all->from_ns = range.from_ns;
+    if (range.to_ns > all->to_ns)
+        all->to_ns = range.to_ns;
 }
 
 void upload_times_begin(struct sample_plan *plan, const struct request_process *process)
@@ -44,7 +61,9 @@ void upload_times_begin(struct sample_plan *plan, const struct request_process *
     plan->uploads[plan->upload_count++] = (struct resource_upload){
         .uploader = process->instance,
         .service = process->service,
+        .process = plan->process,
         .first_sample = plan->sample_count,
+        .first_thread = plan->with_thread,
         .ranges = arena_array(&plan->arena, slot_count(plan), sizeof(struct upload_range))};
 }
 
@@ -52,12 +71,10 @@ void upload_times_note(struct sample_plan *plan, const struct profile_header *pr
 {
     assert(plan->upload_count > 0);
     unsigned slot = profile_header_slot(plan->settings, profile);
-    struct upload_range *all = &plan->uploads[plan->upload_count - 1].ranges[slot];
-    struct upload_range range = range_of(profile, plan->arrived_ns);
-    if (range.from_ns != 0 && (all->from_ns == 0 || range.from_ns < all->from_ns))
-        all->from_ns = range.from_ns;
-    if (range.to_ns > all->to_ns)
-        all->to_ns = range.to_ns;
+    struct resource_upload *upload = &plan->uploads[plan->upload_count - 1];
+    struct upload_range times = times_of(profile, plan->arrived_ns);
+    widen(&upload->ranges[slot], range_of(times, plan->arrived_ns));
+    widen(&upload->times, times);
 }
 
 void upload_times_note_empty(struct sample_plan *plan, struct slice scope_profiles)
@@ -77,6 +94,9 @@ void upload_times_end(struct sample_plan *plan)
 {
     struct resource_upload *upload = &plan->uploads[plan->upload_count - 1];
     upload->sample_count = plan->sample_count - upload->first_sample;
+    bool may_have_threads = plan->awaits_process && plan->may_have_threads;
+    upload->adds_later = plan->with_thread > upload->first_thread || may_have_threads ||
+                         plan->settings->attribute_children;
 }
 
 /* ---- telling ---- */
@@ -182,6 +202,30 @@ void upload_times_tell(struct sample_plan *plan, struct instances *instances,
             take_service(plan, &plan->uploads[i], &service);
         end_telling(&upload);
     }
+}
+
+void upload_times_hold(const struct sample_plan *plan, struct instances *instances,
+                       struct held_uploads *held_out)
+{
+    *held_out = (struct held_uploads){.count = 0};
+    for (uint32_t i = 0; i < plan->upload_count; i++) {
+        const struct resource_upload *upload = &plan->uploads[i];
+        if (!upload->adds_later)
+            continue;
+        if (!held_out->items)
+            held_out->items = memory_grow(NULL, plan->upload_count, sizeof *held_out->items);
+        instances_hold_upload(instances, upload->uploader, upload->process, upload->times,
+                              &held_out->items[held_out->count++]);
+    }
+}
+
+void upload_times_end_hold(struct held_uploads *held, struct instances *instances,
+                           const struct instance_clock *clock, struct span_wakeups *wakeups)
+{
+    for (uint32_t i = 0; i < held->count; i++)
+        instances_end_hold(instances, &held->items[i], clock, wakeups);
+    free(held->items);
+    *held = (struct held_uploads){.count = 0};
 }
 
 void upload_times_learn_services(struct sample_plan *plan, struct instances *instances,

@@ -25,6 +25,10 @@ struct resource_upload {
     uint32_t first_sample;
     uint32_t sample_count;
     uint32_t ambiguous;          /* samples by whose thread the span is not sure */
+    uint32_t first_thread;       /* samples of the resources before it that name a thread */
+    bool adds_later;             /* its samples may be joined to more spans when it leaves */
+    uint16_t process;            /* the instance whose spans ran on its threads; 0: not known */
+    struct upload_range times;   /* when its samples were taken; from_ns 0: not known */
     struct upload_range *ranges; /* by slot: sample types of the settings, then all others */
     struct service_id service;   /* that it names, or is to get (upload_services.h) */
     enum service_verdict verdict;
@@ -46,6 +50,17 @@ void upload_times_end(struct sample_plan *plan);
 void upload_times_tell(struct sample_plan *plan, struct instances *instances,
                        const struct instance_clock *clock, bool covers,
                        struct span_wakeups *wakeups);
+/* The uploads of a request that waits. All-zero: none. */
+struct held_uploads {
+    struct instance_hold *items;
+    uint32_t count;
+};
+/* Begins to hold the uploads whose samples may be joined to more spans when they leave. */
+void upload_times_hold(const struct sample_plan *plan, struct instances *instances,
+                       struct held_uploads *held_out);
+/* Ends it, and frees the memory. Like instances_end_hold. */
+void upload_times_end_hold(struct held_uploads *held, struct instances *instances,
+                           const struct instance_clock *clock, struct span_wakeups *wakeups);
 /* Decides under which service the profiles of each upload stand, unless the settings say that names
  * stay. */
 void upload_times_learn_services(struct sample_plan *plan, struct instances *instances,

@@ -325,6 +325,80 @@ static void test_gaps_that_overlap_are_told_as_one(void **state)
     instances_free(instances);
 }
 
+/* Spans of the time of an upload that waits are not covered, whatever other uploads say. */
+static void test_upload_that_waits_covers_nothing(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    struct instance_clock clock = clock_at(30 * SECOND);
+    struct span_wakeups wakeups = {0};
+    uint16_t number = find(instances, 1, 1);
+    struct instance_hold first, second;
+    instances_hold_upload(instances, number, 0, (struct upload_range){0, 10 * SECOND}, &first);
+    instances_hold_upload(instances, number, number,
+                          (struct upload_range){10 * SECOND, 20 * SECOND}, &second);
+    assert_int_equal(upload(instances, number, 0, 30 * SECOND, 30 * SECOND), 0);
+    struct instance_waiter *waiter = wait_for(instances, number, 5 * SECOND, 15 * SECOND, &clock);
+    assert_non_null(waiter);
+    assert_null(wait_for(instances, number, 20 * SECOND, 25 * SECOND, &clock));
+    instances_end_hold(instances, &second, &clock, &wakeups);
+    assert_int_equal(wakeups.count, 0);
+    instances_end_hold(instances, &first, &clock, &wakeups);
+    assert_int_equal(wakeups.count, 1);
+    instances_stop_waiting(instances, waiter);
+    assert_null(wait_for(instances, number, 5 * SECOND, 15 * SECOND, &clock));
+    span_wakeups_deinit(&wakeups);
+    instances_free(instances);
+}
+
+/* The process may become known only when the upload leaves. */
+static void test_upload_of_an_unknown_process_waits(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    struct instance_clock clock = clock_at(30 * SECOND);
+    struct span_wakeups wakeups = {0};
+    uint16_t uploader = find(instances, 1, 1), process = find(instances, 2, 1);
+    struct instance_hold hold;
+    instances_hold_upload(instances, uploader, 0, (struct upload_range){0, 10 * SECOND}, &hold);
+    assert_int_equal(upload(instances, uploader, process, 30 * SECOND, 30 * SECOND), 0);
+    struct instance_coverage coverage = instances_coverage(instances, process, &clock);
+    assert_false(instance_covers(&coverage, (struct upload_range){5 * SECOND, 6 * SECOND}));
+    assert_true(instance_covers(&coverage, (struct upload_range){12 * SECOND, 13 * SECOND}));
+    instances_end_hold(instances, &hold, &clock, &wakeups);
+    coverage = instances_coverage(instances, process, &clock);
+    assert_true(instance_covers(&coverage, (struct upload_range){5 * SECOND, 6 * SECOND}));
+    instances_free(instances);
+}
+
+/* Many uploads of one process cost no more than some. */
+static void test_many_uploads_wait(void **state)
+{
+    (void)state;
+    enum { MANY = 1000 };
+    struct instances *instances = instances_new(SLOTS, MOST);
+    struct instance_clock clock = clock_at(30 * SECOND);
+    struct span_wakeups wakeups = {0};
+    struct instance_hold *holds = calloc(MANY, sizeof *holds);
+    uint16_t number = find(instances, 1, 1);
+    size_t before = instances_memory(instances);
+    for (uint64_t i = 0; i < MANY; i++)
+        instances_hold_upload(instances, number, 0, (struct upload_range){i, i + 1}, &holds[i]);
+    assert_true(instances_memory(instances) - before < 10000);
+    upload(instances, number, 0, 30 * SECOND, 30 * SECOND);
+    struct instance_waiter *waiter = wait_for(instances, number, 0, MANY, &clock);
+    assert_non_null(waiter);
+    for (uint64_t i = 0; i < MANY; i++) {
+        assert_int_equal(wakeups.count, 0);
+        instances_end_hold(instances, &holds[i], &clock, &wakeups);
+    }
+    assert_int_equal(wakeups.count, 1);
+    instances_stop_waiting(instances, waiter);
+    span_wakeups_deinit(&wakeups);
+    instances_free(instances);
+    free(holds);
+}
+
 int main(void)
 {
     hash_init();
@@ -341,6 +415,9 @@ int main(void)
         cmocka_unit_test(test_joined_samples_show_the_process),
         cmocka_unit_test(test_those_who_wait_for_a_gap),
         cmocka_unit_test(test_gaps_that_overlap_are_told_as_one),
+        cmocka_unit_test(test_upload_that_waits_covers_nothing),
+        cmocka_unit_test(test_upload_of_an_unknown_process_waits),
+        cmocka_unit_test(test_many_uploads_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

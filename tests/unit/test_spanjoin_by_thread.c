@@ -268,6 +268,95 @@ static void spans_get_what_is_joined_later(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* An upload of the next 10 s, which can leave at once. */
+enum next_upload { NEXT_EMPTY, NEXT_LINKED, NEXT_OTHER_TYPE, NEXT_WITHOUT_THREAD, NEXT_COUNT };
+
+static void send_next_upload(struct join *join, enum next_upload kind)
+{
+    struct request request;
+    SampleMessage *sample;
+    profiles_begin(&request);
+    profiles_resource_string(&request, "service.name", "shop");
+    ProfileMessage *profile =
+        profiles_profile(&request, kind == NEXT_OTHER_TYPE ? "lock" : "cpu", "nanoseconds");
+    profile->time_unix_nano = WALL + 10 * SECOND;
+    profile->duration_nano = 10 * SECOND + 1;
+    if (kind != NEXT_EMPTY) {
+        sample = profiles_sample(&request, 1);
+        sample_value(&request, sample, 5);
+        if (kind == NEXT_LINKED)
+            sample_link(&request, sample, TRACE, FIRST);
+        else
+            sample_time(&request, sample, WALL + 11 * SECOND);
+    }
+    join_send(join, &request);
+}
+
+/* Checks a span that has left, and that it is complete. */
+static void expect_cost(struct join *join, uint64_t span, const char *cpu)
+{
+    bool found = false;
+    for (size_t i = 0; i < join->fixture.recorder.count; i++) {
+        const struct recorded *recorded = &join->fixture.recorder.items[i];
+        struct request out;
+        if (recorded->signal != SIGNAL_TRACES)
+            continue;
+        request_read_traces(&out, slice_of(recorded->bytes, recorded->size));
+        if (request_span(&out, 0)->span_id.data[7] == span) {
+            found = true;
+            assert_string_equal(span_attribute(request_span(&out, 0), "profile.cpu_ns"), cpu);
+            assert_null(span_attribute(request_span(&out, 0), "profile.complete"));
+        }
+        request_free(&out);
+    }
+    assert_true(found);
+}
+
+/* Whatever later uploads cover: the samples of one that waits are not there yet. */
+static void spans_wait_for_an_upload_that_others_overtake(void **state)
+{
+    (void)state;
+    for (enum next_upload kind = 0; kind < NEXT_COUNT; kind++) {
+        struct join join;
+        join_init(&join, "samples: {wait: 5s}, spans: {wait: 20s}");
+        send_span(&join, TRACE, FIRST, 100, 200);
+        send_sample(&join, "shop", 150, 30);
+        send_next_upload(&join, kind);
+        send_span(&join, TRACE + 1, SECOND_SPAN, 300, 400);
+        fixture_advance(&join.fixture, 4 * SECOND);
+        assert_int_equal(left(&join, SIGNAL_PROFILES), kind != NEXT_EMPTY);
+        assert_int_equal(left(&join, SIGNAL_TRACES), 0);
+        fixture_advance(&join.fixture, 1 * SECOND);
+        assert_int_equal(left(&join, SIGNAL_TRACES), 2);
+        expect_cost(&join, FIRST, kind == NEXT_LINKED ? "35" : "30");
+        fixture_deinit(&join.fixture);
+    }
+}
+
+/* Without a wait, too, spans do not look complete while an upload waits. */
+static void spans_that_an_upload_will_add_to_are_incomplete(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    join_init(&join, "samples: {wait: 5s}");
+    send_span(&join, TRACE, FIRST, 100, 200);
+    send_sample(&join, "shop", 150, 30);
+    send_next_upload(&join, NEXT_LINKED);
+    send_span(&join, TRACE, FIRST, 100, 200);
+    read_last(&join, SIGNAL_TRACES, &out);
+    assert_string_equal(span_attribute(request_span(&out, 0), "profile.cpu_ns"), "5");
+    assert_string_equal(span_attribute(request_span(&out, 0), "profile.complete"), "false");
+    request_free(&out);
+    fixture_advance(&join.fixture, 5 * SECOND);
+    send_span(&join, TRACE, FIRST, 100, 200);
+    read_last(&join, SIGNAL_TRACES, &out);
+    assert_string_equal(span_attribute(request_span(&out, 0), "profile.cpu_ns"), "35");
+    assert_null(span_attribute(request_span(&out, 0), "profile.complete"));
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
 static void can_be_turned_off(void **state)
 {
     (void)state;
@@ -559,6 +648,8 @@ int main(void)
         cmocka_unit_test(splits_a_sample_by_its_times),
         cmocka_unit_test(a_named_span_goes_first),
         cmocka_unit_test(spans_get_what_is_joined_later),
+        cmocka_unit_test(spans_wait_for_an_upload_that_others_overtake),
+        cmocka_unit_test(spans_that_an_upload_will_add_to_are_incomplete),
         cmocka_unit_test(can_be_turned_off),
         cmocka_unit_test(a_split_is_limited),
         cmocka_unit_test(only_what_is_repeated_is_limited),
