@@ -19,7 +19,7 @@ enum {
     CHECKS_KEPT = 16384,           /* samples; then all count half */
     ENOUGH = 16,                   /* expected samples that decide something */
     FEW = 2,      /* a part of spans with 1 / FEW of the samples of another has few */
-    VERY_FEW = 4, /* work inside spans is not as even as chance */
+    VERY_FEW = 8, /* work inside spans is not as even as chance */
 };
 
 static_assert(NO_OFFSET * STEP_NS == CLOCK_OFFSET_MAX_NS, "as many offsets before 0 as after it");
