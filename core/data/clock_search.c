@@ -1,5 +1,7 @@
 #include "core/data/clock_search.h"
 
+#include "core/data/clock_offset.h"
+
 #include <assert.h>
 
 #define MINUTE_NS UINT64_C(60000000000)
@@ -241,12 +243,16 @@ static bool agrees(struct clock_estimate estimate, int64_t offset_ns)
            distance(estimate.offset_ns, offset_ns) < distance(offset_ns, 0) / 2 + SAME_NS / 3;
 }
 
-/* The verdict if an offset anywhere is better than the present one. */
-static enum clock_verdict judge_better(const struct shares *shares, struct clock_estimate estimate,
-                                       bool is_last, int64_t *offset_out)
+/* The verdict if an offset anywhere is better than the present one. One that is near belongs to
+ * clock_offset, which also asks whether it is work beside spans that looks like a wrong clock. */
+static enum clock_verdict judge_better(const struct shares *shares, int64_t present_ns,
+                                       struct clock_estimate estimate, bool is_last,
+                                       int64_t *offset_out)
 {
     struct candidates candidates = candidates_of(shares);
     *offset_out = offset_at(candidates);
+    if (distance(*offset_out, present_ns) <= CLOCK_OFFSET_MAX_NS)
+        return CLOCK_STANDS;
     if (candidates.are_all && agrees(estimate, *offset_out))
         return CLOCK_MOVES;
     if (!is_last)
@@ -269,7 +275,7 @@ enum clock_verdict clock_search_decide(struct clock_search *search, int64_t pres
     int64_t present = clamp_position(position_of(present_ns));
     if (shares.best >= 0 && is_known(&shares, present) &&
         is_better(&shares, shares.of[present], SURELY_WORSE))
-        return judge_better(&shares, estimate, is_last, offset_out);
+        return judge_better(&shares, present_ns, estimate, is_last, offset_out);
     return search->samples >= SAMPLES_STAND ? CLOCK_STANDS : CLOCK_OPEN;
 }
 
