@@ -129,6 +129,7 @@ struct sample_plan {
     uint32_t sample_count;
     uint32_t without_id;
     uint32_t with_thread;      /* those of them with SAMPLE_HAS_THREAD */
+    uint32_t threads_before;   /* of these, in the resources before the present one */
     bool may_have_threads;     /* some may get it when it is known which process they are of */
     uint64_t by_thread;        /* samples that thread_samples.h gave a Link */
     uint64_t ambiguous_thread; /* samples without an id whose span it does not know for sure */

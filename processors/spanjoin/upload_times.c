@@ -58,12 +58,12 @@ void upload_times_begin(struct sample_plan *plan, const struct request_process *
 {
     plan->uploads = arena_grow(&plan->arena, plan->uploads, plan->upload_count,
                                &plan->upload_capacity, sizeof *plan->uploads);
+    plan->threads_before = plan->with_thread;
     plan->uploads[plan->upload_count++] = (struct resource_upload){
         .uploader = process->instance,
         .service = process->service,
         .process = plan->process,
         .first_sample = plan->sample_count,
-        .first_thread = plan->with_thread,
         .ranges = arena_array(&plan->arena, slot_count(plan), sizeof(struct upload_range))};
 }
 
@@ -71,10 +71,8 @@ void upload_times_note(struct sample_plan *plan, const struct profile_header *pr
 {
     assert(plan->upload_count > 0);
     unsigned slot = profile_header_slot(plan->settings, profile);
-    struct resource_upload *upload = &plan->uploads[plan->upload_count - 1];
     struct upload_range times = times_of(profile, plan->arrived_ns);
-    widen(&upload->ranges[slot], range_of(times, plan->arrived_ns));
-    widen(&upload->times, times);
+    widen(&plan->uploads[plan->upload_count - 1].ranges[slot], range_of(times, plan->arrived_ns));
 }
 
 void upload_times_note_empty(struct sample_plan *plan, struct slice scope_profiles)
@@ -95,7 +93,7 @@ void upload_times_end(struct sample_plan *plan)
     struct resource_upload *upload = &plan->uploads[plan->upload_count - 1];
     upload->sample_count = plan->sample_count - upload->first_sample;
     bool may_have_threads = plan->awaits_process && plan->may_have_threads;
-    upload->adds_later = plan->with_thread > upload->first_thread || may_have_threads ||
+    upload->adds_later = plan->with_thread > plan->threads_before || may_have_threads ||
                          plan->settings->attribute_children;
 }
 
@@ -204,6 +202,18 @@ void upload_times_tell(struct sample_plan *plan, struct instances *instances,
     }
 }
 
+/* Returns when the samples of an upload were taken, and up to a second more: ends are as
+ * range_of. */
+static struct upload_range all_times(const struct sample_plan *plan,
+                                     const struct resource_upload *upload)
+{
+    struct upload_range all = {0, 0};
+    for (unsigned i = 0; i < slot_count(plan); i++)
+        widen(&all, upload->ranges[i]);
+    all.to_ns += all.to_ns > 0 ? SECOND_NS : 0;
+    return all;
+}
+
 void upload_times_hold(const struct sample_plan *plan, struct instances *instances,
                        struct held_uploads *held_out)
 {
@@ -214,7 +224,7 @@ void upload_times_hold(const struct sample_plan *plan, struct instances *instanc
             continue;
         if (!held_out->items)
             held_out->items = memory_grow(NULL, plan->upload_count, sizeof *held_out->items);
-        instances_hold_upload(instances, upload->uploader, upload->process, upload->times,
+        instances_hold_upload(instances, upload->uploader, upload->process, all_times(plan, upload),
                               &held_out->items[held_out->count++]);
     }
 }

@@ -21,17 +21,15 @@
 
 /* What a resource of the request says of its process. */
 struct resource_upload {
-    uint16_t uploader; /* the instance that it names */
-    uint32_t first_sample;
-    uint32_t sample_count;
-    uint32_t ambiguous;          /* samples by whose thread the span is not sure */
-    uint32_t first_thread;       /* samples of the resources before it that name a thread */
-    bool adds_later;             /* its samples may be joined to more spans when it leaves */
-    uint16_t process;            /* the instance whose spans ran on its threads; 0: not known */
-    struct upload_range times;   /* when its samples were taken; from_ns 0: not known */
     struct upload_range *ranges; /* by slot: sample types of the settings, then all others */
     struct service_id service;   /* that it names, or is to get (upload_services.h) */
     enum service_verdict verdict;
+    uint32_t first_sample;
+    uint32_t sample_count;
+    uint32_t ambiguous; /* samples by whose thread the span is not sure */
+    uint16_t uploader;  /* the instance that it names */
+    uint16_t process;   /* the instance whose spans ran on its threads; 0: not known */
+    bool adds_later;    /* its samples may be joined to more spans when it leaves */
 };
 
 /* Adds a resource, before its profiles are read. */

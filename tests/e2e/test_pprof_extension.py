@@ -202,7 +202,7 @@ class Profiles(unittest.TestCase):
             profcol.stop()
             profile = Profile((profcol.directory / "cpu.pb.gz").read_bytes())
             self.assertGreater(sum(values[0] for _, values, _ in profile.samples), 0)
-            self.assertIn("packing_print_json", profile.sums("samples"))
+            self.assertIn("on_poll", profile.sums("samples"))  # of a short run; no single function of its work need be in it
 
     def test_another_profcol_scrapes_it(self):
         with profcol_of() as target, Load(target):

@@ -4,6 +4,7 @@ HTTP libraries reorder headers, change their case and merge chunks. A replay mus
 the socket itself, and uses `h2` for HTTP/2, which leaves headers and frames to its caller.
 """
 
+import contextlib
 import dataclasses
 import socket
 import time
@@ -94,13 +95,18 @@ class Http1:
             first = self._read_head()
             if first.status != 100:
                 return self._read_body(first)
-            self.socket.sendall(body)
+            self._send(body)
         else:
-            self.socket.sendall(head + body)
+            self._send(head + body)
         answer = self._read_head()
         while answer.status // 100 == 1:
             answer = self._read_head()
         return self._read_body(answer)
+
+    def _send(self, data):
+        """The server may answer and close before it has read everything; its answer is there all the same."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.socket.sendall(data)
 
     def _read_head(self):
         line = self.reader.readline()

@@ -1,4 +1,5 @@
 #include "core/base/memory.h"
+#include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "processors/spanjoin/sample_view.h"
 
@@ -104,7 +105,7 @@ static void assert_is(const struct sample_view *view, const struct sample *sampl
 {
     uint64_t sum = 0, from = UINT64_MAX, to = 0;
     for (uint32_t i = 0; i < sample->values.count; i++)
-        sum += sample->values.items[i];
+        sum = saturate_sum(sum, sample->values.items[i]);
     for (uint32_t i = 0; i < sample->timestamps.count; i++) {
         from = sample->timestamps.items[i] < from ? sample->timestamps.items[i] : from;
         to = sample->timestamps.items[i] > to ? sample->timestamps.items[i] : to;
