@@ -51,7 +51,9 @@ class MemoryLimiter(unittest.TestCase):
 
     def test_uploads_of_pyroscope(self):
         """503, which whoever sends again does send again: the Java agent, Alloy (429 only with retry_on_http_429)."""
-        upload = b"x" * 9_000_000 + random.randbytes(10_000).hex().encode()
+        # Little more than there is room for: a client that is refused while it still sends much may not be able to read
+        # the answer.
+        upload = b"x" * 7_100_000 + random.randbytes(10_000).hex().encode()
         with server.Profcol(CONFIG) as profcol:
             address = profcol.address("pyroscope")
             for body in (upload, gzip.compress(upload)):
@@ -59,7 +61,9 @@ class MemoryLimiter(unittest.TestCase):
                     encoding = "gzip" if len(body) < len(upload) and path == PUSH else None
                     answer = client.post(address, path, body, content_type=content_type, encoding=encoding, expect=True)
                     self.assertEqual((answer.status, answer.header("retry-after")), (503, "1"), path)
-                    self.assertEqual(json.loads(answer.body), {"code": "unavailable", "message": "data refused due to high memory usage"})
+                    refusal = {"code": "unavailable", "message": "data refused due to high memory usage"}
+                    # As text if not even the head of the request finds memory: the one before has only just been answered.
+                    self.assertIn(answer.body, (json.dumps(refusal, separators=(",", ":")).encode(), refusal["message"].encode()))
             answer = client.call(address, PUSH, upload)
             self.assertEqual(client.status(answer),
                              client.Status(UNAVAILABLE, "data refused due to high memory usage", retry_after=1))

@@ -4,7 +4,6 @@ HTTP libraries reorder headers, change their case and merge chunks. A replay mus
 the socket itself, and uses `h2` for HTTP/2, which leaves headers and frames to its caller.
 """
 
-import contextlib
 import dataclasses
 import socket
 import time
@@ -95,18 +94,13 @@ class Http1:
             first = self._read_head()
             if first.status != 100:
                 return self._read_body(first)
-            self._send(body)
+            self.socket.sendall(body)
         else:
-            self._send(head + body)
+            self.socket.sendall(head + body)
         answer = self._read_head()
         while answer.status // 100 == 1:
             answer = self._read_head()
         return self._read_body(answer)
-
-    def _send(self, data):
-        """The server may answer and close before it has read everything; its answer is there all the same."""
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self.socket.sendall(data)
 
     def _read_head(self):
         line = self.reader.readline()
