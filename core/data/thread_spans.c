@@ -442,6 +442,13 @@ void thread_spans_put(struct thread_spans *threads, const struct thread_span *sp
     pthread_mutex_unlock(&threads->lock);
 }
 
+/* Questions are answered in parts, and logs sorted, because others want the lock, too. */
+static void let_others_in(struct thread_spans *threads)
+{
+    pthread_mutex_unlock(&threads->lock);
+    pthread_mutex_lock(&threads->lock);
+}
+
 /* Sorts the oldest spans in the log of a process. Returns false if there are none. */
 static bool sort_some(struct thread_spans *threads, struct thread_log *log)
 {
@@ -461,8 +468,7 @@ static void sort_logged(struct thread_spans *threads, uint16_t instance)
         log->is_asked = log->is_used = true;
         if (!sort_some(threads, log))
             return;
-        pthread_mutex_unlock(&threads->lock);
-        pthread_mutex_lock(&threads->lock);
+        let_others_in(threads);
     }
 }
 
@@ -535,7 +541,6 @@ static struct clock *clock_of(struct thread_spans *threads, uint16_t instance, b
     return *clock;
 }
 
-/* Questions are answered in parts, because others want the lock, too. */
 enum { ASKS_TOGETHER = 256 };
 
 /* ---- clocks ---- */
@@ -728,6 +733,22 @@ static void answer_some(struct thread_spans *threads, struct thread_ask *asks, s
         answer(know(threads, known, asks[i].thread), &asks[i]);
 }
 
+/* Notes which threads have the names in these questions, before the first of them is answered: a
+ * name that two of them have tells nothing. */
+static void note_names(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
+{
+    struct known_thread known[KNOWN_THREADS] = {{.thread = NULL}};
+    for (size_t i = 0; i < count; i++) {
+        const struct sample_thread *thread = asks[i].thread;
+        if ((i > 0 && thread == asks[i - 1].thread) || !thread->has_id[THREAD_ID_OS] ||
+            thread->has_id[THREAD_ID_RUNTIME] || thread->name.size == 0)
+            continue;
+        const struct resolved *resolved = &know(threads, known, thread)->resolved;
+        if (resolved->thread && resolved->name)
+            is_of_one_thread(resolved->name, thread, asks[i].time_ns);
+    }
+}
+
 void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, size_t count,
                        uint64_t arrived_ns)
 {
@@ -740,8 +761,11 @@ void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, si
     if (count > 0)
         check(threads, asks, count);
     for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
-        pthread_mutex_unlock(&threads->lock);
-        pthread_mutex_lock(&threads->lock);
+        let_others_in(threads);
+        note_names(threads, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER);
+    }
+    for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
+        let_others_in(threads);
         answer_some(threads, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER);
     }
     pthread_mutex_unlock(&threads->lock);

@@ -292,6 +292,21 @@ static void test_a_name_that_one_thread_has(void **state)
     thread_spans_free(threads);
 }
 
+/* It is seen before the first question is answered, so the order of samples does not matter. */
+static void test_a_name_of_two_threads_in_one_request(void **state)
+{
+    (void)state;
+    struct thread_spans *threads = thread_spans_new(MOST);
+    put_named(threads, 1, "http-nio-8080-exec-1", 1);
+    struct sample_thread one = of_os(901, "http-nio-8080-e"), other = of_os(902, "http-nio-8080-e");
+    struct thread_ask asks[] = {{.thread = &one, .time_ns = 15 * MS},
+                                {.thread = &other, .time_ns = 16 * MS}};
+    thread_spans_find(threads, asks, 2, 0);
+    assert_int_equal(asks[0].answer, THREAD_AMBIGUOUS);
+    assert_int_equal(asks[1].answer, THREAD_AMBIGUOUS);
+    thread_spans_free(threads);
+}
+
 static void test_ids_that_were_seen_together(void **state)
 {
     (void)state;
@@ -634,6 +649,7 @@ int main(void)
         cmocka_unit_test(test_an_event_loop),
         cmocka_unit_test(test_spans_of_no_time),
         cmocka_unit_test(test_a_name_that_one_thread_has),
+        cmocka_unit_test(test_a_name_of_two_threads_in_one_request),
         cmocka_unit_test(test_ids_that_were_seen_together),
         cmocka_unit_test(test_the_owner_of_most_spans_loses_some),
         cmocka_unit_test(test_room_for_few_spans),
