@@ -173,13 +173,13 @@ static struct upload_sender *room_for_sender(struct upload_slot *slot)
 
 static void note_sender(struct upload_slot *slot, struct upload_range range, uint64_t now_ns)
 {
-    bool overlaps =
-        slot->last.from_ns != 0 && range.to_ns > slot->until_ns && !may_follow(slot->last, range);
+    struct upload_range latest = {slot->from_ns, slot->until_ns};
+    bool overlaps = latest.from_ns != 0 && range.to_ns > latest.to_ns && !may_follow(latest, range);
     if (!slot->senders && !overlaps)
         return;
     if (!slot->senders) {
         slot->senders = memory_zalloc(UPLOAD_SENDERS_MAX * sizeof *slot->senders);
-        slot->senders[0] = (struct upload_sender){slot->last, slot->arrived_ns};
+        slot->senders[0] = (struct upload_sender){latest, slot->arrived_ns};
     }
     struct upload_sender *sender = sender_of(slot, range);
     if (!sender)
@@ -228,7 +228,7 @@ static void begin_anew(struct upload_slot *slot, struct list *released)
 {
     forget_all(slot, released);
     slot->holes = slot->steps = 0;
-    slot->last.from_ns = 0;
+    slot->from_ns = 0;
     free(slot->senders);
     slot->senders = NULL;
 }
@@ -249,7 +249,7 @@ void upload_slot_add(struct upload_slot *slot, struct upload_range range, uint64
         note_sender(slot, range, now_ns);
     if (is_later) {
         slot->until_ns = range.to_ns;
-        slot->last = range;
+        slot->from_ns = range.from_ns;
     }
     slot->arrived_ns = now_ns ? now_ns : 1;
 }

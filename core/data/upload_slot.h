@@ -50,13 +50,13 @@ struct upload_sender {
 
 /* All-zero is a slot without uploads. */
 struct upload_slot {
-    uint64_t until_ns;        /* the latest end */
-    uint64_t arrived_ns;      /* the last upload; monotonic; 0: none */
-    uint32_t holes;           /* a bit for each of the last steps from an upload to the next one: it
-                                 left a hole. The newest is the lowest */
-    uint32_t steps;           /* of these, at most one for each bit */
-    struct upload_gap *gaps;  /* UPLOAD_GAPS_MAX; NULL: there was none so far */
-    struct upload_range last; /* the upload that ends at until_ns; from_ns 0: not known */
+    uint64_t until_ns;       /* the latest end */
+    uint64_t from_ns;        /* the begin of the upload that ends then; 0: not known */
+    uint64_t arrived_ns;     /* the last upload; monotonic; 0: none */
+    uint32_t holes;          /* a bit for each of the last steps from an upload to the next one: it
+                                left a hole. The newest is the lowest */
+    uint32_t steps;          /* of these, at most one for each bit */
+    struct upload_gap *gaps; /* UPLOAD_GAPS_MAX; NULL: there was none so far */
     struct upload_sender *senders; /* UPLOAD_SENDERS_MAX; NULL: there was only one so far */
 };
 
