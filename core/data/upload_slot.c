@@ -243,10 +243,10 @@ void upload_slot_add(struct upload_slot *slot, struct upload_range range, uint64
         begin_anew(slot, released);
     else if (is_known && is_later)
         step(slot, range, now_ns, released);
-    if (is_known)
+    if (is_known) {
         fill_gaps(slot, range, now_ns, window_ns, released);
-    if (is_known)
         note_sender(slot, range, now_ns);
+    }
     if (is_later) {
         slot->until_ns = range.to_ns;
         slot->from_ns = range.from_ns;

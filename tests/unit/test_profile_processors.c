@@ -6,10 +6,10 @@
  * checks so many profiles instead of the 10,000 of every test run. */
 #include "core/base/hash.h"
 #include "core/base/text.h"
-#include "core/data/normalise.h"
 #include "core/data/scan.h"
 #include "opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h"
 #include "tests/unit/pipeline_fixture.h"
+#include "tests/unit/profiles_fixture.h"
 #include "tests/unit/random_profiles.h"
 
 #include <setjmp.h>
@@ -372,16 +372,6 @@ static struct node *place_chain(struct fixture *f, const struct chain *chain)
     return place->nodes[0];
 }
 
-static struct scan_result scan(struct slice request)
-{
-    struct scan_result result;
-    struct error err = {0};
-    if (!scan_profiles(request, &scan_limits_default, &result, &err))
-        fail_msg("%s", err.text);
-    assert_false(normalise_needed(&result));
-    return result;
-}
-
 static void check_totals(const struct chain *chain, const Request *before, const Request *after)
 {
     struct totals expected = totals_of(before, chain->depth), got = totals_of(after, 0);
@@ -398,7 +388,7 @@ static bool check_request(struct fixture *f, const struct chain *chain, struct n
 {
     struct probe probe;
     bool changed = true;
-    fixture_consume(f, first, request, scan(request).items, &probe);
+    fixture_consume(f, first, request, profiles_fixture_scan(request).items, &probe);
     assert_int_equal(probe.settled, 1);
     assert_true(verdict_is_ok(&probe.verdict));
     Request *before = decode(request);
@@ -409,7 +399,7 @@ static bool check_request(struct fixture *f, const struct chain *chain, struct n
         struct slice bytes = slice_of(sent->bytes, sent->size);
         Request *after = decode(bytes);
         changed = !slice_equal(bytes, request);
-        assert_int_equal(scan(bytes).items, sent->items);
+        assert_int_equal(profiles_fixture_scan(bytes).items, sent->items);
         bool is_renamed = is_only_renamed(chain, before, after);
         check_invariants(after, sent->items, changed && !is_renamed);
         if (is_renamed)
@@ -434,7 +424,7 @@ static void check_chain(const struct chain *chain, uint32_t wanted, uint32_t *pr
         client.samples_are_alike = random_below(2);
         random_client_change(&client);
         struct buffer *request = random_request(&client, &f.budget);
-        struct scan_result result = scan(buffer_slice(request));
+        struct scan_result result = profiles_fixture_scan(buffer_slice(request));
         seen += result.profiles;
         *profiles += result.profiles;
         if (result.items > 0) /* a receiver answers empty ones itself */
