@@ -332,14 +332,29 @@ static const char *path_of(const struct config_check *check, const struct config
     return rest ? arena_printf(check->arena, "%s%s", path, rest) : path;
 }
 
-void config_check_node_error(struct config_check *check, const struct config_node *node,
-                             const char *format, ...)
+static void tell_node(struct config_check *check, bool is_error, const struct config_node *node,
+                      const char *format, va_list args)
 {
     assert(check->component);
     const struct config_node *where = node ? node : check->component->key;
+    config_message_at(check, is_error, where->place, path_of(check, where), format, args);
+}
+
+void config_check_node_error(struct config_check *check, const struct config_node *node,
+                             const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    config_message_at(check, true, where->place, path_of(check, where), format, args);
+    tell_node(check, true, node, format, args);
+    va_end(args);
+}
+
+void config_check_node_warn(struct config_check *check, const struct config_node *node,
+                            const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    tell_node(check, false, node, format, args);
     va_end(args);
 }
 

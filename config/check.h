@@ -62,9 +62,11 @@ bool config_check_wants_files(const struct config_check *check);
 /* Returns the configuration's arena, for values that `check` derives. */
 struct arena *config_check_arena(struct config_check *check);
 
-/* Reports an error at the position of a node. */
+/* Reports an error or a warning at the position of a node. */
 void config_check_node_error(struct config_check *check, const struct config_node *node,
                              const char *format, ...) __attribute__((format(printf, 3, 4)));
+void config_check_node_warn(struct config_check *check, const struct config_node *node,
+                            const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Decodes a node by a table, for components whose settings decide which table applies. Returns
  * false after reporting an error. */

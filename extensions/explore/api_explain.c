@@ -208,6 +208,11 @@ static void explain_joined(struct explanation *e)
                    types_of(e, e->types), e->joined == 1 ? "was" : "were");
 }
 
+static const char *seconds_text(struct explanation *e, uint64_t ns)
+{
+    return arena_printf(&e->request->arena, ns < 1000000000 ? "%.3g s" : "%.1f s", SECONDS(ns));
+}
+
 static const char *wait_for(struct explanation *e, uint64_t late_ns)
 {
     static const unsigned waits[] = {5, 10, 15, 20, 30, 60, 120};
@@ -237,14 +242,14 @@ static void explain_missed_span(struct explanation *e)
                    api_hex(e->request, e->span->trace_id, TRACE_ID_SIZE));
     else if (e->span->arrived_ns >= missed->left_ns)
         set_reason(e, "late_span",
-                   "The span arrived %.1f s after its samples, which had waited %.1f s and left. "
+                   "The span arrived %s after its samples, which had waited %s and left. "
                    "%s. SDKs send a span when it ends.",
-                   SECONDS(e->span->arrived_ns - missed->arrived_ns),
-                   SECONDS(missed->left_ns - missed->arrived_ns),
+                   seconds_text(e, e->span->arrived_ns - missed->arrived_ns),
+                   seconds_text(e, missed->left_ns - missed->arrived_ns),
                    wait_for(e, e->span->arrived_ns - missed->arrived_ns));
     else if (missed->arrived_ns > e->span->arrived_ns &&
              missed->arrived_ns - e->span->arrived_ns > missed->window_ns)
-        set_reason(e, "expired", "Its samples arrived %.1f s after the span; `window` is %.0f s.",
+        set_reason(e, "expired", "Its samples arrived %.1f s after the span; `window` is %g s.",
                    SECONDS(missed->arrived_ns - e->span->arrived_ns), SECONDS(missed->window_ns));
     else
         set_reason(e, "evicted",
@@ -262,8 +267,7 @@ static void explain_missed(struct explanation *e)
     else if (e->span)
         explain_missed_span(e);
     else if (e->missed->outcome == JOIN_EXPIRED)
-        set_reason(e, "expired",
-                   "Its samples arrived after the span had left the window of %.0f s.",
+        set_reason(e, "expired", "Its samples arrived after the span had left the window of %g s.",
                    SECONDS(e->missed->window_ns));
     else
         set_reason(e, "no_span",

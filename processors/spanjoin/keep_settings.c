@@ -4,6 +4,7 @@
 #include "core/ottl/ottl_check.h"
 #include "core/pipeline/cpu_share.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -122,19 +123,99 @@ static const char *path_of(struct config_check *check, size_t i, enum keep_kind 
                         kind_names[kind]);
 }
 
+static bool is_written(struct config_check *check, size_t i, int kind)
+{
+    return config_check_is_written(check, path_of(check, i, (enum keep_kind)kind));
+}
+
+/* Returns one of the keys of an item as OTTL; NULL: OTTL does not know CPU time and ratios. */
+static const char *as_ottl(struct config_check *check, size_t i, int kind,
+                           const struct keep_condition *condition)
+{
+    static const char *const statuses[] = {"STATUS_CODE_UNSET", "STATUS_CODE_OK",
+                                           "STATUS_CODE_ERROR"};
+    struct arena *arena = config_check_arena(check);
+    switch (kind) {
+    case KEEP_DURATION_ABOVE:
+        return arena_printf(arena, "span.end_time_unix_nano - span.start_time_unix_nano > %" PRId64,
+                            condition->duration_above);
+    case KEEP_STATUS:
+        return arena_printf(arena, "span.status.code == %s", statuses[condition->status]);
+    case KEEP_ATTRIBUTE:
+        return attribute_condition(check, path_of(check, i, KEEP_ATTRIBUTE), &condition->attribute);
+    case KEEP_CONDITION:
+        return arena_printf(arena, "(%s)", condition->condition);
+    default:
+        return NULL;
+    }
+}
+
+/* Appends a text as it is written between the quotes of YAML. */
+static void append_quoted(struct text *out, const char *text)
+{
+    for (; *text; text++)
+        text_append(out, *text == '\'' ? "''" : (char[]){*text, '\0'});
+}
+
+/* Appends all keys of an item as one condition. Returns the key that cannot be in it; else NULL. */
+static const char *join_conditions(struct config_check *check, size_t i,
+                                   const struct keep_condition *condition, struct text *out)
+{
+    for (int kind = 0; kind < KEEP_KINDS; kind++) {
+        if (!is_written(check, i, kind))
+            continue;
+        const char *ottl = as_ottl(check, i, kind, condition);
+        if (!ottl)
+            return kind_names[kind];
+        text_append(out, out->size ? " and " : "");
+        append_quoted(out, ottl);
+    }
+    return NULL;
+}
+
+static void tell_several(struct config_check *check, size_t i, unsigned written,
+                         const struct keep_condition *condition)
+{
+    const char *item = arena_printf(config_check_arena(check), "keep::span_detail_when::%zu", i);
+    struct text joined = {0};
+    const char *alone = join_conditions(check, i, condition, &joined);
+    if (alone)
+        config_check_error(check, item,
+                           "has %u conditions; one of the items is enough, so write each one as "
+                           "an item of its own (%s cannot be combined with others)",
+                           written, alone);
+    else
+        config_check_error(check, item,
+                           "has %u conditions; if one of them is enough, write each one as an "
+                           "item of its own; if all are needed, write condition: '%s'",
+                           written, text_string(&joined));
+    text_deinit(&joined);
+}
+
+static void tell_none(struct config_check *check, size_t i)
+{
+    struct text names = {0};
+    for (int kind = 0; kind < KEEP_KINDS; kind++)
+        text_printf(&names, "%s%s", kind ? ", " : "", kind_names[kind]);
+    config_check_error(check,
+                       arena_printf(config_check_arena(check), "keep::span_detail_when::%zu", i),
+                       "has no condition; write one of %s", text_string(&names));
+    text_deinit(&names);
+}
+
 /* Sets the kind by the key that is written. Returns false if it is not exactly one. */
 static bool read_kind(struct config_check *check, size_t i, struct keep_condition *condition)
 {
     unsigned written = 0;
     for (int kind = 0; kind < KEEP_KINDS; kind++)
-        if (config_check_is_written(check, path_of(check, i, (enum keep_kind)kind))) {
+        if (is_written(check, i, kind)) {
             condition->kind = (enum keep_kind)kind;
             written++;
         }
-    if (written != 1)
-        config_check_error(
-            check, arena_printf(config_check_arena(check), "keep::span_detail_when::%zu", i),
-            "has %u conditions; write each one as an item of its own", written);
+    if (written == 0)
+        tell_none(check, i);
+    else if (written > 1)
+        tell_several(check, i, written, condition);
     return written == 1;
 }
 
@@ -170,19 +251,42 @@ static void read_condition(struct config_check *check, size_t i, struct keep_set
         keep->reads_ottl |= compiles(check, path, condition->ottl);
 }
 
+/* ---- what becomes of the others ---- */
+
+static const char *duration_text(struct config_check *check, int64_t ns)
+{
+    struct text text = {0};
+    assert(ns >= 0);
+    text_append_duration(&text, (uint64_t)ns);
+    const char *copy = arena_strdup(config_check_arena(check), text_string(&text));
+    text_deinit(&text);
+    return copy;
+}
+
+static void check_fates(const struct keep_settings *keep, int64_t samples_wait_ns,
+                        struct config_check *check)
+{
+    if (keep->unjoined != KEEP_PASS)
+        config_check_warn(check, "keep::unjoined",
+                          "samples of a span that takes longer than samples::wait (%s) leave "
+                          "before it arrives, so the slowest requests lose their detail; pass "
+                          "keeps it",
+                          duration_text(check, samples_wait_ns));
+    else if (keep->otherwise == KEEP_PASS)
+        config_check_warn(check, "keep::otherwise",
+                          "keep changes nothing: otherwise and unjoined are both pass; write "
+                          "otherwise: fold to combine the samples of other spans");
+}
+
 void keep_check(struct keep_settings *keep, int64_t samples_wait_ns, struct config_check *check)
 {
     struct keep_condition *conditions = keep->span_detail_when.items;
     keep->reads_cpu = keep->reads_ottl = false;
     if (keep->span_detail_when.count == 0)
-        config_check_error(check, "keep::span_detail_when", "at least one condition is required");
+        config_check_error(check, "keep::span_detail_when",
+                           "at least one condition is required, such as {duration_above: 1s}");
     for (size_t i = 0; i < keep->span_detail_when.count; i++)
         if (read_kind(check, i, &conditions[i]))
             read_condition(check, i, keep, &conditions[i]);
-    if (keep->unjoined != KEEP_PASS)
-        config_check_warn(check, "keep::unjoined",
-                          "samples of a span that takes longer than samples::wait (%" PRId64
-                          "s) leave before it arrives, so the slowest requests lose their detail; "
-                          "pass keeps it",
-                          samples_wait_ns / 1000000000);
+    check_fates(keep, samples_wait_ns, check);
 }

@@ -1,6 +1,7 @@
 #include "processors/spanjoin/spanjoin_settings.h"
 
 #include "core/ottl/ottl.h"
+#include "processors/spanjoin/type_names.h"
 
 #include <stdio.h>
 
@@ -302,6 +303,15 @@ static bool read_most(struct spanjoin_settings *settings, const char *text,
     return true;
 }
 
+static void warn_of_type(struct config_check *check, const struct config_node *node,
+                         struct slice name)
+{
+    const char *text = arena_string(config_check_arena(check), name);
+    const char *meant = type_name_suggest(text);
+    if (meant)
+        config_check_node_warn(check, node, TYPE_NAME_UNKNOWN, text, meant);
+}
+
 static bool read_path(struct spanjoin_settings *settings, const char *text, bool of_spans,
                       struct joined_attribute *out, struct config_check *check,
                       const struct config_node *node)
@@ -323,6 +333,7 @@ static bool read_path(struct spanjoin_settings *settings, const char *text, bool
     if (form->in_brackets == BOUNDS)
         return read_bounds(text + strlen(form->text), out, check, node);
     if (form->of_samples && form->in_brackets) {
+        warn_of_type(check, node, name);
         out->type = type_position(settings, name);
         if (out->type < 0)
             config_check_node_error(check, node, "more than %d sample types are named",
@@ -375,10 +386,20 @@ static bool is_taken(const struct spanjoin_side *side, const char *key)
     return false;
 }
 
+static void warn_of_profile_type(struct config_check *check, size_t i, const char *name)
+{
+    const char *meant = type_name_suggest(name);
+    if (meant)
+        config_check_warn(check,
+                          arena_printf(config_check_arena(check), "spans::profile_types::%zu", i),
+                          TYPE_NAME_UNKNOWN, name, meant);
+}
+
 static void read_profile_types(struct spanjoin_settings *settings, struct config_check *check)
 {
     const struct config_strings *types = &settings->spans.profile_types;
     for (size_t i = 0; i < types->count; i++) {
+        warn_of_profile_type(check, i, types->items[i]);
         int type = type_position(settings, slice_of_string(types->items[i]));
         if (type < 0)
             config_check_error(check, "spans::profile_types", "more than %d sample types are named",
@@ -541,6 +562,54 @@ static void bound_wait(int64_t *wait, int64_t window, const char *key, struct co
     *wait = window;
 }
 
+static void check_profile_types(const struct spanjoin_settings *settings,
+                                struct config_check *check)
+{
+    bool has_profile_id = false;
+    for (size_t i = 0; i < settings->spans.joined_count; i++)
+        has_profile_id |= settings->spans.joined[i].is_profile_id;
+    if (!has_profile_id && config_check_is_written(check, "spans::profile_types"))
+        config_check_warn(check, "spans::profile_types",
+                          "has no effect, because spans::attributes does not add "
+                          "pyroscope.profile.id");
+}
+
+/* ---- one side only ---- */
+
+static void warn_of_side(struct config_check *check, const char *key, const char *what,
+                         const char *lacking)
+{
+    config_check_warn(check, key,
+                      "%s: nothing is joined, because no %s pipeline has this processor: name the "
+                      "same id there",
+                      what, lacking);
+}
+
+static bool waits(const struct config_check *check, const char *key, int64_t wait_ns)
+{
+    return wait_ns > 0 && config_check_is_written(check, key);
+}
+
+/* Warns of what only works with pipelines of both signals. */
+static void check_sides(const struct spanjoin_settings *settings, struct config_check *check)
+{
+    bool has_spans = config_check_pipeline(check, CONFIG_TRACES);
+    bool has_samples = config_check_pipeline(check, CONFIG_PROFILES);
+    if (!config_check_is_used(check) || (has_spans && has_samples))
+        return;
+    const char *lacking = config_signal_names[has_spans ? CONFIG_PROFILES : CONFIG_TRACES];
+    if (waits(check, "samples::wait", settings->samples.wait))
+        warn_of_side(check, "samples::wait", "has no effect", lacking);
+    if (waits(check, "spans::wait", settings->spans.wait))
+        warn_of_side(check, "spans::wait", "has no effect", lacking);
+    if (settings->keep.enabled)
+        warn_of_side(check, "keep",
+                     has_samples && settings->keep.unjoined != KEEP_PASS
+                         ? "unjoined applies to all samples"
+                         : "has no effect",
+                     lacking);
+}
+
 void spanjoin_check(void *config, struct config_check *check)
 {
     struct spanjoin_settings *settings = config;
@@ -556,6 +625,7 @@ void spanjoin_check(void *config, struct config_check *check)
     read_tenant_places(settings, check);
     read_side(settings, &settings->samples, check);
     read_side(settings, &settings->spans, check);
+    check_profile_types(settings, check);
     if (settings->keep.enabled)
         keep_check(&settings->keep, settings->samples.wait, check);
     if (settings->keep.reads_cpu && type_position(settings, SLICE("cpu")) < 0)
@@ -567,4 +637,5 @@ void spanjoin_check(void *config, struct config_check *check)
     for (unsigned i = 0; i < settings->type_count; i++)
         if (slice_is(settings->types[i], "cpu"))
             settings->cpu_type = (int)i;
+    check_sides(settings, check);
 }

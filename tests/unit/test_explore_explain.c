@@ -189,7 +189,9 @@ static const struct {
     {is_late, WAITS, "late_span",
      "14.0 s after its samples, which had waited 5.0 s and left. "
      "samples.wait: 15s would join it"},
+    {is_late, "window: 60s, samples: {wait: 50ms}", "late_span", "which had waited 0.05 s and"},
     {is_expired, WAITS, "expired", "61.0 s after the span; `window` is 60 s"},
+    {is_expired, "window: 1.5s", "expired", "61.0 s after the span; `window` is 1.5 s"},
     {has_not_arrived, WAITS, "no_span", "has not arrived"},
     {has_unread_id, WAITS, "unread_id", "\"dd.span\""},
     {has_other_types, WAITS, "other_types", "of wall only"},

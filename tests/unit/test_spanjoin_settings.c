@@ -21,20 +21,31 @@ static const struct config_type sink = {.name = "sink",
                                         .config_size = 1,
                                         .stability = {STABILITY_STABLE, STABILITY_STABLE}};
 
-/* Loads settings, which are in line 1 from column 24. */
-static struct config *load(const char *settings, struct text *report)
+enum { IN_TRACES = 1 << CONFIG_TRACES, IN_PROFILES = 1 << CONFIG_PROFILES };
+
+/* Loads settings, which are in line 1 from column 24, of a spanjoin in pipelines of these signals.
+ */
+static struct config *load_in(unsigned signals, const char *settings, struct text *report)
 {
     const struct config_type *types[] = {&source, &sink, &spanjoin_processor_type.config, NULL};
     struct text yaml = {0};
     text_printf(&yaml,
                 "processors: {spanjoin: {%s}}\nreceivers: {source: }\nexporters: {sink: }\n"
-                "service: {pipelines: {traces: {receivers: [source], processors: [spanjoin], "
-                "exporters: [sink]}}}\n",
+                "service:\n  pipelines:\n",
                 settings);
+    for (int signal = CONFIG_TRACES; signal <= CONFIG_PROFILES; signal++)
+        text_printf(&yaml, "    %s: {receivers: [source], %sexporters: [sink]}\n",
+                    config_signal_names[signal],
+                    signals & 1U << signal ? "processors: [spanjoin], " : "");
     struct config *config =
         config_load_text(types, "t", slice_of_string(text_string(&yaml)), report);
     text_deinit(&yaml);
     return config;
+}
+
+static struct config *load(const char *settings, struct text *report)
+{
+    return load_in(IN_TRACES | IN_PROFILES, settings, report);
 }
 
 static const struct {
@@ -110,7 +121,22 @@ static const struct {
     {"attribute_children: true", ""},
     {"ack: delivered", "processors::spanjoin::ack: is not supported yet"},
     {"storage: file_storage", "processors::spanjoin::storage: is not supported yet"},
-    {"keep: {otherwise: fold}", "keep::span_detail_when: at least one condition is required"},
+    {"spans: {profile_types: [cup]}",
+     "t:1:49: warning: processors::spanjoin::spans::profile_types::0: profilers send no samples of "
+     "the type \"cup\" as far as is known; did you mean \"cpu\"?"},
+    {"spans: {profile_types: [cpu, process_cpu]}",
+     "t:1:54: warning: processors::spanjoin::spans::profile_types::1: profilers send no samples of "
+     "the type \"process_cpu\" as far as is known; did you mean \"cpu\"?"},
+    {"spans: {profile_types: [mutex]}", "did you mean \"contentions\"?"},
+    {"spans: {profile_types: [cpu, wall, itimer, alloc_space, requests]}", ""},
+    {"spans: {attributes: [{key: a, from: 'samples.sum[\"wal\"]'}]}",
+     "t:1:61: warning: processors::spanjoin::spans::attributes::0::from: profilers send no samples "
+     "of the type \"wal\" as far as is known; did you mean \"wall\"?"},
+    {"spans: {attributes: [{key: a, from: samples.count}], profile_types: [wall]}",
+     "t:1:78: warning: processors::spanjoin::spans::profile_types: has no effect, because "
+     "spans::attributes does not add pyroscope.profile.id"},
+    {"keep: {otherwise: fold}",
+     "keep::span_detail_when: at least one condition is required, such as {duration_above: 1s}"},
     {"keep: {span_detail_when: [{duration_above: 1s}, {status: error}, {cpu_above: 200ms}, "
      "{cpu_share_above: 0.8}, {attribute: {key: http.route, matches: '^/checkout'}}, "
      "{attribute: {key: size, above: 5, below: 1e3}}, {ratio: 0.01}, "
@@ -118,9 +144,30 @@ static const struct {
      "otherwise: drop, unjoined: pass, dry_run: true}",
      ""},
     {"keep: {span_detail_when: [{duration_above: 1s, status: error}]}",
-     "t:1:51: error: processors::spanjoin::keep::span_detail_when::0: has 2 conditions; write each "
-     "one as an item of its own"},
-    {"keep: {span_detail_when: [{}]}", "has 0 conditions"},
+     "t:1:51: error: processors::spanjoin::keep::span_detail_when::0: has 2 conditions; if one of "
+     "them is enough, write each one as an item of its own; if all are needed, write condition: "
+     "'span.end_time_unix_nano - span.start_time_unix_nano > 1000000000 and span.status.code == "
+     "STATUS_CODE_ERROR'"},
+    {"keep: {span_detail_when: [{attribute: {key: k, matches: \"it's\", below: 5}, condition: "
+     "'span.name == \"a\"'}]}",
+     "write condition: 'IsMatch(span.attributes[\"k\"], \"it''s\") and span.attributes[\"k\"] < "
+     "5.000000000 and (span.name == \"a\")'"},
+    {"keep: {span_detail_when: [{status: ok, cpu_above: 1s}]}",
+     "has 2 conditions; one of the items is enough, so write each one as an item of its own "
+     "(cpu_above cannot be combined with others)"},
+    {"keep: {span_detail_when: [{ratio: 0.1, status: ok, cpu_above: 1s}]}",
+     "has 3 conditions; one of the items is enough, so write each one as an item of its own "
+     "(cpu_above cannot be combined with others)"},
+    {"keep: {span_detail_when: [{}]}",
+     "t:1:51: error: processors::spanjoin::keep::span_detail_when::0: has no condition; write one "
+     "of duration_above, status, cpu_above, cpu_share_above, attribute, ratio, condition"},
+    {"keep: {span_detail_when: [{status: error}, ]}", ""},
+    {"keep: {span_detail_when: [{status: error}], otherwise: pass}",
+     "t:1:80: warning: processors::spanjoin::keep::otherwise: keep changes nothing: otherwise and "
+     "unjoined are both pass; write otherwise: fold to combine the samples of other spans"},
+    {"keep: {span_detail_when: [{status: error}], otherwise: pass, dry_run: true}",
+     "keep changes nothing"},
+    {"keep: {span_detail_when: [{status: error}], otherwise: fold, unjoined: pass}", ""},
     {"keep: {span_detail_when: [{duration_abov: 1s}]}", "did you mean \"duration_above\"?"},
     {"keep: {span_detail_when: [{status: failed}]}",
      "keep::span_detail_when::0::status: \"failed\" is not one of unset, ok, error"},
@@ -143,6 +190,10 @@ static const struct {
     {"keep: {span_detail_when: [{ratio: 0.1}], unjoined: fold}",
      "warning: processors::spanjoin::keep::unjoined: samples of a span that takes longer than "
      "samples::wait (10s) leave before it arrives"},
+    {"keep: {span_detail_when: [{ratio: 0.1}], unjoined: drop}, samples: {wait: 250ms}",
+     "samples::wait (250ms) leave before it arrives"},
+    {"keep: {span_detail_when: [{ratio: 0.1}], unjoined: drop}, samples: {wait: 1.5s}",
+     "samples::wait (1.5s) leave before it arrives"},
 };
 
 /* Appends `count` items, each with its number in the place of "#", separated by commas. */
@@ -197,23 +248,65 @@ static void test_limits(void **state)
         }
 }
 
+/* Returns whether the settings give another report than expected. */
+static bool is_wrong(unsigned signals, const char *settings, const char *expected)
+{
+    struct text report = {0};
+    struct config *config = load_in(signals, settings, &report);
+    bool fits = *expected ? strstr(text_string(&report), expected) != NULL : report.size == 0;
+    bool is_error = strstr(text_string(&report), "error:") != NULL;
+    bool wrong = !fits || is_error == (config != NULL);
+    if (wrong)
+        fprintf(stderr, "{%s}\ngave:     %sexpected: %s\n", settings, text_string(&report),
+                expected);
+    if (config)
+        config_free(config);
+    text_deinit(&report);
+    return wrong;
+}
+
 static void test_cases(void **state)
 {
     (void)state;
     unsigned wrong = 0;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct text report = {0};
-        struct config *config = load(cases[i].settings, &report);
-        bool fits = *cases[i].report ? strstr(text_string(&report), cases[i].report) != NULL
-                                     : report.size == 0;
-        bool is_error = strstr(text_string(&report), "error:") != NULL;
-        if (!fits || is_error == (config != NULL))
-            wrong += fprintf(stderr, "{%s}\ngave:     %sexpected: %s\n", cases[i].settings,
-                             text_string(&report), cases[i].report) > 0;
-        if (config)
-            config_free(config);
-        text_deinit(&report);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        wrong += is_wrong(IN_TRACES | IN_PROFILES, cases[i].settings, cases[i].report);
+    assert_int_equal(wrong, 0);
+}
+
+static const struct {
+    unsigned signals;
+    const char *settings;
+    const char *report; /* "": nothing */
+} sides[] = {
+    {IN_TRACES, "", ""},
+    {IN_PROFILES, "", ""},
+    {IN_TRACES, "spans: {wait: 0s}", ""},
+    {IN_TRACES, "spans: {wait: 20s}",
+     "t:1:39: warning: processors::spanjoin::spans::wait: has no effect: nothing is joined, "
+     "because no profiles pipeline has this processor: name the same id there"},
+    {IN_PROFILES, "samples: {wait: 20s}",
+     "t:1:41: warning: processors::spanjoin::samples::wait: has no effect: nothing is joined, "
+     "because no traces pipeline has this processor: name the same id there"},
+    {IN_PROFILES, "spans: {wait: 20s}", "spans::wait: has no effect: nothing is joined"},
+    {IN_PROFILES, "keep: {span_detail_when: [{status: error}]}",
+     "t:1:25: warning: processors::spanjoin::keep: has no effect: nothing is joined, because "
+     "no traces pipeline has this processor: name the same id there"},
+    {IN_TRACES, "keep: {span_detail_when: [{status: error}]}",
+     "because no profiles pipeline has this processor"},
+    {IN_PROFILES, "keep: {span_detail_when: [{status: error}], unjoined: fold}",
+     "keep: unjoined applies to all samples: nothing is joined, because no traces pipeline has "
+     "this processor: name the same id there"},
+    {0, "keep: {span_detail_when: [{status: error}]}, spans: {wait: 20s}", ""},
+};
+
+/* A processor that is in pipelines of one signal only joins nothing. */
+static void test_one_side(void **state)
+{
+    (void)state;
+    unsigned wrong = 0;
+    for (size_t i = 0; i < sizeof sides / sizeof *sides; i++)
+        wrong += is_wrong(sides[i].signals, sides[i].settings, sides[i].report);
     assert_int_equal(wrong, 0);
 }
 
@@ -276,6 +369,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_one_side),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_one_pipeline_of_each_signal),
