@@ -79,6 +79,15 @@ static struct outward look_outward(const struct thread_timeline *timeline, uint6
     return outward;
 }
 
+/* Whether the span, which started before this time, or one before it in its block ends then or
+ * later. It may say so of one that ends up to a microsecond earlier. */
+static bool reaches(const struct timeline_span *span, uint64_t time_ns)
+{
+    assert(span->start_ns <= time_ns);
+    return span->reach_us == UINT32_MAX ||
+           time_ns - span->start_ns <= span->reach_us * UINT64_C(1000);
+}
+
 static struct timeline_span *next_outward(const struct thread_timeline *timeline,
                                           struct outward *outward)
 {
@@ -89,10 +98,11 @@ static struct timeline_span *next_outward(const struct thread_timeline *timeline
         if (block->reach_ns < outward->time_ns)
             return NULL;
         while (outward->next.span > 0 && block->end_ns >= outward->time_ns) {
-            outward->next.span--;
-            struct timeline_span *span = at(timeline, outward->next);
+            struct timeline_span *span = &block->spans[--outward->next.span];
             if (span->end_ns >= outward->time_ns)
                 return span;
+            if (!reaches(span, outward->time_ns))
+                break;
         }
         if (outward->next.block == 0)
             return NULL;
@@ -387,13 +397,22 @@ static void update_reach(struct thread_timeline *timeline, uint32_t position)
     }
 }
 
+static void set_reach(struct timeline_span *span, uint64_t latest_ns)
+{
+    assert(latest_ns >= span->end_ns);
+    uint64_t reach_us = (latest_ns - span->start_ns) / 1000 + 1;
+    span->reach_us = reach_us < UINT32_MAX ? (uint32_t)reach_us : UINT32_MAX;
+}
+
+/* Computes the times of a block after its spans have changed. */
 static void set_times(struct timeline_block *block)
 {
     block->start_ns = block->spans[0].start_ns;
     block->end_ns = 0;
-    for (uint32_t i = 0; i < block->count; i++)
-        if (block->spans[i].end_ns > block->end_ns)
-            block->end_ns = block->spans[i].end_ns;
+    for (uint32_t i = 0; i < block->count; i++) {
+        block->end_ns = larger(block->end_ns, block->spans[i].end_ns);
+        set_reach(&block->spans[i], block->end_ns);
+    }
 }
 
 /* Moves the second half of a full block to a new one behind it. */
@@ -500,6 +519,15 @@ static unsigned find_equals(const struct thread_timeline *timeline,
     return 0;
 }
 
+/* Puts a span in the place of one with the same times. */
+static void put(struct timeline_span *place, const struct timeline_span *span)
+{
+    uint32_t reach_us = place->reach_us;
+    assert(place->start_ns == span->start_ns && place->end_ns == span->end_ns);
+    *place = *span;
+    place->reach_us = reach_us;
+}
+
 /* Moves those of the spans with the same times that descend from a new one behind it. They came
  * before their parent, and their order says nothing yet. */
 static void put_descendants_behind(struct thread_timeline *timeline,
@@ -517,11 +545,24 @@ static void put_descendants_behind(struct thread_timeline *timeline,
         if (descends)
             moved[moved_count++] = *equals[i];
         else
-            *equals[kept++] = *equals[i];
+            put(equals[kept++], equals[i]);
     }
     for (unsigned k = 0; k < moved_count; k++)
-        *equals[kept + k] = moved[k];
+        put(equals[kept + k], &moved[k]);
     assert(kept + moved_count == count);
+}
+
+/* Notes the times of a span that was put here. Mostly it is the last one of its block. */
+static void note_times(struct timeline_block *block, uint32_t position)
+{
+    if (position + 1 < block->count) {
+        set_times(block);
+        return;
+    }
+    struct timeline_span *span = &block->spans[position];
+    block->start_ns = block->spans[0].start_ns;
+    block->end_ns = larger(block->end_ns, span->end_ns);
+    set_reach(span, block->end_ns);
 }
 
 static void insert(struct thread_timeline *timeline, const struct timeline_span *span,
@@ -538,13 +579,10 @@ static void insert(struct thread_timeline *timeline, const struct timeline_span 
     block->spans[place.span] = *span;
     block->count++;
     block->arrived_ns = now_ns;
-    block->start_ns = block->spans[0].start_ns;
-    if (span->end_ns > block->reach_ns || block->count == 1) {
-        block->end_ns = larger(block->end_ns, span->end_ns);
+    bool is_latest = span->end_ns > block->reach_ns || block->count == 1;
+    note_times(block, place.span);
+    if (is_latest)
         update_reach(timeline, place.block);
-    } else {
-        block->end_ns = larger(block->end_ns, span->end_ns);
-    }
     put_descendants_behind(timeline, span);
 }
 

@@ -3,7 +3,8 @@
  *
  * Spans are sorted by their start, in blocks, so that a new one moves few others. Of those that
  * start at the same time, what is inside others comes later. A block knows its first start and its
- * latest end; a search skips blocks that end too early.
+ * latest end, and each span how far it and those before it in its block reach; a search for what
+ * covers a time skips what ends too early.
  *
  * Code on one thread nests: a span that begins later ends earlier and is a descendant, or it begins
  * after the other's end. A span that breaks this went on elsewhere (`hops`), or the thread is an
@@ -29,7 +30,9 @@ struct timeline_span {
     uint8_t parent_id[SPAN_ID_SIZE];
     uint64_t start_ns;
     uint64_t end_ns;
-    bool hops; /* it went on elsewhere */
+    bool hops;         /* it went on elsewhere */
+    uint32_t reach_us; /* from its start to the latest end of the spans of its block up to it,
+                          rounded up; UINT32_MAX: that long or longer */
 };
 
 enum { TIMELINE_BLOCK_SPANS = 64, TIMELINE_BLOCKS_MAX = 1024 };
@@ -54,8 +57,8 @@ struct thread_timeline {
     uint32_t hopping; /* those that hop */
 };
 
-/* Adds a span; `hops` is computed. Returns false if it is there already. It must have room:
- * fewer than TIMELINE_BLOCKS_MAX blocks. */
+/* Adds a span; `hops` and `reach_us` are computed. Returns false if it is there already. It must
+ * have room: fewer than TIMELINE_BLOCKS_MAX blocks. */
 bool timeline_add(struct thread_timeline *timeline, const struct timeline_span *span,
                   uint64_t now_ns);
 /* Removes the block with the earliest spans, and returns their number. */
