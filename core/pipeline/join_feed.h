@@ -57,11 +57,11 @@ struct join_key {
 /* What became of the samples of a profiles request. */
 struct join_report {
     uint64_t window_ns, wait_ns; /* settings of the join */
-    uint64_t no_id;              /* samples that name no span */
-    uint64_t ambiguous_thread;   /* likewise, of a thread whose span is not sure */
-    uint32_t *ambiguous_of;      /* these, for each resource of the request that arrived */
-    uint32_t resource_count;     /* 0: there are none of these */
-    uint64_t beyond_keys;        /* samples of spans beyond the limit of a request */
+    uint64_t no_id; /* samples that name no span, those that could not be split included */
+    uint64_t ambiguous_thread; /* likewise, of a thread whose span is not sure */
+    uint32_t *ambiguous_of;    /* these, for each resource of the request that arrived */
+    uint32_t resource_count;   /* 0: there are none of these */
+    uint64_t beyond_keys;      /* samples of spans beyond the limit of a request */
     uint32_t key_count;
     struct join_key keys[];
 };

@@ -5,8 +5,8 @@
 
 #define NS_PER_S INT64_C(1000000000)
 
-const char *const join_reason_names[JOIN_REASONS] = {"no_id", "ambiguous_thread", "not_found",
-                                                     "expired", "overflow"};
+const char *const join_reason_names[JOIN_REASONS] = {"no_id",     "ambiguous_thread", "not_split",
+                                                     "not_found", "expired",          "overflow"};
 
 const uint64_t join_late_seconds[JOIN_LATE_STEPS - 1] = {
     10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 86400 /* the longest window */};

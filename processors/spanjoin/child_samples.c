@@ -118,4 +118,5 @@ void child_samples_finish(struct sample_plan *plan, const struct sample_plan *be
     }
     plan->by_thread = before->by_thread;
     plan->ambiguous_thread = before->ambiguous_thread;
+    plan->not_split = before->not_split;
 }

@@ -42,6 +42,7 @@ struct join_counts {
     uint64_t to_children; /* of these, from their local root */
     uint64_t no_id;
     uint64_t ambiguous_thread;
+    uint64_t not_split;
     uint64_t not_found;
     uint64_t expired;
     uint64_t overflow;

@@ -345,6 +345,7 @@ struct sample_plan *join_link_threads(struct spanjoin *join, struct sample_plan 
         find_spans(join, plan, keys, now_ns);
     plan->by_thread = links.linked;
     plan->ambiguous_thread = links.ambiguous;
+    plan->not_split = links.not_split;
     for (uint32_t i = 0; links.ambiguous_of && i < plan->upload_count; i++)
         plan->uploads[i].ambiguous = links.ambiguous_of[i];
     thread_links_deinit(&links);
@@ -442,9 +443,12 @@ uint64_t join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uin
 
 struct join_counts join_count_samples(const struct sample_plan *plan, bool overflow)
 {
-    struct join_counts counts = {.no_id = plan->without_id - plan->ambiguous_thread,
+    assert(plan->without_id >= plan->ambiguous_thread + plan->not_split);
+    struct join_counts counts = {.no_id =
+                                     plan->without_id - plan->ambiguous_thread - plan->not_split,
                                  .by_thread = plan->by_thread,
                                  .ambiguous_thread = plan->ambiguous_thread,
+                                 .not_split = plan->not_split,
                                  .overflow = plan->beyond_keys};
     for (uint32_t k = 0; k < plan->key_count; k++) {
         const struct sample_key *key = &plan->keys[k];

@@ -133,6 +133,8 @@ struct sample_plan {
     bool may_have_threads;     /* some may get it when it is known which process they are of */
     uint64_t by_thread;        /* samples that thread_samples.h gave a Link */
     uint64_t ambiguous_thread; /* samples without an id whose span it does not know for sure */
+    uint64_t not_split;        /* samples without an id that stay without their spans, because they
+                                  cannot be split */
     bool has_added_threads;    /* samples have attributes of core/data/sample_threads.h */
     struct thread_pair *pairs; /* ids of the same threads (thread_pairs.h) */
     uint32_t pair_count;

@@ -28,6 +28,7 @@ struct spanjoin_node;
 enum unjoined {
     UNJOINED_NO_ID,
     UNJOINED_AMBIGUOUS_THREAD,
+    UNJOINED_NOT_SPLIT,
     UNJOINED_NOT_FOUND,
     UNJOINED_SPAN_OPEN,
     UNJOINED_EXPIRED,

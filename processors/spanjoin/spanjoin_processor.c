@@ -333,6 +333,7 @@ void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts
         counter_add(metrics->to_children, worker, counts->to_children);
     counter_add(metrics->unjoined[UNJOINED_NO_ID], worker, counts->no_id);
     counter_add(metrics->unjoined[UNJOINED_AMBIGUOUS_THREAD], worker, counts->ambiguous_thread);
+    counter_add(metrics->unjoined[UNJOINED_NOT_SPLIT], worker, counts->not_split);
     counter_add(metrics->unjoined[UNJOINED_NOT_FOUND], worker, counts->not_found);
     counter_add(metrics->unjoined[UNJOINED_EXPIRED], worker, counts->expired);
     counter_add(metrics->unjoined[UNJOINED_OVERFLOW], worker, counts->overflow);

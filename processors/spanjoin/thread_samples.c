@@ -58,6 +58,7 @@ struct linking {
     uint32_t written; /* samples */
     uint64_t linked;  /* of these */
     uint64_t ambiguous;
+    uint64_t not_split;
     uint32_t *ambiguous_of; /* by resource; NULL: none yet */
     uint32_t resource;      /* of the last one */
     struct remembered_list lists[REMEMBERED];
@@ -356,8 +357,10 @@ static void decide(struct linking *linking, struct timed_sample *threaded)
     }
     uint32_t pieces = count_pieces(linking, threaded);
     size_t growth = growth_of(threaded, pieces);
-    if ((pieces > 1 && !threaded->is_paired) || growth > linking->room)
+    if ((pieces > 1 && !threaded->is_paired) || growth > linking->room) {
+        linking->not_split++;
         return;
+    }
     linking->room -= growth;
     linking->more += pieces - 1;
     threaded->pieces = pieces;
@@ -765,8 +768,9 @@ bool timed_samples_link(struct sample_plan *plan, struct link_source *source,
     read_request(&linking);
     bool any = find_spans(&linking);
     bool writes = any && (source->writes || linking.more > 0);
-    *links_out =
-        (struct thread_links){.ambiguous = linking.ambiguous, .ambiguous_of = linking.ambiguous_of};
+    *links_out = (struct thread_links){.ambiguous = linking.ambiguous,
+                                       .ambiguous_of = linking.ambiguous_of,
+                                       .not_split = linking.not_split};
     if (writes)
         write_links(&linking, links_out);
     else if (any)

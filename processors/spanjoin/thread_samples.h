@@ -27,6 +27,8 @@ struct thread_links {
     uint64_t ambiguous; /* samples whose span is not known for sure */
     uint32_t *ambiguous_of; /* these, for each resource of the request; NULL: none. Allocated with
                                malloc */
+    uint64_t not_split;     /* samples that stay without their spans, because a split would repeat
+                               too much, or their values have no pairs */
     uint64_t more;          /* samples that the request gained */
 };
 

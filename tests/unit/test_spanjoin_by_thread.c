@@ -371,7 +371,16 @@ static void can_be_turned_off(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* Sends a sample with a time in each of many spans. Returns how many samples it becomes. */
+static double unjoined(struct join *join, const char *reason)
+{
+    char labels[96];
+    snprintf(labels, sizeof labels, "spanjoin=\"spanjoin\",reason=\"%s\"", reason);
+    return metrics_value(join->fixture.process.metrics, "profcol_spanjoin_samples_unjoined",
+                         labels);
+}
+
+/* Sends a sample with a time in each of many spans. Returns how many samples it becomes; if it is
+ * one, it counts as not split. */
 static size_t split_sample(unsigned spans, unsigned attributes, uint64_t value)
 {
     struct join join;
@@ -399,6 +408,8 @@ static size_t split_sample(unsigned spans, unsigned attributes, uint64_t value)
     for (size_t i = 0; i < samples; i++)
         left += request_sample(&out, 0, i)->n_timestamps_unix_nano;
     assert_int_equal(left, spans);
+    assert_int_equal(unjoined(&join, "not_split"), samples == 1);
+    assert_int_equal(unjoined(&join, "no_id"), 0);
     request_free(&out);
     fixture_deinit(&join.fixture);
     return samples;
@@ -410,6 +421,41 @@ static void a_split_is_limited(void **state)
     enum { SPANS = 3000 };
     (void)state;
     assert_int_equal(split_sample(SPANS, 1000, 0), 1);
+}
+
+/* Checks the span of a sample with two times and one value. */
+static void expect_sample_of_two(const struct request *out, size_t i, uint64_t span)
+{
+    SampleMessage *sample = request_sample(out, 0, i);
+    uint64_t trace_id, span_id = 0;
+    sample_read_link(out, sample, &trace_id, &span_id);
+    assert_int_equal(span_id, span);
+    assert_int_equal(sample->n_timestamps_unix_nano, 2);
+    assert_int_equal(sample->n_values, 1);
+}
+
+/* A value of two times is of neither span. */
+static void a_sample_without_pairs_is_not_split(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    join_init(&join, "samples: {wait: 0s}");
+    send_span(&join, TRACE, FIRST, 100, 200);
+    send_span(&join, TRACE + 1, SECOND_SPAN, 300, 400);
+    begin_upload(&request, "shop");
+    add_sample(&request, (const uint64_t[]){150, 3, 350, 0}, 2);
+    add_sample(&request, (const uint64_t[]){150, 4, 160, 0}, 2);
+    add_sample(&request, (const uint64_t[]){250, 5}, 1);
+    join_send(&join, &request);
+    read_last(&join, SIGNAL_PROFILES, &out);
+    expect_sample_of_two(&out, 0, 0);
+    expect_sample_of_two(&out, 1, FIRST);
+    expect_sample(&out, 2, 0, (const int64_t[]){5}, 1);
+    assert_int_equal(unjoined(&join, "not_split"), 1);
+    assert_int_equal(unjoined(&join, "no_id"), 1);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
 }
 
 /* Times and values are divided, however many they are. */
@@ -652,6 +698,7 @@ int main(void)
         cmocka_unit_test(spans_that_an_upload_will_add_to_are_incomplete),
         cmocka_unit_test(can_be_turned_off),
         cmocka_unit_test(a_split_is_limited),
+        cmocka_unit_test(a_sample_without_pairs_is_not_split),
         cmocka_unit_test(only_what_is_repeated_is_limited),
         cmocka_unit_test(recordings_are_joined_and_lose_their_threads),
         cmocka_unit_test(held_recordings_lose_their_threads),

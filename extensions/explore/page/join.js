@@ -10,6 +10,7 @@ import { link } from "./route.js";
 const REASONS = {
 	no_id: "Names no span: nothing was running, or the profiler does not put span ids into samples",
 	ambiguous_thread: "Names no span, and it is not sure which one ran on its thread",
+	not_split: "Names no span, ran in several on its thread, and cannot be split between them",
 	not_found: "Its span is not there: not sampled, sent elsewhere, later than samples.wait, or gone long before",
 	expired: "Came after its span had left the window",
 	overflow: "Left early, because there was no memory to wait in",
