@@ -1,5 +1,6 @@
 #include "processors/spanjoin/thread_of_span.h"
 
+#include "core/base/text.h"
 #include "core/data/any_value.h"
 
 #include <assert.h>
@@ -26,19 +27,35 @@ static enum thread_id_kind kind_of(enum thread_ids ids, int64_t id)
     return is_os ? THREAD_ID_OS : THREAD_ID_RUNTIME;
 }
 
+bool thread_id_read(const struct any_value *value, int64_t *id_out)
+{
+    enum { DIGITS_MAX = 19 }; /* so that many samples may refer to one long text */
+    uint64_t number;
+    if (value->kind == ANY_VALUE_INT) {
+        *id_out = value->integer;
+        return true;
+    }
+    if (value->kind != ANY_VALUE_STRING || value->bytes.size > DIGITS_MAX ||
+        !text_read_u64(value->bytes, &number) || number > INT64_MAX)
+        return false;
+    *id_out = (int64_t)number;
+    return true;
+}
+
 bool thread_of_span(const struct span_view *span, const struct span_key *key, enum thread_ids ids,
                     struct thread_span *out)
 {
     assert(span->wanted);
-    struct any_value id = any_value_read(span->wanted->values[WANTED_THREAD_ID]);
-    if (id.kind != ANY_VALUE_INT)
+    int64_t id;
+    struct any_value id_value = any_value_read(span->wanted->values[WANTED_THREAD_ID]);
+    if (!thread_id_read(&id_value, &id))
         return false;
     struct slice name_value = span->wanted->values[WANTED_THREAD_NAME];
     *out = (struct thread_span){.key = *key,
                                 .start_ns = span->fields.start_ns,
                                 .end_ns = span->fields.end_ns,
-                                .kind = kind_of(ids, id.integer),
-                                .id = id.integer};
+                                .kind = kind_of(ids, id),
+                                .id = id};
     struct any_value name =
         name_value.size > 0 ? any_value_read(name_value) : (struct any_value){.kind = 0};
     if (name.kind == ANY_VALUE_STRING)

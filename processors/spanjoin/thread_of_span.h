@@ -17,6 +17,11 @@
 enum thread_ids { THREAD_IDS_OS, THREAD_IDS_RUNTIME, THREAD_IDS_BY_SIZE };
 enum thread_ids thread_ids_of(struct slice resource);
 
+/* Reads what an attribute says that has the id of a thread: an integer, or its decimal digits as
+ * text, as they come through senders that only know texts (Zipkin). Returns false if it is neither.
+ */
+bool thread_id_read(const struct any_value *value, int64_t *id_out);
+
 /* Reads `thread.id` and `thread.name`, the ids and the times of a span. Returns false if it has no
  * thread. The attributes of the span were looked for. The instance and the owner are the
  * caller's. */

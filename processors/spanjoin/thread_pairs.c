@@ -3,6 +3,7 @@
 #include "core/data/any_value.h"
 #include "core/data/thread_spans.h"
 #include "processors/spanjoin/attribute_classes.h"
+#include "processors/spanjoin/thread_of_span.h"
 
 struct thread_pair {
     int64_t os_id;
@@ -24,8 +25,7 @@ static bool read_id(struct sample_plan *plan, uint32_t attribute, int64_t *id_ou
 {
     struct any_value value =
         any_value_read(dictionary_attribute(plan->dictionary, attribute).value);
-    *id_out = value.integer;
-    return value.kind == ANY_VALUE_INT;
+    return thread_id_read(&value, id_out);
 }
 
 static void add_pair(struct sample_plan *plan, struct thread_pair pair)

@@ -8,6 +8,7 @@
 #include "core/pipeline/items.h"
 #include "processors/spanjoin/attribute_classes.h"
 #include "processors/spanjoin/sample_view.h"
+#include "processors/spanjoin/thread_of_span.h"
 #include "processors/spanjoin/upload_times.h"
 
 #include <assert.h>
@@ -73,14 +74,12 @@ static void read_attribute(struct sample_plan *plan, enum thread_attribute which
 {
     struct any_value value =
         any_value_read(dictionary_attribute(plan->dictionary, attribute).value);
-    if (which == THREAD_ATTRIBUTE_NAME) {
+    enum thread_id_kind kind =
+        which == THREAD_ATTRIBUTE_RUNTIME_ID ? THREAD_ID_RUNTIME : THREAD_ID_OS;
+    if (which == THREAD_ATTRIBUTE_NAME)
         thread->name = value.kind == ANY_VALUE_STRING ? value.bytes : (struct slice){0};
-    } else if (value.kind == ANY_VALUE_INT) {
-        enum thread_id_kind kind =
-            which == THREAD_ATTRIBUTE_RUNTIME_ID ? THREAD_ID_RUNTIME : THREAD_ID_OS;
+    else if (thread_id_read(&value, &thread->id[kind]))
         thread->has_id[kind] = true;
-        thread->id[kind] = value.integer;
-    }
 }
 
 static const struct sample_thread *new_thread(struct sample_plan *plan, const uint32_t *attributes,

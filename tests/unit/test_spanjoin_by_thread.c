@@ -137,6 +137,45 @@ static void python_names_either_id(void **state)
     }
 }
 
+/* Some senders know only texts, such as those of Zipkin. */
+static void an_id_may_be_text(void **state)
+{
+    static const struct {
+        const char *span, *sample; /* NULL: the integer 77 */
+        uint64_t joined;
+    } cases[] = {{"77", NULL, FIRST}, {NULL, "77", FIRST}, {"77", "77", FIRST},
+                 {"77 ", NULL, 0},    {NULL, "0x4d", 0},   {"9223372036854775808", NULL, 0},
+                 {NULL, "", 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct join join;
+        struct request request, out;
+        join_init(&join, "samples: {wait: 0s}");
+        traces_begin(&request, "shop");
+        SpanMessage *span =
+            traces_span(&request, TRACE, FIRST, WALL + 100 * MS, WALL + 200 * MS, "work");
+        if (cases[i].span)
+            span_string(&request, span, "thread.id", cases[i].span);
+        else
+            span_int(&request, span, "thread.id", 77);
+        join_send(&join, &request);
+        begin_upload(&request, "shop");
+        SampleMessage *sample = profiles_sample(&request, 1);
+        if (cases[i].sample)
+            sample_string(&request, sample, "thread.id", cases[i].sample);
+        else
+            sample_int(&request, sample, "thread.id", 77);
+        sample_string(&request, sample, "thread.name", "worker");
+        sample_time(&request, sample, WALL + 110 * MS);
+        sample_value(&request, sample, 1);
+        join_send(&join, &request);
+        read_last(&join, SIGNAL_PROFILES, &out);
+        expect_sample(&out, 0, cases[i].joined, (const int64_t[]){1}, 1);
+        request_free(&out);
+        fixture_deinit(&join.fixture);
+    }
+}
+
 static void joins_at_once_without_wait(void **state)
 {
     (void)state;
@@ -689,6 +728,7 @@ int main(void)
         cmocka_unit_test(spans_wait_for_what_is_joined_when_an_upload_leaves),
         cmocka_unit_test(a_link_without_ids_and_values_without_pairs),
         cmocka_unit_test(python_names_either_id),
+        cmocka_unit_test(an_id_may_be_text),
         cmocka_unit_test(joins_at_once_without_wait),
         cmocka_unit_test(waits_for_the_spans_of_its_process),
         cmocka_unit_test(splits_a_sample_by_its_times),
