@@ -7,6 +7,7 @@
 #include "processors/spanjoin/empty_uploads.h"
 #include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/hold.h"
+#include "processors/spanjoin/join_group.h"
 #include "processors/spanjoin/keep_samples.h"
 #include "processors/spanjoin/request_instance.h"
 #include "processors/spanjoin/root_spans.h"
@@ -41,14 +42,18 @@ struct wake_post {
     } items[];
 };
 
+static void wake_hold(struct spanjoin *join, unsigned worker, const struct woken *woken)
+{
+    struct list_link *link = join->group->nodes[worker][woken->signal].first;
+    for (; link; link = link->next)
+        holds_wake(container_of(link, struct spanjoin_node, link), woken->hold);
+}
+
 static void on_wake(struct worker *worker, struct post *post)
 {
     struct wake_post *wake = container_of(post, struct wake_post, post);
-    for (size_t i = 0; i < wake->count; i++) {
-        struct spanjoin_node *node = wake->join->nodes[worker->index][wake->items[i].signal];
-        if (node)
-            holds_wake(node, wake->items[i].hold);
-    }
+    for (size_t i = 0; i < wake->count; i++)
+        wake_hold(wake->join, worker->index, &wake->items[i]);
     spanjoin_unref(wake->join);
     free(wake);
 }

@@ -4,6 +4,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/span_index.h"
+#include "processors/spanjoin/join_group.h"
 #include "processors/spanjoin/root_spans.h"
 
 #include <assert.h>
@@ -191,8 +192,9 @@ static bool has_equal_settings(const struct spanjoin *join, const struct spanjoi
     return is_equal;
 }
 
+/* sharer: whose index it shares; NULL: nobody's. */
 static struct span_index *make_index(const struct spanjoin *join, uint64_t spans,
-                                     const struct spanjoin *predecessor)
+                                     const struct spanjoin *sharer)
 {
     const struct spanjoin_settings *settings = join->settings;
     struct span_index_options options = {.max_spans = spans,
@@ -204,10 +206,10 @@ static struct span_index *make_index(const struct spanjoin *join, uint64_t spans
                                          .keeps_functions = settings->top_functions > 0,
                                          .sum_type =
                                              settings->keep.reads_cpu ? settings->cpu_type : -1};
-    if (!predecessor || !has_equal_settings(join, predecessor))
+    if (!sharer)
         return span_index_new(&options);
-    span_index_set_window(predecessor->index, options.window_ns);
-    return span_index_ref(predecessor->index);
+    span_index_set_window(sharer->index, options.window_ns);
+    return span_index_ref(sharer->index);
 }
 
 struct spanjoin *spanjoin_new(struct component *component, struct spanjoin *predecessor)
@@ -226,7 +228,10 @@ struct spanjoin *spanjoin_new(struct component *component, struct spanjoin *pred
     join->process = component->process;
     join->large_bytes = large_bytes;
     join->held.limit_bytes = (size_t)held << 20;
-    join->index = make_index(join, spans, predecessor);
+    struct spanjoin *sharer =
+        predecessor && has_equal_settings(join, predecessor) ? predecessor : NULL;
+    join->index = make_index(join, spans, sharer);
+    join->group = sharer ? join_group_ref(sharer->group) : join_group_new();
     join->first_hold_generation =
         predecessor ? predecessor->first_hold_generation + HOLD_GENERATIONS : 1;
     make_counters(component, &join->metrics, settings->keep.enabled, settings->attribute_children);
@@ -244,6 +249,7 @@ void spanjoin_unref(struct spanjoin *join)
     if (!join || atomic_fetch_sub_explicit(&join->references, 1, memory_order_acq_rel) > 1)
         return;
     span_index_unref(join->index);
+    join_group_unref(join->group);
     keep_programs_deinit(&join->keep);
     value_programs_deinit(&join->sample_values);
     value_programs_deinit(&join->span_values);

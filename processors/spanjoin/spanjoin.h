@@ -8,7 +8,7 @@
  * Owner: the component, and messages being delivered, hold references to struct spanjoin.
  *
  * Thread: a node stays on its worker. Of struct spanjoin, a worker uses only atomics, the index and
- * its own row of `nodes`.
+ * its nodes of the group.
  */
 #ifndef PROFCOL_SPANJOIN_H
 #define PROFCOL_SPANJOIN_H
@@ -20,6 +20,7 @@
 #include "processors/spanjoin/keep_spans.h"
 #include "processors/spanjoin/spanjoin_settings.h"
 
+struct join_group;
 struct join_report;
 struct sample_plan;
 struct span_index;
@@ -68,6 +69,7 @@ struct spanjoin {
     const struct spanjoin_settings *settings;
     struct process *process;
     struct span_index *index; /* after a reload maybe shared with the component that it replaced */
+    struct join_group *group; /* the joins that share the index */
     struct budget held;    /* memory of requests that wait, or are sent on and not accepted yet */
     struct budget leaving; /* the part of `held` that does not wait any more; no limit */
     struct keep_programs keep;
@@ -76,14 +78,15 @@ struct spanjoin {
     struct spanjoin_metrics metrics;
     uint32_t first_hold_generation; /* so that holds of components that share an index have
                                        different ids */
+    struct spanjoin_node *sweeper;  /* the node that sweeps the index; NULL: none */
     size_t large_bytes;             /* requests of this size or more are processed by jobs */
     _Atomic uint64_t requests;
-    struct spanjoin_node *nodes[WORKERS_MAX][SIGNAL_OPENED_COUNT]; /* one row per worker */
 };
 
 struct spanjoin_node {
     struct node node;
     struct spanjoin *join;
+    struct list_link link; /* of the group */
     struct holds holds;
     struct list large;  /* requests that jobs process (large_requests.h) */
     struct timer sweep; /* set on one node only */

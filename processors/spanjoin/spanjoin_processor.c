@@ -17,6 +17,7 @@
 #include "core/pipeline/component_as.h"
 #include "processors/spanjoin/enrich_spans.h"
 #include "processors/spanjoin/hold.h"
+#include "processors/spanjoin/join_group.h"
 #include "processors/spanjoin/join_offer.h"
 #include "processors/spanjoin/join_steps.h"
 #include "processors/spanjoin/large_requests.h"
@@ -361,20 +362,26 @@ static void on_sweep(struct timer *timer)
     worker_set_timer(node->node.worker, &node->sweep, every);
 }
 
+/* Returns the list of the group that the node is in until it has stopped. */
+static struct list *list_of_node(const struct spanjoin_node *node)
+{
+    unsigned signal = node->node.signal;
+    assert(signal < SIGNAL_OPENED_COUNT);
+    return &node->join->group->nodes[node->node.worker->index][signal];
+}
+
 static bool spanjoin_node_start(struct node *base, struct error *err)
 {
     (void)err;
     struct spanjoin_node *node = node_of(base);
     node->join = component_of(base->component)->join;
-    unsigned worker = base->worker->index;
-    bool is_first = worker == 0 && !node->join->nodes[0][SIGNAL_TRACES] &&
-                    !node->join->nodes[0][SIGNAL_PROFILES];
-    assert(!node->join->nodes[worker][base->signal]); /* one pipeline for each signal */
-    node->join->nodes[worker][base->signal] = node;
+    list_append(list_of_node(node), &node->link);
     node->sweep.on_timer = on_sweep;
     holds_init(node);
-    if (is_first)
+    if (base->worker->index == 0 && !node->join->sweeper) {
+        node->join->sweeper = node;
         on_sweep(&node->sweep);
+    }
     return true;
 }
 
@@ -394,9 +401,12 @@ static void spanjoin_node_stop(struct node *base)
 {
     struct spanjoin_node *node = node_of(base);
     worker_cancel_timer(base->worker, &node->sweep);
-    node->join->nodes[base->worker->index][base->signal] = NULL;
+    if (base->worker->index == 0 && node->join->sweeper == node)
+        node->join->sweeper = NULL;
     uint64_t lost = large_requests_give_up(node);
     lost += holds_give_up(node);
+    if (node->link.list)
+        list_remove(list_of_node(node), &node->link);
     if (lost > 0) {
         atomic_fetch_add(&base->component->process->lost_items, lost);
         counter_add(node->join->metrics.dropped_stopped, base->worker->index, lost);

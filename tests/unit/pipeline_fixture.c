@@ -207,6 +207,7 @@ static struct component *make_component(struct fixture *fixture, const struct co
     component->id = id;
     component->settings = settings;
     component->process = &fixture->process;
+    component->predecessor = fixture->predecessor;
     for (int signal = 0; signal < SIGNAL_COUNT; signal++)
         component->pipeline_count[signal] = 1;
     snprintf(component->label, sizeof component->label, "component %s", id);

@@ -68,8 +68,9 @@ struct fixture {
     struct fixture_place *places;
     struct config **configs;
     size_t config_count;
-    uint64_t peer;         /* peer_key of the sender in fixture_consume; 0: not known */
-    bool links_are_labels; /* in fixture_consume, as in struct batch */
+    uint64_t peer;                 /* peer_key of the sender in fixture_consume; 0: not known */
+    bool links_are_labels;         /* in fixture_consume, as in struct batch */
+    struct component *predecessor; /* that new components replace, as in a reload; NULL: none */
 };
 
 /* A receipt whose outcome the test checks. Must outlive the batch. */

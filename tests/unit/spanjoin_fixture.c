@@ -8,16 +8,37 @@
 
 extern const struct component_type spanjoin_processor_type;
 
-void join_init(struct join *join, const char *settings)
+static void place(struct join *join, const char *id, const char *settings)
 {
     char yaml[1024];
-    int size = snprintf(yaml, sizeof yaml, "processors: {spanjoin: {%s}}", settings);
+    int size = snprintf(yaml, sizeof yaml, "processors: {%s: {%s}}", id, settings);
     assert_in_range(size, 0, sizeof yaml - 1);
+    join->traces =
+        fixture_place(&join->fixture, &spanjoin_processor_type, id, yaml, "traces", SIGNAL_TRACES);
+    join->profiles = fixture_place(&join->fixture, &spanjoin_processor_type, id, yaml, "profiles",
+                                   SIGNAL_PROFILES);
+}
+
+void join_init(struct join *join, const char *settings)
+{
     fixture_init(&join->fixture, 1);
-    join->traces = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
-                                 "traces", SIGNAL_TRACES);
-    join->profiles = fixture_place(&join->fixture, &spanjoin_processor_type, "spanjoin", yaml,
-                                   "profiles", SIGNAL_PROFILES);
+    place(join, "spanjoin", settings);
+}
+
+void join_replace(struct join *join, const char *settings)
+{
+    join->replaced[0] = join->traces;
+    join->replaced[1] = join->profiles;
+    join->fixture.predecessor = join->traces->component;
+    place(join, "spanjoin/new", settings);
+    join->fixture.predecessor = NULL;
+}
+
+void join_drain_replaced(struct join *join)
+{
+    for (int i = 0; i < 2; i++)
+        fixture_drain(join->replaced[i]->nodes[0]);
+    fixture_advance(&join->fixture, 0);
 }
 
 void join_send(struct join *join, struct request *request)

@@ -195,6 +195,37 @@ static void upload_that_waits_covers_no_more_when_it_leaves(void **state)
     clock_fix_wall(0);
 }
 
+/* After a reload that changes other processors. The span waits in the new component, and its upload
+ * in the old one, which has not sent on everything yet. */
+static void upload_in_a_replaced_component_completes_spans(void **state)
+{
+    (void)state;
+    const char *settings = "spans: {wait: 20s}, samples: {wait: 10s}, attribute_children: true";
+    struct join join;
+    join_init(&join, settings);
+    send_upload(&join, "shop", "cpu", OTHER, 5 * SECOND + HALF); /* waits for its span */
+    join_replace(&join, settings);
+    send_span(&join, "shop", SPAN, 4 * SECOND);
+    assert_int_equal(join.fixture.recorder.count, 0);
+    join_drain_replaced(&join);
+    assert_int_equal(left(&join), 1);
+    expect_span(&join, 0, NULL, NULL);
+    fixture_deinit(&join.fixture);
+}
+
+/* An upload in the old component leaves when its span arrives in the new one. */
+static void span_in_a_new_component_wakes_uploads_of_the_old_one(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "samples: {wait: 10s}");
+    send_upload(&join, "shop", "cpu", SPAN, 5 * SECOND + HALF);
+    join_replace(&join, "samples: {wait: 10s}");
+    send_span(&join, "shop", SPAN, 4 * SECOND);
+    assert_int_equal(join.fixture.recorder.count, 2);
+    fixture_deinit(&join.fixture);
+}
+
 static void each_sample_type_has_to_cover(void **state)
 {
     (void)state;
@@ -479,6 +510,8 @@ int main(void)
         cmocka_unit_test(waits_for_each_of_two_replicas),
         cmocka_unit_test(end_in_the_future_is_a_time_that_is_the_end),
         cmocka_unit_test(upload_that_waits_covers_no_more_when_it_leaves),
+        cmocka_unit_test(upload_in_a_replaced_component_completes_spans),
+        cmocka_unit_test(span_in_a_new_component_wakes_uploads_of_the_old_one),
         cmocka_unit_test(each_sample_type_has_to_cover),
         cmocka_unit_test(wait_ends),
         cmocka_unit_test(span_that_passes_may_be_incomplete),
