@@ -7,6 +7,7 @@ struct limiting {
     struct dictionary *dictionary;
     struct stack_cut cut;
     struct profile_size size;
+    struct equal_entries equals; /* with min_share */
     struct small_stacks small;
     bool folds;     /* min_share or max_profile_bytes may apply */
     uint32_t other; /* stack; 0: not made yet */
@@ -70,7 +71,10 @@ static void begin_folding(struct limiting *limiting, const struct profile_limits
         profile_size_init(&limiting->size, limiting->dictionary, scratch);
     limiting->small = small_stacks_init(&limiting->cut, limiting->dictionary,
                                         is_large ? &limiting->size : NULL, scratch);
-    limiting->small.min_share = limits->min_share;
+    if (limits->min_share > 0) {
+        equal_entries_init(&limiting->equals, limiting->dictionary, scratch);
+        small_stacks_set_share(&limiting->small, limits->min_share, &limiting->equals);
+    }
     if (is_large)
         limiting->small.max_bytes = limits->max_profile_bytes;
 }
@@ -91,6 +95,7 @@ struct limited_samples limit_profiles(struct batch *batch, const struct profile_
         if (limiting.cut.any || result.folded > 0)
             batch_prune(batch);
     }
+    equal_entries_deinit(&limiting.equals);
     arena_deinit(&scratch);
     return limiting.counts;
 }

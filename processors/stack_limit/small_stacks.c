@@ -22,6 +22,15 @@ struct small_stacks small_stacks_init(const struct stack_cut *cut, struct dictio
     return small;
 }
 
+void small_stacks_set_share(struct small_stacks *small, double min_share,
+                            struct equal_entries *equals)
+{
+    assert(min_share > 0 && equals);
+    small->min_share = min_share;
+    small->equals = equals;
+    small->sums = arena_array(small->arena, small->stack_count, sizeof *small->sums);
+}
+
 enum stack_fate small_stacks_fate(const struct small_stacks *small, uint32_t stack)
 {
     if (stack >= small->stack_count || small->stacks[stack].profile != small->profile)
@@ -157,12 +166,22 @@ static void set_fate(struct small_stacks *small, uint32_t stack, enum stack_fate
     small->any = true;
 }
 
+/* Returns where the weight of a stack and all that are equal to it is. */
+static double *sum_of(struct small_stacks *small, uint32_t stack)
+{
+    return &small->sums[equal_entries_first(small->equals, DICTIONARY_STACK_TABLE, stack)];
+}
+
 static void decide_by_share(struct small_stacks *small)
 {
     double least = small->min_share * small->total;
     for (uint32_t i = 0; i < small->list_count; i++)
-        if (small->stacks[small->list[i]].weight < least)
+        *sum_of(small, small->list[i]) += small->stacks[small->list[i]].weight;
+    for (uint32_t i = 0; i < small->list_count; i++)
+        if (*sum_of(small, small->list[i]) < least)
             set_fate(small, small->list[i], STACK_BELOW_SHARE);
+    for (uint32_t i = 0; i < small->list_count; i++)
+        *sum_of(small, small->list[i]) = 0;
 }
 
 struct ranked {

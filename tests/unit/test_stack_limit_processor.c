@@ -80,29 +80,38 @@ static char *text_of(const struct recorded *recorded)
 /* ---- requests ---- */
 
 /* Functions a to h; locations 1 to 8 are in one of them each, 9 has c inlined into d. Stack n has
- * locations 1 to n, its leaf first; 9 differs from 8 at the root; 10 has the inlined function. */
+ * locations 1 to n, its leaf first; 9 differs from 8 at the root; 10 has the inlined function.
+ * Location 10 is equal to 1; stacks 12 and 13 are equal to 2, 14 to 4. */
 #define LINE(n) "{\"lines\":[{\"functionIndex\":" n "}]}"
 #define NAME(n) "{\"nameStrindex\":" n "}"
 #define STACK(list) "{\"locationIndices\":[" list "]}"
-#define PROFILES(profiles)                                                                                                                                                 \
-    "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[" profiles "]}]}],"                                                                                         \
-    "\"dictionary\":{\"mappingTable\":[{}],\"functionTable\":[{}," NAME("1") "," NAME("2") "," NAME("3") "," NAME("4") "," NAME("5") "," NAME("6") "," NAME("7") "," NAME( \
-        "8") "],"                                                                                                                                                          \
-             "\"locationTable\":[{}," LINE("1") "," LINE("2") "," LINE("3") "," LINE("4") "," LINE("5") "," LINE("6") "," LINE("7") "," LINE(                              \
-                 "8") ","                                                                                                                                                  \
-                      "{\"lines\":[{\"functionIndex\":3},{\"functionIndex\":4}]}],"                                                                                        \
-                      "\"linkTable\":[{},{\"traceId\":\"0102030405060708090a0b0c0d0e0f10\","                                                                               \
-                      "\"spanId\":\"1112131415161718\"},{\"traceId\":"                                                                                                     \
-                      "\"0102030405060708090a0b0c0d0e0f11\","                                                                                                              \
-                      "\"spanId\":\"1112131415161718\"}],"                                                                                                                 \
-                      "\"stringTable\":[\"\",\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\","                                                                             \
-                      "\"span_id\","                                                                                                                                       \
-                      "\"span_name\"],"                                                                                                                                    \
-                      "\"attributeTable\":[{},{\"keyStrindex\":9,\"value\":{\"stringValue\":"                                                                              \
-                      "\"1\"}},"                                                                                                                                           \
-                      "{\"keyStrindex\":10,\"value\":{\"stringValue\":\"GET\"}}],"                                                                                         \
-                      "\"stackTable\":[{}," STACK("1") "," STACK("1,2") "," STACK("1,2,3") "," STACK("1,2,3,4") "," STACK("1,2,3,4,5") "," STACK("1,2,3,4,5,6") "," STACK( \
-                          "1,2,3,4,5,6,7") "," STACK("1,2,3,4,5,6,7,8") "," STACK("1,2,3,4,5,6,8") "," STACK("1,9,5") "," STACK("9") "]}}"
+#define PROFILES(profiles)                                                                                                                                                      \
+    "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[" profiles "]}]}],"                                                                                              \
+    "\"dictionary\":{\"mappingTable\":[{}],\"functionTable\":[{}," NAME("1") "," NAME("2") "," NAME("3") "," NAME("4") "," NAME("5") "," NAME("6") "," NAME("7") "," NAME(      \
+        "8") "],"                                                                                                                                                               \
+             "\"locationTable\":[{}," LINE("1") "," LINE("2") "," LINE("3") "," LINE("4") "," LINE("5") "," LINE("6") "," LINE("7") "," LINE(                                   \
+                 "8") ","                                                                                                                                                       \
+                      "{\"lines\":[{\"functionIndex\":3},{\"functionIndex\":4}]}," LINE(                                                                                        \
+                          "1") "],"                                                                                                                                             \
+                               "\"linkTable\":[{},{\"traceId\":"                                                                                                                \
+                               "\"0102030405060708090a0b0c0d0e0f10\","                                                                                                          \
+                               "\"spanId\":\"1112131415161718\"},{\"traceId\":"                                                                                                 \
+                               "\"0102030405060708090a0b0c0d0e0f11\","                                                                                                          \
+                               "\"spanId\":\"1112131415161718\"}],"                                                                                                             \
+                               "\"stringTable\":[\"\",\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\","                                                                               \
+                               "\"h\","                                                                                                                                         \
+                               "\"span_id\","                                                                                                                                   \
+                               "\"span_name\"],"                                                                                                                                \
+                               "\"attributeTable\":[{},{\"keyStrindex\":9,\"value\":{"                                                                                          \
+                               "\"stringValue\":"                                                                                                                               \
+                               "\"1\"}},"                                                                                                                                       \
+                               "{\"keyStrindex\":10,\"value\":{\"stringValue\":\"GET\"}}],"                                                                                     \
+                               "\"stackTable\":[{}," STACK("1") "," STACK("1,2") "," STACK("1,2,"                                                                               \
+                                                                                           "3") "," STACK("1,2,3,4") "," STACK("1,2,3,4,5") "," STACK("1,2,3,4,5,6") "," STACK( \
+                                   "1,2,3,4,5,6,7") "," STACK("1,2,3,4,5,6,7,8") "," STACK("1,2,"                                                                               \
+                                                                                           "3,4,"                                                                               \
+                                                                                           "5,6,"                                                                               \
+                                                                                           "8") "," STACK("1,9,5") "," STACK("9") "," STACK("1,2") "," STACK("10,2") "," STACK("10,2,3,4") "]}}"
 #define PROFILE(samples) "{\"samples\":[" samples "]}"
 #define REQUEST(samples) PROFILES(PROFILE(samples))
 #define SAMPLE(stack, more) "{\"stackIndex\":" stack "," more "}"
@@ -149,6 +158,18 @@ static const struct {
      REQUEST(SAMPLE("1", VALUE("90")) "," SAMPLE("2", LINKED("1") VALUE("-15")) "," SAMPLE(
          "2", LINKED("2") VALUE("15"))),
      NULL, 0, 0, 0},
+    /* and with those of stacks that are equal */
+    {"min_share: 0.2",
+     REQUEST(SAMPLE("1", VALUE("80")) "," SAMPLE("2", VALUE("15")) "," SAMPLE(
+         "12", VALUE("10")) "," SAMPLE("13", VALUE("5"))),
+     NULL, 0, 0, 0},
+    {"min_share: 0.4",
+     REQUEST(SAMPLE("1", VALUE("80")) "," SAMPLE("2", VALUE("15")) "," SAMPLE(
+         "12", VALUE("10")) "," SAMPLE("13", VALUE("5"))),
+     " a 80\n [other] 30\n", 0, 3, 0},
+    {"min_share: 0.2, max_depth: 3",
+     REQUEST(SAMPLE("1", VALUE("80")) "," SAMPLE("4", VALUE("15")) "," SAMPLE("14", VALUE("15"))),
+     " a 80\n a b [truncated] 30\n", 2, 0, 0},
     {"min_share: 0.5, max_depth: 4",
      REQUEST(SAMPLE("8", VALUE("3")) "," SAMPLE("9", VALUE("3")) "," SAMPLE("1", VALUE("5"))),
      " a b c [truncated] 6\n [other] 5\n", 2, 1, 0},
