@@ -556,8 +556,7 @@ static void name_upload(struct instances *instances, const struct instance_uploa
     struct service_naming *naming = &instances->items[upload->uploader].naming;
     for (size_t i = 0; i < upload->joined_count; i++)
         if (is_live(instances, upload->joined[i]))
-            service_naming_learn(naming, &instances->items[upload->joined[i]].naming, now_ns,
-                                 window_ns);
+            service_naming_learn(naming, &instances->items[upload->joined[i]].naming, now_ns);
     service_naming_keep(naming, now_ns, window_ns);
     out->verdict = service_naming_decide(naming, &upload->service, now_ns, window_ns, &service);
     if (out->verdict == SERVICE_CHANGES)

@@ -82,13 +82,15 @@ void service_naming_note(struct service_naming *naming, const struct service_id 
 {
     if (naming->of_spans) {
         struct service_id before = id_of(naming->of_spans);
-        if (is_equal(&before, service))
+        if (is_equal(&before, service)) {
+            naming->spans_ns = now_ns;
             return;
+        }
     }
     if (!is_a_name(service))
         return;
-    if (naming->of_spans)
-        naming->changed_ns = now_ns;
+    naming->other_spans_ns = naming->spans_ns;
+    naming->spans_ns = now_ns;
     unref(naming->of_spans);
     naming->of_spans = shared_new(service);
 }
@@ -106,15 +108,22 @@ static bool is_known(const struct service_naming *naming, uint64_t now_ns, uint6
     return naming->learned && is_recent(naming->learned_ns, now_ns, window_ns);
 }
 
+static void note_other(struct service_naming *naming, uint64_t named_ns)
+{
+    if (named_ns > naming->other_named_ns)
+        naming->other_named_ns = named_ns;
+}
+
 void service_naming_learn(struct service_naming *naming, const struct service_naming *of_spans,
-                          uint64_t now_ns, uint64_t window_ns)
+                          uint64_t now_ns)
 {
     struct shared_service *service = of_spans->of_spans;
     if (!service)
         return;
-    bool differs = is_known(naming, now_ns, window_ns) && !is_same(naming->learned, service);
-    if (differs || is_recent(of_spans->changed_ns, now_ns, window_ns))
-        naming->disputed_ns = now_ns;
+    if (naming->learned && !is_same(naming->learned, service))
+        note_other(naming, naming->named_ns);
+    note_other(naming, of_spans->other_spans_ns);
+    naming->named_ns = now_ns;
     naming->learned_ns = now_ns;
     if (naming->learned == service)
         return;
@@ -134,7 +143,7 @@ enum service_verdict service_naming_decide(const struct service_naming *naming,
 {
     if (!is_known(naming, now_ns, window_ns))
         return SERVICE_STAYS;
-    if (is_recent(naming->disputed_ns, now_ns, window_ns))
+    if (is_recent(naming->other_named_ns, now_ns, window_ns))
         return SERVICE_IS_DISPUTED;
     *is_out = id_of(naming->learned);
     bool is_it = slice_equal(is_out->name, service->name) &&

@@ -5,7 +5,8 @@
  * An instance (instances.h) has a struct service_naming. Its spans say which service it is. If an
  * upload of profiles has samples of such spans, the instance that uploads learns that service. It
  * keeps it while its uploads go on, also if they have no samples of spans. If it has learned of
- * two services within a window, it is not known which one is meant, and names stay.
+ * two services within a window, it is not known which one is meant, and names stay. If the first
+ * one was named longer ago, the service has changed.
  *
  * Owner: the instance; names are shared by all who learned them.
  *
@@ -30,9 +31,11 @@ struct shared_service;
 struct service_naming {
     struct shared_service *of_spans; /* the service that its spans name; NULL: none */
     struct shared_service *learned;  /* that of the spans which its samples name; NULL: none */
-    uint64_t changed_ns;             /* its spans named another service than before; 0: never */
+    uint64_t spans_ns;               /* when its spans named this service last */
+    uint64_t other_spans_ns;         /* and another one; 0: never */
     uint64_t learned_ns;             /* last upload */
-    uint64_t disputed_ns;            /* its samples named spans of two services; 0: never */
+    uint64_t named_ns;       /* when its samples named spans of the service that was learned */
+    uint64_t other_named_ns; /* and of another one; 0: never */
 };
 
 void service_naming_deinit(struct service_naming *naming);
@@ -45,7 +48,7 @@ void service_naming_note(struct service_naming *naming, const struct service_id 
                          uint64_t now_ns);
 /* Learns from samples of spans of the other instance. */
 void service_naming_learn(struct service_naming *naming, const struct service_naming *of_spans,
-                          uint64_t now_ns, uint64_t window_ns);
+                          uint64_t now_ns);
 /* Keeps what was learned for another window, because an upload has arrived. Call it after
  * service_naming_learn. */
 void service_naming_keep(struct service_naming *naming, uint64_t now_ns, uint64_t window_ns);

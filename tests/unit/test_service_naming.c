@@ -36,6 +36,17 @@ static const struct naming_case cases[] = {
     {"spans of one process change their service", "1s:shop 2u 3s:cart 4u", "disputed"},
     {"and keep it", "1s:shop 2u 3s:cart 4u 50i 65u", "cart"},
     {"before any upload", "1s:shop 2s:cart 3u", "disputed"},
+    {"long after the first one", "1s:shop 2u 50i 73s:cart 74u", "cart"},
+    {"or just before", "1s:shop 2u 50i 60s:cart 61u", "disputed"},
+    {"long after, by another process", "1s:shop 2u 50i 73S:cart 74U", "cart"},
+    {"a window after the last sample of the first one", "1s:shop 2u 3s:cart 4u 30u 62u",
+     "disputed"},
+    {"but not longer, whatever came then", "1s:shop 2u 3s:cart 4u 30u 63u", "cart"},
+    {"long after, before any upload", "1s:shop 62s:cart 63u", "cart"},
+    {"spans of the first one go on without samples", "1s:shop 2u 50s:shop 73s:cart 74u",
+     "disputed"},
+    {"three services", "1s:shop 2u 3s:cart 40u 41s:till 42u 70u", "disputed"},
+    {"the last of three", "1s:shop 2u 3s:cart 4u 5s:till 6u 66u", "till"},
     {"no name", "1s: 2u", "stays"},
     {"no name of its own", "1s:unknown_service:java 2u", "stays"},
     {"a name that begins like it", "1s:unknown_servic 2u", "unknown_servic"},
@@ -83,7 +94,7 @@ static const char *run(const char *steps)
             service_naming_note(process, &service, now_ns);
         } else {
             if (*what != 'i')
-                service_naming_learn(&uploader, process, now_ns, WINDOW);
+                service_naming_learn(&uploader, process, now_ns);
             service_naming_keep(&uploader, now_ns, WINDOW);
             result = decide(&uploader, now_ns);
         }
@@ -113,7 +124,7 @@ static void test_an_instance_learns_from_its_own_spans(void **state)
     struct service_naming naming = {0};
     struct service_id shop = id_of("shop");
     service_naming_note(&naming, &shop, 1);
-    service_naming_learn(&naming, &naming, 2, WINDOW);
+    service_naming_learn(&naming, &naming, 2);
     assert_string_equal(decide(&naming, 2), "shop");
     assert_int_not_equal(service_naming_memory(&naming), 0);
     service_naming_deinit(&naming);
@@ -130,7 +141,7 @@ static void test_long_names_are_not_learned(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct service_naming naming = {0};
         service_naming_note(&naming, &names[i], 1);
-        service_naming_learn(&naming, &naming, 2, WINDOW);
+        service_naming_learn(&naming, &naming, 2);
         assert_string_equal(decide(&naming, 2), "stays");
         service_naming_deinit(&naming);
     }
