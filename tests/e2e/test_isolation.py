@@ -7,13 +7,16 @@ without shares none of these spans would stay.
 
 import base64
 import os
+import ssl
 import sys
+import tempfile
 import threading
 import unittest
+import urllib.request
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import client, connections, layout, make, outputs, server, testing
+from tests.oracle import certificates, client, connections, layout, make, outputs, server, testing
 
 MAX_SPANS = 20000
 GOOD, ROUNDS = 400, 20
@@ -127,6 +130,12 @@ def joined_names(profcol):
     return names
 
 
+def linked(profcol):
+    """Return, for each request in the output, whether its first sample has a Link."""
+    return [layout.REQUEST["v1.10"].FromString(record).resource_profiles[0].scope_profiles[0].profiles[0].samples[0].link_index > 0
+            for record in outputs.records(profcol.directory / "out.proto", "proto")]
+
+
 class IsolationTest(unittest.TestCase):
     """See the module."""
 
@@ -235,6 +244,36 @@ class IsolationTest(unittest.TestCase):
             links = [(f"{number:016x}", trace) for number in (42, 43) for trace in (f"{number:032x}", "")]
             self.assertTrue(mine.samples(links))
             self.assertEqual(joined_names(profcol), [None, None, "good", "good"])
+
+    def test_users_with_equal_ids_keep_their_own_spans(self):
+        """Over TLS, with certificates of clients and users as tenants. Whether a sample keeps its detail depends on the
+        span of its own tenant, and on the CPU time of its own tenant's samples."""
+        with tempfile.TemporaryDirectory() as directory:
+            made = certificates.Certificates(directory)
+            config = CONFIG.replace("samples: {wait: 0s}", """samples: {wait: 0s}, source: {tenant_from: [auth.username]},
+              keep: {span_detail_when: [{duration_above: 1s}, {cpu_above: 100ms}]}""")
+            config = config.replace("include_metadata: true", f"auth: {{authenticator: basicauth}}, tls: {{cert_file: {made.server[0]}, "
+                                    f"key_file: {made.server[1]}, client_ca_file: {made.ca}}}")
+            config = config.replace("service:", 'extensions: {basicauth: {htpasswd: {inline: "slow:x\\nfast:x\\nbusy:x"}}}\nservice:\n  extensions: [basicauth]')
+            context = ssl.create_default_context(cafile=made.ca)
+            context.load_cert_chain(*made.client)
+            with server.Profcol(config.replace("MAX_SPANS", str(MAX_SPANS))) as profcol:
+                def send(user, path, message):
+                    headers = {"content-type": client.PROTOBUF, "authorization": "Basic " + base64.b64encode(f"{user}:x".encode()).decode()}
+                    request = urllib.request.Request(f"https://{profcol.address('http')}{path}", message.SerializeToString(), headers)
+                    with urllib.request.urlopen(request, context=context, timeout=30) as answer:
+                        self.assertEqual(answer.status, 200)
+                for user, seconds in (("slow", 2), ("fast", 0.01), ("busy", 0.5)):
+                    send(user, client.TRACES, make.traces([{**span(42, user), "start": 10 ** 18, "end": 10 ** 18 + int(seconds * 1e9)}]))
+                for user, milliseconds in (("slow", 20), ("fast", 20), ("busy", 90), ("fast", 70), ("busy", 90)):
+                    builder = make.ProfilesBuilder()
+                    builder.profile.sample_type.type_strindex, builder.profile.sample_type.unit_strindex = map(builder.string, ("cpu", "nanoseconds"))
+                    builder.sample(values=[milliseconds * 10 ** 6], link=("000000000000002a", f"{42:032x}"))
+                    send(user, client.PROFILES, builder.request)
+                self.assertEqual({result: profcol.metric("profcol_spanjoin_keep_samples", result=result)
+                                  for result in ("kept", "folded", "late")}, {"kept": 2, "folded": 3, "late": 1})
+                self.assertEqual(joined_names(profcol), ["slow", "fast", "busy", "fast", "busy"])
+                self.assertEqual(linked(profcol), [True, False, False, False, True])
 
 
 if __name__ == "__main__":
