@@ -29,6 +29,7 @@ struct instance {
     uint64_t showed_ns;   /* its samples showed `shows` last */
     uint64_t shared_ns;   /* they showed another one than before; 0: never */
     uint64_t threads_ns;  /* its last span with a thread; 0: none */
+    int64_t pid;          /* of its spans with threads; 0: not known */
     struct timer_queue *waiting; /* by the ends of spans; NULL: none yet */
     uint32_t waiting_for_gaps;
     struct list *held; /* struct held_upload, the newest last; NULL: none so far */
@@ -732,16 +733,25 @@ void instances_stop_waiting(struct instances *instances, struct instance_waiter 
 
 /* ---- threads ---- */
 
-void instances_note_threads(struct instances *instances, uint16_t number, uint64_t group,
-                            uint16_t owner, const struct instance_clock *clock)
+static void note_in_group(struct instances *instances, uint64_t group, uint16_t number,
+                          uint16_t owner, const struct instance_clock *clock)
+{
+    uint16_t of_group = group != 0 ? find_or_add(instances, group, owner, clock->now_ns) : 0;
+    if (of_group != 0)
+        show(&instances->items[of_group], number, clock);
+}
+
+void instances_note_threads(struct instances *instances, uint16_t number,
+                            const struct instance_place *place, uint16_t owner,
+                            const struct instance_clock *clock)
 {
     pthread_mutex_lock(&instances->lock);
     if (is_live(instances, number)) {
         instances->threads_ns = clock->now_ns;
         instances->items[number].threads_ns = clock->now_ns;
-        uint16_t of_group = group != 0 ? find_or_add(instances, group, owner, clock->now_ns) : 0;
-        if (of_group != 0)
-            show(&instances->items[of_group], number, clock);
+        instances->items[number].pid = place->pid;
+        for (unsigned i = 0; i < INSTANCE_GROUPS; i++)
+            note_in_group(instances, place->groups[i], number, owner, clock);
     }
     pthread_mutex_unlock(&instances->lock);
 }
@@ -779,18 +789,49 @@ static bool is_shared_group(const struct instances *instances, uint16_t of_group
            is_within(instances->items[of_group].shared_ns, clock->now_ns, clock->window_ns);
 }
 
-uint16_t instances_with_threads(struct instances *instances, uint16_t number,
-                                const struct instance_group *group,
-                                const struct instance_clock *clock)
+/* Returns the instance with threads that is known by more than the place: itself, or what its
+ * samples showed. */
+static uint16_t own_with_threads(const struct instances *instances, uint16_t number,
+                                 const struct instance_place *place,
+                                 const struct instance_clock *clock)
 {
-    pthread_mutex_lock(&instances->lock);
-    uint16_t of_group = group->id != 0 ? find(instances, group->id) : 0, found = 0;
+    uint64_t group = place->groups[GROUP_OF_SERVICE];
     if (has_threads(instances, number, clock))
-        found = number;
-    else if (!group->is_all_known || !is_shared_group(instances, of_group, clock))
-        found = shown_with_threads(instances, number, clock);
-    if (found == 0)
-        found = shown_with_threads(instances, of_group, clock);
+        return number;
+    if (place->is_all_known && group != 0 &&
+        is_shared_group(instances, find(instances, group), clock))
+        return 0;
+    return shown_with_threads(instances, number, clock);
+}
+
+static struct instance_threads of_place(const struct instances *instances,
+                                        const struct instance_place *place,
+                                        const struct instance_clock *clock)
+{
+    struct instance_threads none = {.instance = 0};
+    for (unsigned i = 0; i < INSTANCE_GROUPS; i++) {
+        uint16_t of_group = place->groups[i] != 0 ? find(instances, place->groups[i]) : 0;
+        uint16_t found = shown_with_threads(instances, of_group, clock);
+        if (found != 0)
+            return (struct instance_threads){found, i != GROUP_OF_SERVICE};
+        if (is_shared_group(instances, of_group, clock))
+            return none;
+    }
+    return none;
+}
+
+struct instance_threads instances_with_threads(struct instances *instances, uint16_t number,
+                                               const struct instance_place *place,
+                                               const struct instance_clock *clock)
+{
+    struct instance_threads found = {.instance = 0};
+    pthread_mutex_lock(&instances->lock);
+    found.instance = own_with_threads(instances, number, place, clock);
+    if (found.instance == 0)
+        found = of_place(instances, place, clock);
+    int64_t pid = found.instance != 0 ? instances->items[found.instance].pid : 0;
+    if (pid != 0 && place->pid != 0)
+        found.is_foreign = pid != place->pid;
     pthread_mutex_unlock(&instances->lock);
     return found;
 }

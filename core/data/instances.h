@@ -152,22 +152,34 @@ void instances_stop_waiting(struct instances *instances, struct instance_waiter 
 
 /* ---- threads ---- */
 
-/* Notes that spans of an instance name their threads (thread_spans.h). group: hash of a group of
- * processes that may have one such instance only; 0: none. owner: of the group. */
-void instances_note_threads(struct instances *instances, uint16_t number, uint64_t group,
-                            uint16_t owner, const struct instance_clock *clock);
+/* Groups of processes; of those in one group, maybe only one has spans that name their threads. */
+enum instance_group { GROUP_OF_SERVICE, GROUP_OF_CONTAINER, GROUP_OF_POD, INSTANCE_GROUPS };
+/* Where a process runs. */
+struct instance_place {
+    uint64_t groups[INSTANCE_GROUPS]; /* hashes; 0: none */
+    int64_t pid;                      /* in its pid namespace; 0: not known */
+    bool is_all_known; /* of its sender nothing but the service is known, so that all of it look
+                          alike */
+};
+/* An instance with threads. */
+struct instance_threads {
+    uint16_t instance; /* 0: none */
+    bool is_foreign;   /* its spans have ids of processes and threads of another pid namespace */
+};
+
+/* Notes that spans of an instance name their threads (thread_spans.h). owner: of the groups. */
+void instances_note_threads(struct instances *instances, uint16_t number,
+                            const struct instance_place *place, uint16_t owner,
+                            const struct instance_clock *clock);
 /* Whether spans of any instance name their threads. */
 bool instances_some_have_threads(struct instances *instances, const struct instance_clock *clock);
-/* A group that may have one instance with threads only. */
-struct instance_group {
-    uint64_t id;       /* hash; 0: none */
-    bool is_all_known; /* nothing else is known of who sends, so that all of the group look alike */
-};
-/* Returns the instance whose spans ran on the threads of this one: itself, the only one that its
- * samples showed, or the only one of its group. 0: there is none. */
-uint16_t instances_with_threads(struct instances *instances, uint16_t number,
-                                const struct instance_group *group,
-                                const struct instance_clock *clock);
+/* Returns the instance whose spans ran on the threads of this one, which sends profiles: itself,
+ * the only one that its samples showed, or the only one of its first group that has any. That of a
+ * container or pod may be another process there, so that the names of threads have to show that it
+ * is this one (struct sample_thread). */
+struct instance_threads instances_with_threads(struct instances *instances, uint16_t number,
+                                               const struct instance_place *place,
+                                               const struct instance_clock *clock);
 
 /* Frees the numbers of instances that nothing was heard of. Call it regularly. */
 void instances_sweep(struct instances *instances, const struct instance_clock *clock);

@@ -235,7 +235,8 @@ void span_trees_find_roots(struct span_trees *trees, struct root_ask *asks, size
 static bool is_elsewhere(const struct node_run *run, const struct sample_thread *thread,
                          uint32_t name)
 {
-    if (run->has_thread && thread->has_id[run->kind])
+    bool is_comparable = run->kind != THREAD_ID_OS || thread->sampler == 0;
+    if (run->has_thread && thread->has_id[run->kind] && is_comparable)
         return run->thread != thread->id[run->kind];
     return run->name != 0 && name != 0 && run->name != name;
 }

@@ -40,6 +40,13 @@ struct thread_log_block {
     struct logged_span spans[];
 };
 
+/* Whose samples are those of a process, if their ids are of another pid namespace. */
+struct thread_sampler {
+    uint16_t instance; /* that with most samples that have names of its threads; 0: none so far */
+    uint32_t samples;  /* so many */
+    uint32_t others;   /* those of all others */
+};
+
 struct thread_log {
     struct list_link link; /* of its owner, those without new spans for the longest time first;
                               only while it has spans */
@@ -49,6 +56,7 @@ struct thread_log {
     bool is_used;     /* somebody asked since the last sweep */
     uint64_t used_ns; /* the last sweep that found it used; monotonic */
     uint32_t count;
+    struct thread_sampler sampler;
     struct clock_lag lag;           /* of its spans */
     struct thread_log_block *first; /* the oldest one */
     struct thread_log_block *last;

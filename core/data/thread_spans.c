@@ -17,6 +17,11 @@
  * one may have taken the place of the other. */
 #define SAME_NAME_NS UINT64_C(5000000000)
 
+/* If samples of other processes have names of threads of a process, it is sure whose its samples
+ * are if one has so many times as many of them: a child has the name of a thread that has started
+ * it, until it runs its own program. */
+enum { SAMPLERS_RATIO = 32, SAMPLES_COUNTED = 1 << 20 };
+
 struct thread {
     struct list_link link; /* of `recent` */
     uint32_t number;
@@ -407,6 +412,7 @@ static struct thread_log *log_of(struct thread_spans *threads, const struct thre
             free(block);
         log->owner = span->owner;
         log->lag = (struct clock_lag){.since_ns = 0};
+        log->sampler = (struct thread_sampler){.instance = 0};
     }
     if (span->owner >= threads->owners)
         threads->owners = (uint32_t)span->owner + 1;
@@ -472,6 +478,34 @@ static void sort_logged(struct thread_spans *threads, uint16_t instance)
     }
 }
 
+/* ---- samplers ---- */
+
+/* Notes that a sample with ids of another pid namespace has the name of a thread. */
+static void note_sampler(struct thread_sampler *sampler, uint16_t instance)
+{
+    uint32_t *count = sampler->instance == instance ? &sampler->samples : &sampler->others;
+    if (++*count == SAMPLES_COUNTED) {
+        sampler->samples /= 2;
+        sampler->others /= 2;
+    }
+    if (sampler->others > sampler->samples) {
+        uint32_t before = sampler->samples;
+        sampler->instance = instance;
+        sampler->samples = sampler->others;
+        sampler->others = before;
+    }
+}
+
+/* Whether it is not sure that these samples are those of the process of the spans. */
+static bool may_be_of_others(const struct thread_spans *threads, const struct sample_thread *sample)
+{
+    if (sample->sampler == 0)
+        return false;
+    const struct thread_log *log = thread_logs_find(&threads->logs, sample->instance);
+    return !log || log->sampler.instance != sample->sampler ||
+           log->sampler.others * SAMPLERS_RATIO > log->sampler.samples;
+}
+
 /* ---- asking ---- */
 
 /* Whether samples with this name are of one thread, as far as is known. */
@@ -515,7 +549,7 @@ static struct resolved resolve(struct thread_spans *threads, const struct sample
     bool has_runtime_id = sample->has_id[THREAD_ID_RUNTIME];
     if (has_runtime_id)
         resolved.thread = find_by_id(threads, sample, THREAD_ID_RUNTIME);
-    if (!resolved.thread && sample->has_id[THREAD_ID_OS])
+    if (!resolved.thread && sample->has_id[THREAD_ID_OS] && sample->sampler == 0)
         resolved.thread = find_by_id(threads, sample, THREAD_ID_OS);
     if (resolved.thread || has_runtime_id || sample->name.size == 0)
         return resolved;
@@ -638,6 +672,16 @@ static void vote_one(struct voting *voting, const struct thread_ask *ask,
     clock_offset_vote(&clock->offset, &thread->timeline, ask->time_ns + (uint64_t)clock->moved_ns);
 }
 
+/* Returns the thread of a sample if it says something about the clock; otherwise NULL. */
+static const struct thread *find_voter(struct thread_spans *threads,
+                                       const struct sample_thread *sample)
+{
+    const struct thread *thread = resolve(threads, sample).thread;
+    bool votes =
+        thread && !timeline_is_loop(&thread->timeline) && !may_be_of_others(threads, sample);
+    return votes ? thread : NULL;
+}
+
 static void vote(struct thread_spans *threads, const struct thread_ask *asks, size_t count,
                  uint64_t arrived_ns)
 {
@@ -646,8 +690,8 @@ static void vote(struct thread_spans *threads, const struct thread_ask *asks, si
     size_t step = count / votes + 1;
     struct voting voting = {.threads = threads, .arrived_ns = arrived_ns};
     for (size_t i = 0; i < count; i += step) {
-        const struct thread *thread = resolve(threads, asks[i].thread).thread;
-        if (thread && !timeline_is_loop(&thread->timeline))
+        const struct thread *thread = find_voter(threads, asks[i].thread);
+        if (thread)
             vote_one(&voting, &asks[i], thread);
     }
     finish_votes(&voting);
@@ -662,8 +706,8 @@ static void check(struct thread_spans *threads, const struct thread_ask *asks, s
         struct clock *clock = clock_of(threads, asks[i].thread->instance, false);
         if (!clock || !clock_offset_find(&clock->offset))
             continue;
-        const struct thread *thread = resolve(threads, asks[i].thread).thread;
-        if (thread && !timeline_is_loop(&thread->timeline))
+        const struct thread *thread = find_voter(threads, asks[i].thread);
+        if (thread)
             clock_offset_check(&clock->offset, &thread->timeline,
                                asks[i].time_ns + (uint64_t)clock->moved_ns);
     }
@@ -675,7 +719,7 @@ struct known_thread {
     const struct sample_thread *thread;
     struct resolved resolved;
     int64_t offset_ns;
-    bool is_unclear;             /* the offset is not known */
+    bool is_unclear;             /* the offset is not known, or whose samples these are */
     struct timeline_found found; /* by the last question; from_ns 1 and to_ns 0: none */
 };
 
@@ -688,12 +732,13 @@ static struct known_thread *know(struct thread_spans *threads, struct known_thre
     struct clock *clock = clock_of(threads, thread->instance, false);
     *slot = (struct known_thread){.thread = thread,
                                   .resolved = resolve(threads, thread),
+                                  .is_unclear = may_be_of_others(threads, thread),
                                   .found = {.from_ns = 1, .to_ns = 0}};
     if (!clock)
         return slot;
     enum offset_verdict verdict = clock_offset_judge(&clock->offset, &slot->offset_ns);
     slot->offset_ns += clock->moved_ns;
-    slot->is_unclear = clock->is_unclear || verdict == CLOCK_UNKNOWN;
+    slot->is_unclear |= clock->is_unclear || verdict == CLOCK_UNKNOWN;
     return slot;
 }
 
@@ -733,6 +778,20 @@ static void answer_some(struct thread_spans *threads, struct thread_ask *asks, s
         answer(know(threads, known, asks[i].thread), &asks[i]);
 }
 
+/* Notes whose samples have names of threads of other pid namespaces. */
+static void note_samplers(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
+{
+    struct known_thread known[KNOWN_THREADS] = {{.thread = NULL}};
+    for (size_t i = 0; i < count; i++) {
+        const struct sample_thread *thread = asks[i].thread;
+        if (thread->sampler == 0 || thread->name.size == 0)
+            continue;
+        struct thread_log *log = thread_logs_find(&threads->logs, thread->instance);
+        if (log && know(threads, known, thread)->resolved.name)
+            note_sampler(&log->sampler, thread->sampler);
+    }
+}
+
 /* Notes which threads have the names in these questions, before the first of them is answered: a
  * name that two of them have tells nothing. */
 static void note_names(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
@@ -741,7 +800,8 @@ static void note_names(struct thread_spans *threads, const struct thread_ask *as
     for (size_t i = 0; i < count; i++) {
         const struct sample_thread *thread = asks[i].thread;
         if ((i > 0 && thread == asks[i - 1].thread) || !thread->has_id[THREAD_ID_OS] ||
-            thread->has_id[THREAD_ID_RUNTIME] || thread->name.size == 0)
+            thread->has_id[THREAD_ID_RUNTIME] || thread->name.size == 0 ||
+            may_be_of_others(threads, thread))
             continue;
         const struct resolved *resolved = &know(threads, known, thread)->resolved;
         if (resolved->thread && resolved->name)
@@ -756,14 +816,18 @@ void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, si
     for (size_t i = 0; i < count; i++)
         if (i == 0 || asks[i].thread->instance != asks[i - 1].thread->instance)
             sort_logged(threads, asks[i].thread->instance);
-    if (count > 0)
-        vote(threads, asks, count, arrived_ns);
-    if (count > 0)
-        check(threads, asks, count);
+    for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
+        let_others_in(threads);
+        note_samplers(threads, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER);
+    }
     for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
         let_others_in(threads);
         note_names(threads, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER);
     }
+    if (count > 0)
+        vote(threads, asks, count, arrived_ns);
+    if (count > 0)
+        check(threads, asks, count);
     for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
         let_others_in(threads);
         answer_some(threads, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER);

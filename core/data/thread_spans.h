@@ -11,6 +11,11 @@
  * by the other kind is found if both ids were seen together (thread_spans_pair), else by its name,
  * if no other thread of the process has that name.
  *
+ * Samples may have ids of another pid namespace than the spans: those of the host, of a program in
+ * a container. Then the names of threads decide, and also whether they are of this process at all:
+ * other processes of the container may send samples, too. It is the one with most samples that have
+ * names of its threads, if others have very few.
+ *
  * If the samples of a process have another clock than its spans, their times are moved by an
  * estimate (clock_search.h for seconds, clock_offset.h for what is left). If the clocks differ and
  * it is not sure by how much, no sample of the process is given to a span.
@@ -62,7 +67,9 @@ struct sample_thread {
     bool has_id[THREAD_ID_RUNTIME + 1]; /* by kind */
     int64_t id[THREAD_ID_RUNTIME + 1];
     struct slice name; /* empty: none */
-    uint16_t instance;
+    uint16_t instance; /* that of the spans */
+    uint16_t sampler;  /* that of the samples, if ids are of another pid namespace than those of the
+                          spans; 0: they are not */
 };
 
 enum thread_answer {

@@ -3,6 +3,7 @@
 #include "core/base/hash.h"
 #include "core/data/any_value.h"
 #include "core/net/peer_key.h"
+#include "processors/spanjoin/joined_values.h"
 
 enum identity_key {
     SERVICE_NAME,
@@ -54,7 +55,9 @@ enum id_kind {
     ID_HOST,
     ID_LOOPBACK,
     ID_REST,
-    ID_GROUP
+    ID_GROUP,
+    ID_GROUP_OF_CONTAINER,
+    ID_GROUP_OF_POD
 };
 
 static uint64_t id_of(enum id_kind kind, uint64_t scope, struct slice a, struct slice b,
@@ -87,11 +90,17 @@ static uint64_t id_of_all(const struct slice *values, uint64_t scope, uint64_t p
     return hash_bytes(slice_of(parts, sizeof parts)) | 1;
 }
 
+/* Returns 0 if it is not known. */
+static int64_t pid_of(struct slice value)
+{
+    struct any_value pid = any_value_read(value);
+    return pid.kind == ANY_VALUE_INT ? pid.integer : 0;
+}
+
 /* Whether the pid says which process of a host it is. Process 1 is the first one of a container. */
 static bool is_pid_of_host(struct slice value)
 {
-    struct any_value pid = any_value_read(value);
-    return pid.kind == ANY_VALUE_INT && pid.integer > 1;
+    return pid_of(value) > 1;
 }
 
 /* Adds what identifies a process by its number. A sender on this host, such as a profiler that sees
@@ -139,6 +148,69 @@ static bool is_bare(const struct slice *values)
     return true;
 }
 
+enum { SHORT_CONTAINER_ID = 12 }; /* digits; containers may be named by so many of them */
+
+static bool are_hex_digits(struct slice text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (!(text.data[i] >= '0' && text.data[i] <= '9') &&
+            !(text.data[i] >= 'a' && text.data[i] <= 'f'))
+            return false;
+    return true;
+}
+
+/* Returns the first digits of the container's id: Docker gives them to containers as host names. */
+static struct slice short_container_id(const struct slice *values)
+{
+    struct slice id = text_of(values[CONTAINER_ID]), host = text_of(values[HOST_NAME]);
+    if (id.size > SHORT_CONTAINER_ID)
+        id.size = SHORT_CONTAINER_ID;
+    else if (id.size == 0 && host.size == SHORT_CONTAINER_ID && are_hex_digits(host))
+        id = host;
+    return id;
+}
+
+/* Whether a profiler outside of the process sends its profiles, which may know it by its number on
+ * the host. What a process sends itself has the number that its spans have. */
+static bool is_sent_from_outside(const struct slice *values, struct slice resource)
+{
+    struct slice language =
+        attribute_value(resource, RESOURCE_ATTRIBUTES, SLICE("telemetry.sdk.language"));
+    return values[PROCESS_PID].size > 0 && values[SERVICE_INSTANCE].size == 0 &&
+           values[SESSION_ID].size == 0 && language.size == 0;
+}
+
+static uint64_t group_of_container(const struct slice *values, uint64_t scope)
+{
+    struct slice none = {0}, container = short_container_id(values);
+    return container.size > 0 ? id_of(ID_GROUP_OF_CONTAINER, scope, container, none, none) : 0;
+}
+
+static uint64_t group_of_pod(const struct slice *values, uint64_t scope)
+{
+    struct slice none = {0}, pod = values[POD_UID];
+    return pod.size > 0 ? id_of(ID_GROUP_OF_POD, scope, pod, none, none) : 0;
+}
+
+/* Notes in which container the spans of a process are sent, or if that is not known, in which pod.
+ */
+static void place_spans(struct instance_place *place, const struct slice *values, uint64_t scope)
+{
+    place->groups[GROUP_OF_CONTAINER] = group_of_container(values, scope);
+    if (place->groups[GROUP_OF_CONTAINER] == 0)
+        place->groups[GROUP_OF_POD] = group_of_pod(values, scope);
+}
+
+/* Notes where spans may be found for profiles. */
+static void place_profiles(struct instance_place *place, const struct slice *values, uint64_t scope,
+                           struct slice resource)
+{
+    if (is_sent_from_outside(values, resource)) {
+        place->groups[GROUP_OF_CONTAINER] = group_of_container(values, scope);
+        place->groups[GROUP_OF_POD] = group_of_pod(values, scope);
+    }
+}
+
 struct request_process request_process(const struct request_sender *sender, struct slice resource,
                                        const struct span_source *source)
 {
@@ -146,24 +218,31 @@ struct request_process request_process(const struct request_sender *sender, stru
     struct instance_ids ids = {.owner = source->owner};
     struct request_process process = {.owner = source->owner};
     uint64_t scope = source->scope, peer = sender->batch->peer;
+    bool is_traces = sender->batch->signal == SIGNAL_TRACES;
     read_identity(resource, values);
     if (values[SERVICE_INSTANCE].size > 0)
         ids.ids[ids.count++] = id_of_instance(values, scope);
     add_pid_ids(&ids, values, sender, scope);
     add_claims(&ids, values);
     process.is_identified = ids.count > 0 || ids.pids[0] != 0 || ids.pids[1] != 0;
-    process.is_bare = is_bare(values);
+    process.place.is_all_known = is_bare(values);
+    process.place.pid = pid_of(values[PROCESS_PID]);
     if (ids.count == 0)
         ids.rest = id_of_all(values, scope, peer);
     if (values[SERVICE_NAME].size > 0) {
         struct slice name = values[SERVICE_NAME], space = values[SERVICE_NAMESPACE];
         ids.service = id_of(ID_SERVICE, scope, name, space, none);
-        process.group = id_of(ID_GROUP, scope, name, space, slice_of(&peer, sizeof peer));
+        if (is_traces || !process.is_identified)
+            process.place.groups[GROUP_OF_SERVICE] =
+                id_of(ID_GROUP, scope, name, space, slice_of(&peer, sizeof peer));
     }
+    if (is_traces)
+        place_spans(&process.place, values, scope);
+    else
+        place_profiles(&process.place, values, scope, resource);
     process.service =
         (struct service_id){text_of(values[SERVICE_NAME]), text_of(values[SERVICE_NAMESPACE])};
-    if (sender->batch->signal == SIGNAL_TRACES &&
-        sender->settings->service_from == SERVICE_FROM_SPAN)
+    if (is_traces && sender->settings->service_from == SERVICE_FROM_SPAN)
         ids.of_spans = &process.service;
     process.instance = instances_find(span_index_instances(sender->index), &ids, sender->now_ns);
     return process;
@@ -175,19 +254,17 @@ void request_process_note_threads(const struct request_sender *sender,
     struct instance_clock clock = request_clock(sender);
     if (process->instance != 0)
         instances_note_threads(span_index_instances(sender->index), process->instance,
-                               process->group, process->owner, &clock);
+                               &process->place, process->owner, &clock);
 }
 
-uint16_t request_process_with_threads(const struct request_sender *sender,
-                                      const struct request_process *process)
+struct instance_threads request_process_with_threads(const struct request_sender *sender,
+                                                     const struct request_process *process)
 {
     struct instance_clock clock = request_clock(sender);
     if (!sender->settings->samples.by_thread || process->instance == 0)
-        return 0;
-    struct instance_group group = {.id = process->is_identified ? 0 : process->group,
-                                   .is_all_known = process->is_bare};
-    return instances_with_threads(span_index_instances(sender->index), process->instance, &group,
-                                  &clock);
+        return (struct instance_threads){.instance = 0};
+    return instances_with_threads(span_index_instances(sender->index), process->instance,
+                                  &process->place, &clock);
 }
 
 bool request_threads_are_known(const struct request_sender *sender)

@@ -19,8 +19,7 @@ struct request_process {
     uint16_t instance;  /* its number; 0: not known */
     uint16_t owner;     /* number of its source's owner */
     bool is_identified; /* its resource says which process it is, not only of which service */
-    bool is_bare;       /* it says of which service, and nothing else */
-    uint64_t group;     /* hash of its service and peer, which may have one process only; 0: none */
+    struct instance_place place;
     struct service_id service; /* that the resource names */
 };
 /* Returns the process of a resource, which is encoded and may be empty. source: its source. */
@@ -29,10 +28,10 @@ struct request_process request_process(const struct request_sender *sender, stru
 /* Notes that spans of the process name their threads. */
 void request_process_note_threads(const struct request_sender *sender,
                                   const struct request_process *process);
-/* Returns the instance whose spans ran on the threads of this process; 0: not known, or spans do
- * not name their threads. */
-uint16_t request_process_with_threads(const struct request_sender *sender,
-                                      const struct request_process *process);
+/* Returns the instance whose spans ran on the threads of this process, which sends profiles; 0: not
+ * known, or spans do not name their threads. */
+struct instance_threads request_process_with_threads(const struct request_sender *sender,
+                                                     const struct request_process *process);
 /* Whether spans of any process name their threads. */
 bool request_threads_are_known(const struct request_sender *sender);
 /* The times of a request, for instances.h. */

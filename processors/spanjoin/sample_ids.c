@@ -461,7 +461,8 @@ static void plan_profile(struct sample_plan *plan, struct surroundings *around)
                                              .profile_id = header->profile_id,
                                              .sums = header->sums,
                                              .source = plan->source,
-                                             .process = plan->process};
+                                             .process = plan->process,
+                                             .sampler = plan->sampler};
     around->profile_ids = ids_of_profile(plan, header);
     around->names_span = around->profile_ids.has_span || around->resource_ids.has_span;
     bool with_totals = are_in_totals(plan, around->profile);
@@ -488,7 +489,9 @@ static void plan_upload(struct sample_plan *plan, struct slice resource_profiles
 {
     struct slice resource = wire_first_bytes(resource_profiles, RESOURCE_PROFILES_RESOURCE);
     struct request_process process = request_process(plan->sender, resource, &plan->source);
-    plan->process = request_process_with_threads(plan->sender, &process);
+    struct instance_threads threads = request_process_with_threads(plan->sender, &process);
+    plan->process = threads.instance;
+    plan->sampler = threads.is_foreign ? process.instance : 0;
     plan->awaits_process = plan->process == 0 && request_threads_are_known(plan->sender);
     upload_times_begin(plan, &process);
     struct message_iter it = message_iter_bytes(resource_profiles);

@@ -101,6 +101,8 @@ struct profile_plan {
     struct profile_sums sums;
     struct span_source source; /* of its sender */
     uint16_t process; /* number of the instance whose spans' threads are known; 0: of none */
+    uint16_t sampler; /* that of the profiles, if its ids are of another pid namespace; 0: they are
+                         not */
     bool span_taken;  /* its attributes named the span of a sample, and are removed */
     bool trace_taken;
 };
@@ -185,6 +187,7 @@ struct sample_plan {
     struct span_source source; /* of the resource being read */
     uint32_t source_turn;      /* counts its changes, from 1 */
     uint16_t process;          /* likewise, as in profile_plan */
+    uint16_t sampler;          /* likewise */
     bool awaits_process;       /* it is not known, but may turn out to be */
     bool only_threads; /* known before: no sample names a span, all have threads and times */
     uint64_t now_ns;

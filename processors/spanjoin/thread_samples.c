@@ -83,10 +83,11 @@ static void read_attribute(struct sample_plan *plan, enum thread_attribute which
 }
 
 static const struct sample_thread *new_thread(struct sample_plan *plan, const uint32_t *attributes,
-                                              uint16_t process)
+                                              const struct profile_plan *profile)
 {
     struct sample_thread *thread = arena_zalloc(&plan->arena, sizeof *thread);
-    thread->instance = process;
+    thread->instance = profile->process;
+    thread->sampler = profile->sampler;
     for (int i = THREAD_ATTRIBUTE_NONE + 1; i < THREAD_ATTRIBUTES; i++)
         if (attributes[i] != 0)
             read_attribute(plan, (enum thread_attribute)i, attributes[i], thread);
@@ -102,17 +103,24 @@ static inline uint8_t note_attribute(struct linking *linking, struct thread_attr
     return class->traits;
 }
 
-static const struct sample_thread *
-find_thread(struct linking *linking, struct thread_attributes *attributes, uint16_t process)
+/* Whether a thread is of the process of a profile. */
+static bool is_of_profile(const struct sample_thread *thread, const struct profile_plan *profile)
+{
+    return thread->instance == profile->process && thread->sampler == profile->sampler;
+}
+
+static const struct sample_thread *find_thread(struct linking *linking,
+                                               struct thread_attributes *attributes,
+                                               const struct profile_plan *profile)
 {
     uint32_t hash = 0;
     attributes->of[THREAD_ATTRIBUTE_NONE] = 0;
     for (int i = 0; i < THREAD_ATTRIBUTES; i++)
         hash = (hash ^ attributes->of[i]) * 0x9E3779B1u; /* their numbers are next to each other */
     struct remembered_thread *known = &linking->threads[(hash >> 16) % REMEMBERED];
-    if (!known->thread || known->thread->instance != process ||
+    if (!known->thread || !is_of_profile(known->thread, profile) ||
         memcmp(&known->attributes, attributes, sizeof *attributes) != 0) {
-        known->thread = new_thread(linking->plan, attributes->of, process);
+        known->thread = new_thread(linking->plan, attributes->of, profile);
         known->attributes = *attributes;
     }
     return known->thread;
@@ -168,25 +176,27 @@ static inline bool has_link_field(struct slice raw, const struct sample_layout *
     return place < raw.data + raw.size && *place == (SAMPLE_LINK_INDEX << 3 | WIRE_VARINT);
 }
 
-static struct list_facts read_list(struct linking *linking, struct slice packed, uint16_t process)
+static struct list_facts read_list(struct linking *linking, struct slice packed,
+                                   const struct profile_plan *profile)
 {
     struct thread_attributes attributes = {.of = {0}};
     struct wire_cursor list = wire_cursor(packed);
     uint8_t traits = 0;
     for (uint64_t number; wire_packed_varint(&list, &number);)
         traits |= note_attribute(linking, &attributes, (uint32_t)number);
-    return (struct list_facts){find_thread(linking, &attributes, process), traits};
+    return (struct list_facts){find_thread(linking, &attributes, profile), traits};
 }
 
-static struct list_facts facts_of_list(struct linking *linking, struct slice list, uint16_t process)
+static struct list_facts facts_of_list(struct linking *linking, struct slice list,
+                                       const struct profile_plan *profile)
 {
     uint64_t packed = sample_short_list(list);
     if (packed == 0)
-        return read_list(linking, list, process);
+        return read_list(linking, list, profile);
     uint64_t hash = packed * UINT64_C(0x9e3779b97f4a7c15);
     struct remembered_list *known = &linking->lists[(hash >> 32) % REMEMBERED];
-    if (known->packed != packed || known->facts.thread->instance != process)
-        *known = (struct remembered_list){packed, read_list(linking, list, process)};
+    if (known->packed != packed || !is_of_profile(known->facts.thread, profile))
+        *known = (struct remembered_list){packed, read_list(linking, list, profile)};
     return known->facts;
 }
 
@@ -196,12 +206,12 @@ static void set_amount(struct timed_sample *threaded, uint64_t times, uint64_t v
     threaded->is_paired = values == 0 || values == times;
 }
 
-static void read_usual(struct linking *linking, struct timed_sample *threaded, uint16_t process,
-                       const struct sample_layout *layout)
+static void read_usual(struct linking *linking, struct timed_sample *threaded,
+                       const struct profile_plan *profile, const struct sample_layout *layout)
 {
     uint64_t times = layout->timestamps.size / sizeof(uint64_t), values = 0;
     uint64_t sum = sample_sum(layout->values, &values);
-    const struct list_facts facts = facts_of_list(linking, layout->attributes, process);
+    const struct list_facts facts = facts_of_list(linking, layout->attributes, profile);
     const struct sample_thread *thread = facts.thread;
     threaded->bits = sample_bits_of_traits(facts.traits);
     if (!has_link_field(threaded->raw, layout))
@@ -214,22 +224,23 @@ static void read_usual(struct linking *linking, struct timed_sample *threaded, u
         add_ask(linking, thread, time_ns);
 }
 
-static void read_any(struct linking *linking, struct timed_sample *threaded, uint16_t process)
+static void read_any(struct linking *linking, struct timed_sample *threaded,
+                     const struct profile_plan *profile)
 {
     struct thread_attributes attributes = {.of = {0}};
     struct sample_view view = sample_view_read(linking->plan, threaded->raw);
     uint8_t traits = 0;
     for (uint32_t i = 0; i < view.attribute_count; i++)
         traits |= note_attribute(linking, &attributes, view.attributes[i]);
-    const struct sample_thread *thread = find_thread(linking, &attributes, process);
+    const struct sample_thread *thread = find_thread(linking, &attributes, profile);
     threaded->bits = sample_bits_of_traits(traits);
     set_amount(threaded, view.timestamps, view.values, view.sum);
     reserve_asks(linking, view.timestamps);
     add_asks(linking, threaded, thread);
 }
 
-static void read_sample(struct linking *linking, uint32_t sample, uint16_t process,
-                        struct slice raw)
+static void read_sample(struct linking *linking, uint32_t sample,
+                        const struct profile_plan *profile, struct slice raw)
 {
     assert(linking->sample_count < linking->source->sample_count);
     struct timed_sample *threaded = &linking->samples[linking->sample_count++];
@@ -237,9 +248,9 @@ static void read_sample(struct linking *linking, uint32_t sample, uint16_t proce
     *threaded = (struct timed_sample){
         .raw = raw, .sample = sample, .first_ask = linking->ask_count, .repeated = raw.size};
     if (sample_layout_read(raw, &layout) && layout.timestamps.size % sizeof(uint64_t) == 0)
-        read_usual(linking, threaded, process, &layout);
+        read_usual(linking, threaded, profile, &layout);
     else
-        read_any(linking, threaded, process);
+        read_any(linking, threaded, profile);
     threaded->ask_count = (uint32_t)(linking->ask_count - threaded->first_ask);
 }
 
@@ -250,7 +261,7 @@ static void read_profile(struct linking *linking, const struct profile_plan *pro
     struct wire_cursor cursor = wire_cursor(raw);
     for (struct slice one; wire_next_payload(&cursor, PROFILE_SAMPLES, &one); sample++)
         if (linking->plan->samples[sample] & SAMPLE_HAS_THREAD)
-            read_sample(linking, sample, profile->process, one);
+            read_sample(linking, sample, profile, one);
 }
 
 static void read_request(struct linking *linking)

@@ -5,6 +5,8 @@ profiles are sent as they were recorded.
 """
 
 import dataclasses
+import gzip
+import http.client
 import os
 import sys
 import unittest
@@ -12,7 +14,8 @@ import unittest
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
 from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2
-from tests.oracle import canonical, decode, outputs, reloading, replay, server, spanless, testing, uploads
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
+from tests.oracle import canonical, decode, outputs, reloading, replay, server, spanless, stack_kinds, testing, uploads
 
 CONFIG = """
 receivers:
@@ -203,6 +206,38 @@ class Ebpf:
         return joined
 
 
+class Container:
+    """A Java program in a container, and an eBPF profiler of the host: tests/interop/run.sh ebpf PROFILER --container."""
+
+    def __init__(self):
+        directory = decode.CAPTURES.parent / "ebpf_container"
+        bodies = [gzip.decompress((directory / f"{signal}.pb.gz").read_bytes()) for signal in ("traces", "profiles")]
+        self.traces = trace_service_pb2.ExportTraceServiceRequest.FromString(bodies[0])
+        self.profiles = profiles_service_pb2.ExportProfilesServiceRequest.FromString(bodies[1])
+        self.spans = stack_kinds.spans_of([self.traces])
+
+    def run(self):
+        """Return how many times of samples in spans were joined to a span of the right kind, to another one, and to none."""
+        with server.Profcol(CONFIG) as profcol:
+            for path, message in (("/v1/traces", self.traces), ("/v1development/profiles", self.profiles)):
+                connection = http.client.HTTPConnection(profcol.address("http"), timeout=30)
+                connection.request("POST", path, message.SerializeToString(), {"Content-Type": "application/x-protobuf"})
+                assert connection.getresponse().status == 200
+                connection.close()
+            server.wait_until(lambda: not profcol.metric("profcol_spanjoin_held_requests"), what="requests to leave")
+            profcol.stop()
+            messages = [profiles_service_pb2.ExportProfilesServiceRequest.FromString(record)
+                        for record in outputs.records(profcol.directory / "profiles.proto", "proto")]
+        right, wrong, unjoined = 0, 0, 0
+        for _, kind, span_id, times in stack_kinds.samples_of(messages):
+            span = self.spans.get(span_id)
+            is_right = span and stack_kinds.is_right(span, kind, times)
+            right += len(times) if is_right else 0
+            wrong += len(times) if span and not is_right else 0
+            unjoined += 0 if span else len(times)
+        return right, wrong, unjoined
+
+
 class JoinThreads(unittest.TestCase):
     """See the module."""
 
@@ -300,6 +335,29 @@ class JoinThreads(unittest.TestCase):
 
     def test_ebpf_by_name_of_thread(self):
         self.by_thread("eBPF, by name of thread and time", "python", "worker-{}".format)
+
+    def test_ebpf_of_a_container(self):
+        container = Container()
+        right, wrong, unjoined = container.run()
+        print(f"eBPF, Java in a container: {right} of {right + wrong + unjoined} joined, {wrong} to another kind of span")
+        self.assertGreaterEqual(right, 0.98 * (right + wrong + unjoined))
+        self.assertLessEqual(wrong, 0.01 * right)
+
+    def test_ebpf_of_another_container(self):
+        container = Container()
+        for pair in container.profiles.resource_profiles[0].resource.attributes:
+            if pair.key == "container.id":
+                pair.value.string_value = pair.value.string_value[::-1]
+        self.assertEqual(container.run()[:2], (0, 0))
+
+    def test_ebpf_of_two_processes_of_a_container(self):
+        container = Container()
+        second = container.profiles.resource_profiles.add()
+        second.CopyFrom(container.profiles.resource_profiles[0])
+        for pair in second.resource.attributes:
+            if pair.key == "process.pid":
+                pair.value.int_value += 1
+        self.assertEqual(container.run()[:2], (0, 0))
 
     def test_a_path_without_the_join_gets_no_threads(self):
         java = Java()

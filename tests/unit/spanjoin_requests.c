@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -555,5 +556,28 @@ void sample_read_link(const struct request *request, const SampleMessage *sample
     if (link->trace_id.len > 0) {
         assert_int_equal(link->trace_id.len, 16);
         *trace_out = read_number(link->trace_id.data + 8);
+    }
+}
+
+static void make_number(struct request *request, int64_t number)
+{
+    Resource *resource = request->traces ? request->traces->resource_spans[0]->resource
+                                         : last_resource(request)->resource;
+    AnyValue *value = resource->attributes[resource->n_attributes - 1]->value;
+    value->value_case = OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_INT_VALUE;
+    value->int_value = number;
+}
+
+void request_resource(struct request *request, const char *text)
+{
+    char key[64], value[64];
+    int size = 0;
+    for (; sscanf(text, " %63[^=]=%63s%n", key, value, &size) == 2; text += size) {
+        if (request->traces)
+            traces_resource_string(request, key, value);
+        else
+            profiles_resource_string(request, key, value);
+        if (*value == '#')
+            make_number(request, strtol(value + 1, NULL, 10));
     }
 }

@@ -44,6 +44,9 @@ void span_set_parent(struct request *request, SpanMessage *span, uint64_t parent
 void span_string(struct request *request, SpanMessage *span, const char *key, const char *value);
 void span_int(struct request *request, SpanMessage *span, const char *key, int64_t value);
 
+/* Adds attributes to the last resource: "key=value key=#number". */
+void request_resource(struct request *request, const char *text);
+
 /* Begins a request with one resource. profiles_resource adds another, to which later profiles
  * belong. */
 void profiles_begin(struct request *request);

@@ -133,9 +133,16 @@ enum { GROUP = 29 };
 
 static uint16_t with_threads(struct instances *instances, uint16_t number, bool is_all_known)
 {
-    struct instance_group group = {.id = GROUP, .is_all_known = is_all_known};
+    struct instance_place place = {.groups = {[GROUP_OF_SERVICE] = GROUP},
+                                   .is_all_known = is_all_known};
     struct instance_clock clock = clock_at(1);
-    return instances_with_threads(instances, number, &group, &clock);
+    return instances_with_threads(instances, number, &place, &clock).instance;
+}
+
+static void note_threads(struct instances *instances, uint16_t number, struct instance_place place)
+{
+    struct instance_clock clock = clock_at(1);
+    instances_note_threads(instances, number, &place, 0, &clock);
 }
 
 /* Uploads of two processes of a service look alike if they name nothing else. */
@@ -143,19 +150,71 @@ static void test_which_process_has_the_threads(void **state)
 {
     (void)state;
     struct instances *instances = instances_new(SLOTS, MOST);
-    struct instance_clock clock = clock_at(1);
+    struct instance_place place = {.groups = {[GROUP_OF_SERVICE] = GROUP}};
     uint16_t first = find(instances, 11, 1), second = find(instances, 13, 1);
     uint16_t bare = find(instances, 17, 1), pod = find(instances, 19, 1);
     assert_int_equal(with_threads(instances, bare, true), 0);
-    instances_note_threads(instances, first, GROUP, 0, &clock);
+    note_threads(instances, first, place);
     assert_int_equal(with_threads(instances, bare, true), first);
     upload(instances, bare, first, SECOND, 1);
     upload(instances, pod, first, SECOND, 1);
     assert_int_equal(with_threads(instances, bare, true), first);
-    instances_note_threads(instances, second, GROUP, 0, &clock);
+    note_threads(instances, second, place);
     assert_int_equal(with_threads(instances, bare, true), 0);
     assert_int_equal(with_threads(instances, pod, false), first);
     assert_int_equal(with_threads(instances, second, true), second);
+    instances_free(instances);
+}
+
+enum { CONTAINER = 31, POD = 37, OTHER = 41, HOST_PID = 4711 };
+
+/* Checks which process has the threads of one that a profiler of the host sees. */
+static void expect_place(struct instances *instances, uint16_t number, struct instance_place place,
+                         uint16_t expected, bool is_foreign)
+{
+    struct instance_clock clock = clock_at(1);
+    struct instance_threads found = instances_with_threads(instances, number, &place, &clock);
+    assert_int_equal(found.instance, expected);
+    assert_int_equal(found.is_foreign, is_foreign);
+}
+
+static void test_the_only_process_of_a_container(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    struct instance_place container = {.groups = {0, CONTAINER}, .pid = PID};
+    struct instance_place pod = {.groups = {0, 0, POD}, .pid = PID};
+    struct instance_place seen = {.groups = {0, CONTAINER, POD}, .pid = HOST_PID};
+    uint16_t first = find(instances, 11, 1), second = find(instances, 13, 1);
+    uint16_t profiled = find(instances, 17, 1);
+    expect_place(instances, profiled, seen, 0, false);
+    note_threads(instances, second, pod); /* its container is not known */
+    expect_place(instances, profiled, seen, second, true);
+    note_threads(instances, first, container);
+    expect_place(instances, profiled, seen, first, true);
+    seen.groups[GROUP_OF_CONTAINER] = OTHER;
+    expect_place(instances, profiled, seen, second, true);
+    seen.pid = PID; /* it has the pid namespace of the host */
+    expect_place(instances, profiled, seen, second, false);
+    seen.groups[GROUP_OF_CONTAINER] = CONTAINER;
+    note_threads(instances, second, container);
+    expect_place(instances, profiled, seen, 0, false); /* two of the container have threads */
+    instances_free(instances);
+}
+
+/* A profiler may know the instance id of a program in a container, but not its thread ids. */
+static void test_one_process_with_two_numbers(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    struct instance_place inside = {.pid = PID}, outside = {.pid = HOST_PID};
+    uint16_t number = find(instances, 11, 1), other = find(instances, 13, 1);
+    note_threads(instances, number, inside);
+    expect_place(instances, number, inside, number, false);
+    expect_place(instances, number, outside, number, true);
+    upload(instances, other, number, SECOND, 1);
+    expect_place(instances, other, outside, number, true);
+    expect_place(instances, other, (struct instance_place){.pid = 0}, number, false);
     instances_free(instances);
 }
 
@@ -407,6 +466,8 @@ int main(void)
         cmocka_unit_test(test_the_number_on_a_host_is_enough),
         cmocka_unit_test(test_a_number_that_processes_share_is_of_none),
         cmocka_unit_test(test_which_process_has_the_threads),
+        cmocka_unit_test(test_the_only_process_of_a_container),
+        cmocka_unit_test(test_one_process_with_two_numbers),
         cmocka_unit_test(test_an_owner_has_half_of_the_numbers),
         cmocka_unit_test(test_unused_numbers_are_given_out_again),
         cmocka_unit_test(test_a_number_that_is_waited_for_is_not_free),

@@ -176,6 +176,80 @@ static void an_id_may_be_text(void **state)
     }
 }
 
+/* Spans of a program in a container, and what a profiler of the host says of its process. */
+static const struct {
+    const char *spans, *profiles;
+    uint64_t joined;
+} containers[] = {
+    {"container.id=0123456789abcdef0 process.pid=#1",
+     "container.id=0123456789abcdef0 process.pid=#4711", FIRST},
+    {"container.id=0123456789abcdef0", "container.id=0123456789abcdef0 process.pid=#4711", FIRST},
+    {"container.id=0123456789abcdef0 service.instance.id=1 host.name=web",
+     "container.id=0123456789abcdef0 process.pid=#4711 host.name=node service.name=app", FIRST},
+    {"container.id=0123456789abcdef0 process.pid=#1",
+     "container.id=123456789abcdef01 process.pid=#4711", 0},
+    /* Docker names hosts by the first digits */
+    {"host.name=0123456789ab", "container.id=0123456789abcdef0 process.pid=#4711", FIRST},
+    {"host.name=123456789ab", "container.id=123456789abcdef0 process.pid=#4711", 0},
+    {"host.name=customer-web", "container.id=customer-web process.pid=#4711", 0},
+    /* by pod, if the container of the spans is not known */
+    {"k8s.pod.uid=a process.pid=#7", "k8s.pod.uid=a container.id=c process.pid=#4711", FIRST},
+    {"k8s.pod.uid=a process.pid=#7", "k8s.pod.uid=b container.id=c process.pid=#4711", 0},
+    {"k8s.pod.uid=a container.id=d process.pid=#7",
+     "k8s.pod.uid=a container.id=c process.pid=#4711", 0},
+    /* what a process sends itself has its own number */
+    {"container.id=c process.pid=#7", "container.id=c process.pid=#8 telemetry.sdk.language=java",
+     0},
+    {"container.id=c process.pid=#7", "container.id=c process.pid=#8 service.instance.id=2", 0},
+    {"container.id=c process.pid=#7", "container.id=c process.pid=#8 __session_id__=2", 0},
+    {"container.id=c process.pid=#7", "container.id=c", 0},
+};
+
+static void send_of_container(struct join *join, const char *spans, const char *profiles,
+                              const char *name)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    request_resource(&request, spans);
+    request_resource(&request, "telemetry.sdk.language=java");
+    add_span(&request, TRACE, FIRST, 100, 200);
+    join_send(join, &request);
+    profiles_begin(&request);
+    request_resource(&request, profiles);
+    profiles_profile(&request, "cpu", "nanoseconds");
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_int(&request, sample, "thread.id", 4713);
+    sample_string(&request, sample, "thread.name", name);
+    sample_time(&request, sample, WALL + 110 * MS);
+    join_send(join, &request);
+}
+
+static uint64_t joined_in_container(const char *spans, const char *profiles, const char *name)
+{
+    struct join join;
+    struct request out;
+    uint64_t trace, span;
+    join_init(&join, "samples: {wait: 0s}");
+    send_of_container(&join, spans, profiles, name);
+    read_last(&join, SIGNAL_PROFILES, &out);
+    sample_read_link(&out, request_sample(&out, 0, 0), &trace, &span);
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+    return span;
+}
+
+static void the_process_of_a_container_is_known_by_names(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof containers / sizeof *containers; i++) {
+        const char *spans = containers[i].spans, *profiles = containers[i].profiles;
+        uint64_t joined = joined_in_container(spans, profiles, "worker");
+        if (joined != containers[i].joined)
+            fail_msg("%s | %s: %s", spans, profiles, joined ? "joined" : "not joined");
+        assert_int_equal(joined_in_container(spans, profiles, "other"), 0);
+    }
+}
+
 static void joins_at_once_without_wait(void **state)
 {
     (void)state;
@@ -729,6 +803,7 @@ int main(void)
         cmocka_unit_test(a_link_without_ids_and_values_without_pairs),
         cmocka_unit_test(python_names_either_id),
         cmocka_unit_test(an_id_may_be_text),
+        cmocka_unit_test(the_process_of_a_container_is_known_by_names),
         cmocka_unit_test(joins_at_once_without_wait),
         cmocka_unit_test(waits_for_the_spans_of_its_process),
         cmocka_unit_test(splits_a_sample_by_its_times),

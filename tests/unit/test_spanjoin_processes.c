@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-enum { VALUE_SIZE = 64, HERE = INADDR_LOOPBACK, ELSEWHERE = 0x0a000001 };
+enum { HERE = INADDR_LOOPBACK, ELSEWHERE = 0x0a000001 };
 #define SHORT_ID "0123456789abcdef0123456789abcde" /* 31 characters */
 #define LONG_ID SHORT_ID "f"
 
@@ -66,33 +66,6 @@ static const struct {
     {"service.name=shop process.pid=#7 host.name=a", "process.pid=#7 host.name=b", false, true},
 };
 
-static void make_number(struct request *request, int64_t number)
-{
-    KeyValueMessage **attributes =
-        request->traces ? request->traces->resource_spans[0]->resource->attributes
-                        : request->profiles->resource_profiles[0]->resource->attributes;
-    size_t count = request->traces
-                       ? request->traces->resource_spans[0]->resource->n_attributes
-                       : request->profiles->resource_profiles[0]->resource->n_attributes;
-    Opentelemetry__Proto__Common__V1__AnyValue *value = attributes[count - 1]->value;
-    value->value_case = OPENTELEMETRY__PROTO__COMMON__V1__ANY_VALUE__VALUE_INT_VALUE;
-    value->int_value = number;
-}
-
-static void add_attributes(struct request *request, const char *text)
-{
-    char key[VALUE_SIZE], value[VALUE_SIZE];
-    int size = 0;
-    for (; sscanf(text, " %63[^=]=%63s%n", key, value, &size) == 2; text += size) {
-        if (request->traces)
-            traces_resource_string(request, key, value);
-        else
-            profiles_resource_string(request, key, value);
-        if (*value == '#')
-            make_number(request, strtol(value + 1, NULL, 10));
-    }
-}
-
 /* Sends a span that waits, then an upload that ends after it. Returns whether the span has left. */
 static bool is_covered(const char *spans, const char *profiles, uint64_t peer)
 {
@@ -101,12 +74,12 @@ static bool is_covered(const char *spans, const char *profiles, uint64_t peer)
     join_init(&join, "spans: {wait: 20s}");
     join.fixture.peer = peer;
     traces_begin(&request, NULL);
-    add_attributes(&request, spans);
+    request_resource(&request, spans);
     traces_span(&request, 7, 42, WALL, WALL + SECOND, "work");
     join_send(&join, &request);
     assert_int_equal(join.fixture.recorder.count, 0);
     profiles_begin(&request);
-    add_attributes(&request, profiles);
+    request_resource(&request, profiles);
     profiles_profile(&request, "cpu", "nanoseconds")->time_unix_nano = WALL + 9 * SECOND;
     join_send(&join, &request);
     bool has_left = join.fixture.recorder.count > 0;

@@ -307,6 +307,60 @@ static void test_a_name_of_two_threads_in_one_request(void **state)
     thread_spans_free(threads);
 }
 
+/* Of a program in a container, the ids that a profiler of the host tells mean nothing. */
+static void test_ids_of_another_pid_namespace(void **state)
+{
+    (void)state;
+    struct thread_spans *threads = thread_spans_new(MOST);
+    struct thread_span span = span_of(1, 1, 0, 10, 20), other = span_of(2, 2, 0, 10, 20);
+    span.kind = other.kind = THREAD_ID_OS;
+    span.name = slice_of_string("worker-1");
+    other.name = slice_of_string("worker-2");
+    other.id = 77;
+    thread_spans_put(threads, (struct thread_span[]){span, other}, 2, 1, 0);
+    struct sample_thread same = of_os(77, "worker-1"), foreign = of_os(77, "worker-1");
+    foreign.sampler = 5;
+    assert_int_equal(span_at(threads, &foreign, 15), 1);
+    foreign.name = slice_of_string("");
+    assert_int_equal(span_at(threads, &foreign, 15), NONE);
+    assert_int_equal(span_at(threads, &same, 15), 2);
+    thread_spans_free(threads);
+}
+
+/* Asks several times for a thread of a process that a profiler of the host sees; returns the last
+ * answer. */
+static int64_t foreign_at(struct thread_spans *threads, uint16_t sampler, int64_t id,
+                          const char *name, unsigned times)
+{
+    struct sample_thread thread = of_os(id, name);
+    int64_t found = NONE;
+    thread.sampler = sampler;
+    for (unsigned i = 0; i < times; i++)
+        found = span_at(threads, &thread, 15);
+    return found;
+}
+
+/* Several processes of the container send samples. Those whose threads have other names do not
+ * matter, and neither do children that have the name of a thread for a short time. */
+static void test_samples_of_several_processes(void **state)
+{
+    (void)state;
+    struct thread_spans *threads = thread_spans_new(MOST);
+    put_named(threads, 1, "worker-1", 1);
+    put_named(threads, 2, "worker-2", 2);
+    assert_int_equal(foreign_at(threads, 5, 901, "worker-1", 40), 1);
+    assert_int_equal(foreign_at(threads, 6, 801, "sh", 40), NONE);
+    assert_int_equal(foreign_at(threads, 7, 701, "worker-1", 1), AMBIGUOUS);
+    assert_int_equal(foreign_at(threads, 5, 901, "worker-1", 1), 1);
+    assert_int_equal(foreign_at(threads, 5, 902, "worker-2", 1), 2);
+    assert_int_equal(foreign_at(threads, 7, 702, "worker-2", 10), AMBIGUOUS);
+    assert_int_equal(foreign_at(threads, 5, 901, "worker-1", 1), AMBIGUOUS);
+    assert_int_equal(foreign_at(threads, 7, 702, "worker-2", 50), AMBIGUOUS);
+    assert_int_equal(foreign_at(threads, 5, 901, "worker-1", 1), AMBIGUOUS);
+    assert_int_equal(foreign_at(threads, 5, 901, "worker-1", 32 * 61), 1);
+    thread_spans_free(threads);
+}
+
 static void test_ids_that_were_seen_together(void **state)
 {
     (void)state;
@@ -650,6 +704,8 @@ int main(void)
         cmocka_unit_test(test_spans_of_no_time),
         cmocka_unit_test(test_a_name_that_one_thread_has),
         cmocka_unit_test(test_a_name_of_two_threads_in_one_request),
+        cmocka_unit_test(test_ids_of_another_pid_namespace),
+        cmocka_unit_test(test_samples_of_several_processes),
         cmocka_unit_test(test_ids_that_were_seen_together),
         cmocka_unit_test(test_the_owner_of_most_spans_loses_some),
         cmocka_unit_test(test_room_for_few_spans),

@@ -1,14 +1,16 @@
 """Spans of four functions on eight threads, traced by OpenTelemetry; it profiles nothing itself."""
 
 import concurrent.futures
+import ctypes
 import hashlib
+import socket
 import sys
 import threading
 import time
 
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.resources import ProcessResourceDetector, get_aggregated_resources
+from opentelemetry.sdk.resources import ProcessResourceDetector, Resource, get_aggregated_resources
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
@@ -20,7 +22,16 @@ class Threads(SpanProcessor):
         span.set_attributes({"thread.id": threading.get_native_id(), "thread.name": threading.current_thread().name})
 
 
-provider = TracerProvider(resource=get_aggregated_resources([ProcessResourceDetector()]))
+PR_SET_NAME = 15
+
+
+def name_thread():
+    """Tells the operating system the name of the thread, as Python does from 3.14 on."""
+    ctypes.CDLL(None).prctl(PR_SET_NAME, threading.current_thread().name.encode())
+
+
+provider = TracerProvider(resource=get_aggregated_resources([ProcessResourceDetector()],
+                                                            Resource.create({"host.name": socket.gethostname()})))
 provider.add_span_processor(Threads())
 provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
 trace.set_tracer_provider(provider)
@@ -66,6 +77,6 @@ def ask(end):
         number += 1
 
 
-with concurrent.futures.ThreadPoolExecutor(8) as pool:
+with concurrent.futures.ThreadPoolExecutor(8, "asker", name_thread) as pool:
     list(pool.map(ask, [time.monotonic() + float(sys.argv[1])] * 8))
 provider.shutdown()
