@@ -222,6 +222,12 @@ static void read_value(const struct decoding *at, void *member)
                        "is accepted but has no effect in profcol");
 }
 
+/* Sets the bool that says whether the field at `member` was given. */
+static void note_given(const struct field *field, bool is_given, char *member)
+{
+    *(bool *)(member - field->offset + field->given - 1) = is_given;
+}
+
 static void decode_keys(struct config_check *check, const struct config_path *path,
                         const struct config_node *node, const struct field *fields, void *out,
                         bool optional)
@@ -240,6 +246,8 @@ static void decode_keys(struct config_check *check, const struct config_path *pa
         struct config_path inner = {.parent = path, .name = field->name};
         struct decoding at = {check, &inner, key, node->items[i], field};
         read_value(&at, (char *)out + offset);
+        if (field->given)
+            note_given(field, node->items[i]->kind != CONFIG_NODE_NULL, (char *)out + offset);
     }
 }
 

@@ -84,12 +84,21 @@ struct field {
                    */
     const char *replaced_by; /* the new key of a deprecated one, which still works: a warning names
                                 the new key once */
-    bool ignored;  /* accepted and checked because the Collector has it, but without effect; the
-                      reference and a warning say so */
-    bool is_live;  /* a reload may change it while the component goes on (component_type.update) */
+    bool ignored; /* accepted and checked because the Collector has it, but without effect; the
+                     reference and a warning say so */
+    size_t given; /* 1 + the offset of a bool of the same struct, which is set if the key is written
+                     with a value; otherwise print-config leaves it out. For keys that mean
+                     something by being written. 0: none */
+    bool is_live; /* a reload may change it while the component goes on (component_type.update) */
     bool unlisted; /* not in the reference: for keys that the Collector accepts and does not use
                       either */
 };
+
+/* Whether a field of a struct was given; always true without `given`. */
+static inline bool field_is_given(const struct field *field, const void *object)
+{
+    return !field->given || *((const bool *)object + field->given - 1);
+}
 
 /* The offset of a member. If the member has another type than CTYPE, the array size of -1 stops the
  * compiler. */
@@ -100,6 +109,9 @@ struct field {
      0 * sizeof(char[_Generic(&((struct STRUCT *)0)->MEMBER, CTYPE *: 1, default: -1)]))
 /* NOLINTEND(bugprone-macro-parentheses) */
 /* clang-format on */
+
+/* The value of `given`: FIELD_GIVEN(keep_attribute, has_above). */
+#define FIELD_GIVEN(STRUCT, MEMBER) (1 + FIELD_CHECKED_OFFSET(STRUCT, MEMBER, bool))
 
 #define FIELD_ENTRY(STRUCT, MEMBER, KIND, CTYPE, HELP, ...)                                        \
     {                                                                                              \

@@ -454,7 +454,7 @@ static void print_fields(const struct printer *printer, const struct field *fiel
         const void *default_member = (const char *)defaults + field->offset;
         if (field->inlined)
             print_fields(printer, field->block, member, default_member);
-        else if (!field->ignored &&
+        else if (!field->ignored && field_is_given(field, object) &&
                  (!field->replaced_by || !has_default(printer, field, member, default_member)))
             print_field(printer, field, member, default_member);
     }

@@ -130,6 +130,8 @@ static void append_default(struct text *out, const struct field *field)
 {
     if (field->required)
         text_append(out, "**required**");
+    else if (field->given)
+        return;
     else if (field->kind == FIELD_KIND_OPTIONAL)
         text_append(out, field->fallback && strcmp(field->fallback, "true") == 0 ? "on" : "off");
     else if (field->fallback)

@@ -124,6 +124,8 @@ const char *config_fields_differ(struct arena *arena, const struct field *fields
         const char *where = NULL;
         if (field->is_live && !with_live)
             continue;
+        if (field_is_given(field, before) != field_is_given(field, after))
+            return field->name;
         if (field->kind == FIELD_KIND_BLOCK || field->kind == FIELD_KIND_OPTIONAL)
             where = compare_blocks(arena, field, with_live, one, other);
         else if (field->kind == FIELD_KIND_LIST || field->kind == FIELD_KIND_MAP)

@@ -89,6 +89,8 @@ static void check_values(struct table_check *check, const struct config_path *pa
     }
     if (field->required && field->fallback)
         tell(check, path, "a required field cannot have a default");
+    if (field->given && field->fallback)
+        tell(check, path, "a field that may be absent cannot have a default");
 }
 
 static size_t find_name(const struct field *fields, const char *name)
@@ -122,6 +124,9 @@ static void check_block(struct table_check *check, const struct config_path *pat
     for (const struct field *inner = field->block; inner->kind != FIELD_KIND_END; inner++) {
         if (inner->offset >= field->block_size)
             tell(check, path, "%s is not a member of the block's struct", inner->name);
+        if (inner->given > field->block_size)
+            tell(check, path, "what says that %s is given is not in the block's struct",
+                 inner->name);
         if (field->kind == FIELD_KIND_MAP && inner->offset == 0)
             tell(check, path,
                  "the first member of a block in a map is its key, and not in its table");

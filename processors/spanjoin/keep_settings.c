@@ -15,26 +15,31 @@ static const char *const codes[] = {"unset", "ok", "error", NULL};
 static const struct field attribute_fields[] = {
     FIELD_STRING(keep_attribute, key, "Attribute of the span.", .required = true),
     FIELD_STRING(keep_attribute, matches, "Regular expression (RE2), which matches anywhere."),
-    FIELD_DOUBLE(keep_attribute, above, "Number that its value is above.", .fallback = "0"),
-    FIELD_DOUBLE(keep_attribute, below, "Number that its value is below.", .fallback = "0"),
+    FIELD_DOUBLE(keep_attribute, above, "Number that its value is above.",
+                 .given = FIELD_GIVEN(keep_attribute, has_above)),
+    FIELD_DOUBLE(keep_attribute, below, "Number that its value is below.",
+                 .given = FIELD_GIVEN(keep_attribute, has_below)),
     FIELD_END};
 
+#define GIVEN(KIND) .given = FIELD_GIVEN(keep_condition, given[KIND])
+
 static const struct field condition_fields[] = {
-    FIELD_DURATION(keep_condition, duration_above, "The span takes longer.", .fallback = "0s",
-                   .min = "0s"),
-    FIELD_ENUM(keep_condition, status, "Status of the span.", codes, .fallback = "unset"),
+    FIELD_DURATION(keep_condition, duration_above, "The span takes longer.", .min = "0s",
+                   GIVEN(KEEP_DURATION_ABOVE)),
+    FIELD_ENUM(keep_condition, status, "Status of the span.", codes, GIVEN(KEEP_STATUS)),
     FIELD_DURATION(keep_condition, cpu_above,
                    "Samples of the span have more CPU time, counted when a request leaves.",
-                   .fallback = "0s", .min = "0s"),
+                   .min = "0s", GIVEN(KEEP_CPU_ABOVE)),
     FIELD_DOUBLE(keep_condition, cpu_share_above,
-                 "Likewise, as a part of the span's duration (1: one processor).", .fallback = "0",
-                 .min = "0"),
+                 "Likewise, as a part of the span's duration (1: one processor).", .min = "0",
+                 GIVEN(KEEP_CPU_SHARE_ABOVE)),
     FIELD_OPTIONAL(keep_condition, attribute, keep_attribute, attribute_fields,
-                   "An attribute of the span matches, or is above or below a number."),
+                   "An attribute of the span matches, or is above or below a number.",
+                   GIVEN(KEEP_ATTRIBUTE)),
     FIELD_DOUBLE(keep_condition, ratio,
-                 "Part of all traces, by trace id: everywhere the same for one trace.",
-                 .fallback = "0", .min = "0", .max = "1"),
-    FIELD_STRING(keep_condition, condition, "OTTL condition on the span."),
+                 "Part of all traces, by trace id: everywhere the same for one trace.", .min = "0",
+                 .max = "1", GIVEN(KEEP_RATIO)),
+    FIELD_STRING(keep_condition, condition, "OTTL condition on the span.", GIVEN(KEEP_CONDITION)),
     FIELD_END};
 
 const struct field keep_fields[] = {
@@ -65,12 +70,9 @@ static void append_number(struct text *out, const char *key, const char *operato
     text_printf(out, "] %s %.9f", operator, number);
 }
 
-static const char *attribute_condition(struct config_check *check, const char *path,
+static const char *attribute_condition(struct config_check *check,
                                        const struct keep_attribute *attribute)
 {
-    struct arena *arena = config_check_arena(check);
-    bool has_above = config_check_is_written(check, arena_printf(arena, "%s::above", path));
-    bool has_below = config_check_is_written(check, arena_printf(arena, "%s::below", path));
     struct text out = {0};
     if (attribute->matches) {
         text_append(&out, "IsMatch(span.attributes[");
@@ -79,15 +81,16 @@ static const char *attribute_condition(struct config_check *check, const char *p
         ottl_append_text(&out, attribute->matches);
         text_append(&out, ")");
     }
-    if (has_above) {
+    if (attribute->has_above) {
         text_append(&out, out.size ? " and " : "");
         append_number(&out, attribute->key, ">", attribute->above);
     }
-    if (has_below) {
+    if (attribute->has_below) {
         text_append(&out, out.size ? " and " : "");
         append_number(&out, attribute->key, "<", attribute->below);
     }
-    const char *condition = out.size ? arena_strdup(arena, text_string(&out)) : NULL;
+    const char *condition =
+        out.size ? arena_strdup(config_check_arena(check), text_string(&out)) : NULL;
     text_deinit(&out);
     return condition;
 }
@@ -97,12 +100,9 @@ static bool check_attribute(struct config_check *check, const char *path,
                             const struct keep_attribute *attribute)
 {
     struct arena *arena = config_check_arena(check);
-    const char *below = arena_printf(arena, "%s::below", path);
-    if (config_check_is_written(check, below) &&
-        config_check_is_written(check, arena_printf(arena, "%s::above", path)) &&
-        attribute->above >= attribute->below)
-        config_check_warn(check, below, "no number is above %g and below %g", attribute->above,
-                          attribute->below);
+    if (attribute->has_below && attribute->has_above && attribute->above >= attribute->below)
+        config_check_warn(check, arena_printf(arena, "%s::below", path),
+                          "no number is above %g and below %g", attribute->above, attribute->below);
     return !attribute->matches ||
            ottl_check_pattern(check, arena_printf(arena, "%s::matches", path), attribute->matches);
 }
@@ -123,18 +123,14 @@ static const char *path_of(struct config_check *check, size_t i, enum keep_kind 
                         kind_names[kind]);
 }
 
-static bool is_written(struct config_check *check, size_t i, int kind)
-{
-    return config_check_is_written(check, path_of(check, i, (enum keep_kind)kind));
-}
-
 /* Returns one of the keys of an item as OTTL; NULL: OTTL does not know CPU time and ratios. */
-static const char *as_ottl(struct config_check *check, size_t i, int kind,
+static const char *as_ottl(struct config_check *check, int kind,
                            const struct keep_condition *condition)
 {
     static const char *const statuses[] = {"STATUS_CODE_UNSET", "STATUS_CODE_OK",
                                            "STATUS_CODE_ERROR"};
     struct arena *arena = config_check_arena(check);
+    const char *of_attribute;
     switch (kind) {
     case KEEP_DURATION_ABOVE:
         return arena_printf(arena, "span.end_time_unix_nano - span.start_time_unix_nano > %" PRId64,
@@ -142,7 +138,8 @@ static const char *as_ottl(struct config_check *check, size_t i, int kind,
     case KEEP_STATUS:
         return arena_printf(arena, "span.status.code == %s", statuses[condition->status]);
     case KEEP_ATTRIBUTE:
-        return attribute_condition(check, path_of(check, i, KEEP_ATTRIBUTE), &condition->attribute);
+        of_attribute = attribute_condition(check, &condition->attribute);
+        return of_attribute ? of_attribute : "true";
     case KEEP_CONDITION:
         return arena_printf(arena, "(%s)", condition->condition);
     default:
@@ -158,13 +155,13 @@ static void append_quoted(struct text *out, const char *text)
 }
 
 /* Appends all keys of an item as one condition. Returns the key that cannot be in it; else NULL. */
-static const char *join_conditions(struct config_check *check, size_t i,
+static const char *join_conditions(struct config_check *check,
                                    const struct keep_condition *condition, struct text *out)
 {
     for (int kind = 0; kind < KEEP_KINDS; kind++) {
-        if (!is_written(check, i, kind))
+        if (!condition->given[kind])
             continue;
-        const char *ottl = as_ottl(check, i, kind, condition);
+        const char *ottl = as_ottl(check, kind, condition);
         if (!ottl)
             return kind_names[kind];
         text_append(out, out->size ? " and " : "");
@@ -178,7 +175,7 @@ static void tell_several(struct config_check *check, size_t i, unsigned written,
 {
     const char *item = arena_printf(config_check_arena(check), "keep::span_detail_when::%zu", i);
     struct text joined = {0};
-    const char *alone = join_conditions(check, i, condition, &joined);
+    const char *alone = join_conditions(check, condition, &joined);
     if (alone)
         config_check_error(check, item,
                            "has %u conditions; one of the items is enough, so write each one as "
@@ -208,7 +205,7 @@ static bool read_kind(struct config_check *check, size_t i, struct keep_conditio
 {
     unsigned written = 0;
     for (int kind = 0; kind < KEEP_KINDS; kind++)
-        if (is_written(check, i, kind)) {
+        if (condition->given[kind]) {
             condition->kind = (enum keep_kind)kind;
             written++;
         }
@@ -237,7 +234,7 @@ static void read_condition(struct config_check *check, size_t i, struct keep_set
     case KEEP_ATTRIBUTE:
         if (!check_attribute(check, path, &condition->attribute))
             break;
-        condition->ottl = attribute_condition(check, path, &condition->attribute);
+        condition->ottl = attribute_condition(check, &condition->attribute);
         if (!condition->ottl)
             config_check_error(check, path, "needs `matches`, `above` or `below`");
         break;

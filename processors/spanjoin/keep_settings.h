@@ -28,6 +28,8 @@ struct keep_attribute {
     const char *matches; /* NULL: any */
     double above;
     double below;
+    bool has_above;
+    bool has_below;
 };
 
 struct keep_condition {
@@ -38,6 +40,7 @@ struct keep_condition {
     struct keep_attribute attribute;
     double ratio;
     const char *condition;
+    bool given[KEEP_KINDS]; /* the keys that were written */
     /* derived */
     enum keep_kind kind;
     const char *ottl;   /* of KEEP_ATTRIBUTE and KEEP_CONDITION, on spans */

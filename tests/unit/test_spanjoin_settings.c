@@ -1,3 +1,4 @@
+#include "config/diff.h"
 #include "core/pipeline/component.h"
 #include "processors/spanjoin/spanjoin_settings.h"
 
@@ -161,7 +162,9 @@ static const struct {
     {"keep: {span_detail_when: [{}]}",
      "t:1:51: error: processors::spanjoin::keep::span_detail_when::0: has no condition; write one "
      "of duration_above, status, cpu_above, cpu_share_above, attribute, ratio, condition"},
-    {"keep: {span_detail_when: [{status: error}, ]}", ""},
+    {"keep: {span_detail_when: [{duration_above: }]}", "has no condition"},
+    {"keep: {span_detail_when: [{attribute: {key: a}, status: ok}]}",
+     "write condition: 'span.status.code == STATUS_CODE_OK and true'"},
     {"keep: {span_detail_when: [{status: error}], otherwise: pass}",
      "t:1:80: warning: processors::spanjoin::keep::otherwise: keep changes nothing: otherwise and "
      "unjoined are both pass; write otherwise: fold to combine the samples of other spans"},
@@ -340,6 +343,51 @@ static void test_defaults(void **state)
     text_deinit(&report);
 }
 
+/* What print-config prints has only the keys that were written: each of a condition means something
+ * by being there. */
+static void test_printed_conditions_load(void **state)
+{
+    static const char keep[] =
+        "keep: {span_detail_when: [{duration_above: 0s}, {status: unset}, {cpu_above: 0s}, "
+        "{cpu_share_above: 0}, {attribute: {key: a, matches: b}}, {attribute: {key: a, below: 0}}, "
+        "{ratio: 0}, {condition: 'span.name == \"a\"'}]}";
+    (void)state;
+    struct text report = {0}, printed = {0}, again = {0};
+    struct config *config = load(keep, &report);
+    assert_non_null(config);
+    config_print(config, &printed);
+    const struct config_type *types[] = {&source, &sink, &spanjoin_processor_type.config, NULL};
+    struct config *second =
+        config_load_text(types, "t", slice_of_string(text_string(&printed)), &report);
+    if (!second)
+        fail_msg("%s\n%s", text_string(&printed), text_string(&report));
+    config_print(second, &again);
+    assert_string_equal(text_string(&again), text_string(&printed));
+    config_free(config);
+    config_free(second);
+    text_deinit(&report);
+    text_deinit(&printed);
+    text_deinit(&again);
+}
+
+/* A reload sees another condition, although all values are 0. */
+static void test_other_conditions_differ(void **state)
+{
+    (void)state;
+    struct text report = {0};
+    struct arena arena = {0};
+    struct config *one = load("keep: {span_detail_when: [{status: unset}]}", &report);
+    struct config *other = load("keep: {span_detail_when: [{ratio: 0}]}", &report);
+    assert_non_null(
+        config_fields_differ(&arena, spanjoin_fields, false, settings_of(one), settings_of(other)));
+    assert_null(
+        config_fields_differ(&arena, spanjoin_fields, false, settings_of(one), settings_of(one)));
+    config_free(one);
+    config_free(other);
+    arena_deinit(&arena);
+    text_deinit(&report);
+}
+
 /* Only a check of the whole configuration can detect two of them in one signal. */
 static void test_one_pipeline_of_each_signal(void **state)
 {
@@ -372,6 +420,8 @@ int main(void)
         cmocka_unit_test(test_one_side),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_printed_conditions_load),
+        cmocka_unit_test(test_other_conditions_differ),
         cmocka_unit_test(test_one_pipeline_of_each_signal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
