@@ -3,6 +3,7 @@
 #include "core/base/container_of.h"
 #include "core/base/index_table.h"
 #include "core/base/memory.h"
+#include "core/data/upload_senders.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -32,7 +33,8 @@ struct instance {
     int64_t pid;          /* of its spans with threads; 0: not known */
     struct timer_queue *waiting; /* by the ends of spans; NULL: none yet */
     uint32_t waiting_for_gaps;
-    struct list *held; /* struct held_upload, the newest last; NULL: none so far */
+    struct list *held;              /* struct held_upload, the newest last; NULL: none so far */
+    struct upload_senders *senders; /* of samples with its threads; NULL: none so far */
     struct service_naming naming;
     uint16_t shows;
     uint16_t shown_by; /* the last uploader whose samples showed this one, if it is another one */
@@ -105,6 +107,7 @@ void instances_free(struct instances *instances)
         deinit_slots(instances, i);
         free_waiting(&instances->items[i]);
         free(instances->items[i].held);
+        free(instances->items[i].senders);
         service_naming_deinit(&instances->items[i].naming);
     }
     pthread_mutex_destroy(&instances->lock);
@@ -173,7 +176,7 @@ static uint16_t add(struct instances *instances, uint16_t owner, uint64_t now_ns
     if (number == 0)
         return 0;
     instances->owned[owner]++;
-    instances->items[number] = (struct instance){.first_ns = now_ns ? now_ns : 1, .owner = owner};
+    instances->items[number] = (struct instance){.first_ns = happened_at(now_ns), .owner = owner};
     memset(slots_of(instances, number), 0, instances->slot_count * sizeof *instances->slots);
     return number;
 }
@@ -697,7 +700,7 @@ struct instance_waiter *instances_wait(struct instances *instances, uint16_t num
     struct instance_waiter *begun = NULL;
     pthread_mutex_lock(&instances->lock);
     if (instances->first_span_ns == 0)
-        instances->first_span_ns = clock->now_ns ? clock->now_ns : 1;
+        instances->first_span_ns = happened_at(clock->now_ns);
     if (is_live(instances, number)) {
         uint64_t until_ns = covered(instances, number, clock);
         bool is_early = until_ns != 0
@@ -836,6 +839,30 @@ struct instance_threads instances_with_threads(struct instances *instances, uint
     return found;
 }
 
+void instances_note_sender(struct instances *instances, uint16_t number, uint64_t form,
+                           struct upload_range range, const struct instance_clock *clock)
+{
+    pthread_mutex_lock(&instances->lock);
+    if (is_live(instances, number)) {
+        struct instance *instance = &instances->items[number];
+        if (!instance->senders)
+            instance->senders = memory_zalloc(sizeof *instance->senders);
+        upload_senders_note(instance->senders, form, range, clock->now_ns);
+    }
+    pthread_mutex_unlock(&instances->lock);
+}
+
+bool instances_are_several(struct instances *instances, uint16_t number,
+                           const struct instance_clock *clock)
+{
+    pthread_mutex_lock(&instances->lock);
+    const struct upload_senders *senders =
+        is_live(instances, number) ? instances->items[number].senders : NULL;
+    bool are_several = senders && is_within(senders->shared_ns, clock->now_ns, clock->window_ns);
+    pthread_mutex_unlock(&instances->lock);
+    return are_several;
+}
+
 /* ---- unused instances ---- */
 
 static void forget(struct instances *instances, uint32_t number)
@@ -848,6 +875,7 @@ static void forget(struct instances *instances, uint32_t number)
     deinit_slots(instances, number);
     free_waiting(instance);
     free(instance->held);
+    free(instance->senders);
     service_naming_deinit(&instance->naming);
     *instance = (struct instance){.first_ns = 0};
     if (number < instances->likely_free)
@@ -879,6 +907,7 @@ size_t instances_memory(struct instances *instances)
     for (uint32_t i = 1; i < instances->used; i++) {
         size += service_naming_memory(&instances->items[i].naming);
         size += held_count(&instances->items[i]) * sizeof(struct held_upload);
+        size += instances->items[i].senders ? sizeof(struct upload_senders) : 0;
         for (unsigned k = 0; k < instances->slot_count; k++)
             size += upload_slot_memory(&slots_of(instances, i)[k]);
     }

@@ -181,6 +181,14 @@ struct instance_threads instances_with_threads(struct instances *instances, uint
                                                const struct instance_place *place,
                                                const struct instance_clock *clock);
 
+/* Notes that samples with threads of an instance arrived (upload_senders.h). */
+void instances_note_sender(struct instances *instances, uint16_t number, uint64_t form,
+                           struct upload_range range, const struct instance_clock *clock);
+/* Whether samples with threads have shown within the window that the instance is several
+ * processes. */
+bool instances_are_several(struct instances *instances, uint16_t number,
+                           const struct instance_clock *clock);
+
 /* Frees the numbers of instances that nothing was heard of. Call it regularly. */
 void instances_sweep(struct instances *instances, const struct instance_clock *clock);
 /* Returns the memory in bytes. */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #define HOLE_MIN_NS UINT64_C(2000000000)
-#define OVERLAP_MIN_NS UINT64_C(1000000000)
 #define SILENCE_MIN_NS UINT64_C(2000000000)
 
 enum {
@@ -125,17 +124,9 @@ void upload_ranges_add(struct upload_ranges *ranges, struct upload_range range)
 
 /* ---- senders ---- */
 
-/* How far ranges of one sender may overlap: ends are rounded. Of two senders with uploads of equal
- * length, one overlaps the other by half of it or more. */
-static uint64_t largest_overlap(struct upload_range range)
-{
-    uint64_t part_ns = (range.to_ns - range.from_ns) / 4;
-    return part_ns > OVERLAP_MIN_NS ? part_ns : OVERLAP_MIN_NS;
-}
-
 static bool may_follow(struct upload_range before, struct upload_range range)
 {
-    return before.to_ns <= range.from_ns + largest_overlap(range);
+    return before.to_ns <= range.from_ns + upload_range_largest_overlap(range);
 }
 
 /* Returns the time between the end of one and the begin of the other. */
@@ -184,7 +175,7 @@ static void note_sender(struct upload_slot *slot, struct upload_range range, uin
     struct upload_sender *sender = sender_of(slot, range);
     if (!sender)
         sender = room_for_sender(slot);
-    *sender = (struct upload_sender){range, now_ns ? now_ns : 1};
+    *sender = (struct upload_sender){range, happened_at(now_ns)};
 }
 
 uint64_t upload_slot_covered(const struct upload_slot *slot, uint64_t now_ns)
@@ -215,7 +206,7 @@ static void step(struct upload_slot *slot, struct upload_range range, uint64_t n
 {
     bool is_hole = range.from_ns > slot->until_ns + shortest_hole(range);
     if (is_hole && is_continuous(slot))
-        add_gap(slot, (struct upload_range){slot->until_ns, range.from_ns}, now_ns ? now_ns : 1,
+        add_gap(slot, (struct upload_range){slot->until_ns, range.from_ns}, happened_at(now_ns),
                 released);
     else if (is_hole)
         forget_all(slot, released);
@@ -251,7 +242,7 @@ void upload_slot_add(struct upload_slot *slot, struct upload_range range, uint64
         slot->until_ns = range.to_ns;
         slot->from_ns = range.from_ns;
     }
-    slot->arrived_ns = now_ns ? now_ns : 1;
+    slot->arrived_ns = happened_at(now_ns);
 }
 
 void upload_slot_deinit(struct upload_slot *slot)

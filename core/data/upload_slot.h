@@ -60,6 +60,12 @@ struct upload_slot {
     struct upload_sender *senders; /* UPLOAD_SENDERS_MAX; NULL: there was only one so far */
 };
 
+/* Returns a time as members keep it in which 0 means never. */
+static inline uint64_t happened_at(uint64_t now_ns)
+{
+    return now_ns ? now_ns : 1;
+}
+
 /* Whether something was so short a time ago. then_ns: 0: never. */
 static inline bool is_within(uint64_t then_ns, uint64_t now_ns, uint64_t span_ns)
 {
@@ -97,6 +103,15 @@ static inline struct upload_range upload_ranges_union(struct upload_range a, str
 {
     return (struct upload_range){a.from_ns < b.from_ns ? a.from_ns : b.from_ns,
                                  a.to_ns > b.to_ns ? a.to_ns : b.to_ns};
+}
+
+/* Returns how far ranges of one sender may overlap: ends are rounded. Of two senders with uploads
+ * of equal length, one overlaps the other by half of it or more. */
+static inline uint64_t upload_range_largest_overlap(struct upload_range range)
+{
+    const uint64_t least_ns = 1000000000;
+    uint64_t part_ns = (range.to_ns - range.from_ns) / 4;
+    return part_ns > least_ns ? part_ns : least_ns;
 }
 
 static inline bool upload_ranges_overlap(struct upload_range a, struct upload_range b)

@@ -255,13 +255,16 @@ struct request_spans join_collect_spans(struct spanjoin *join, struct batch *bat
 
 /* ---- profiles ---- */
 
+/* before: of a request that was held; NULL: it has just arrived. */
 static struct sample_plan *new_plan(struct spanjoin *join, struct batch *batch,
                                     const struct request_sender *sender,
                                     const struct plan_totals *totals,
                                     const struct plan_before *before)
 {
     struct sample_plan *plan = sample_plan_new(batch, sender, totals, before);
+    struct instance_clock clock = request_clock(sender);
     thread_pairs_tell(plan, span_index_threads(join->index));
+    upload_times_find_several(plan, span_index_instances(join->index), &clock, !before);
     return plan;
 }
 

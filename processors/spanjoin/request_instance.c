@@ -211,6 +211,15 @@ static void place_profiles(struct instance_place *place, const struct slice *val
     }
 }
 
+/* Returns which attributes a resource has. */
+static uint32_t form_of(const struct slice *values)
+{
+    uint32_t form = 0;
+    for (unsigned i = 0; i < IDENTITY_COUNT; i++)
+        form |= (uint32_t)(values[i].size > 0) << i;
+    return form;
+}
+
 struct request_process request_process(const struct request_sender *sender, struct slice resource,
                                        const struct span_source *source)
 {
@@ -227,6 +236,7 @@ struct request_process request_process(const struct request_sender *sender, stru
     process.is_identified = ids.count > 0 || ids.pids[0] != 0 || ids.pids[1] != 0;
     process.place.is_all_known = is_bare(values);
     process.place.pid = pid_of(values[PROCESS_PID]);
+    process.form = form_of(values);
     if (ids.count == 0)
         ids.rest = id_of_all(values, scope, peer);
     if (values[SERVICE_NAME].size > 0) {

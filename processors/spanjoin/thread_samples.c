@@ -793,16 +793,31 @@ bool timed_samples_link(struct sample_plan *plan, struct link_source *source,
 
 struct thread_source {
     struct link_source source;
-    uint64_t arrived_ns; /* the request; since 1970 */
+    const struct sample_plan *plan;
 };
+
+/* Several processes that count as one have threads with the same ids: which of them the span ran in
+ * is not known. */
+static void doubt_several(const struct sample_plan *plan, const struct timed_sample *samples,
+                          uint32_t sample_count, struct thread_ask *asks)
+{
+    const struct resource_upload *upload = plan->uploads;
+    for (uint32_t i = 0; i < sample_count; i++) {
+        while (samples[i].sample >= upload->first_sample + upload->sample_count)
+            upload++;
+        struct thread_ask *of_sample = &asks[samples[i].first_ask];
+        for (uint32_t k = 0; upload->is_of_several && k < samples[i].ask_count; k++)
+            if (of_sample[k].answer == THREAD_SPAN)
+                of_sample[k].answer = THREAD_AMBIGUOUS;
+    }
+}
 
 static void find_by_thread(struct link_source *source, const struct timed_sample *samples,
                            uint32_t sample_count, struct thread_ask *asks, size_t ask_count)
 {
-    (void)samples;
-    (void)sample_count;
-    thread_spans_find(span_index_threads(source->totals.index), asks, ask_count,
-                      container_of(source, struct thread_source, source)->arrived_ns);
+    const struct sample_plan *plan = container_of(source, struct thread_source, source)->plan;
+    thread_spans_find(span_index_threads(source->totals.index), asks, ask_count, plan->arrived_ns);
+    doubt_several(plan, samples, sample_count, asks);
 }
 
 bool thread_samples_link(struct sample_plan *plan, const struct plan_totals *totals,
@@ -817,7 +832,7 @@ bool thread_samples_link(struct sample_plan *plan, const struct plan_totals *tot
                 .writes = plan->settings->attribute_children,
                 .totals = *totals,
             },
-        .arrived_ns = plan->arrived_ns,
+        .plan = plan,
     };
     return timed_samples_link(plan, &by_thread.source, links_out);
 }

@@ -63,6 +63,7 @@ void upload_times_begin(struct sample_plan *plan, const struct request_process *
         .uploader = process->instance,
         .service = process->service,
         .process = plan->process,
+        .form = process->form,
         .first_sample = plan->sample_count,
         .ranges = arena_array(&plan->arena, slot_count(plan), sizeof(struct upload_range))};
 }
@@ -93,8 +94,36 @@ void upload_times_end(struct sample_plan *plan)
     struct resource_upload *upload = &plan->uploads[plan->upload_count - 1];
     upload->sample_count = plan->sample_count - upload->first_sample;
     bool may_have_threads = plan->awaits_process && plan->may_have_threads;
-    upload->adds_later = plan->with_thread > plan->threads_before || may_have_threads ||
-                         plan->settings->attribute_children;
+    upload->has_threads = plan->with_thread > plan->threads_before;
+    upload->adds_later =
+        upload->has_threads || may_have_threads || plan->settings->attribute_children;
+}
+
+/* ---- several processes that count as one ---- */
+
+/* Tells of the first sample type whose begin is known. */
+static void note_sender(const struct sample_plan *plan, const struct resource_upload *upload,
+                        struct instances *instances, const struct instance_clock *clock)
+{
+    unsigned slot = 0;
+    while (slot < slot_count(plan) && upload->ranges[slot].from_ns == 0)
+        slot++;
+    if (slot < slot_count(plan))
+        instances_note_sender(instances, upload->process, (uint64_t)slot << 32 | upload->form,
+                              upload->ranges[slot], clock);
+}
+
+void upload_times_find_several(struct sample_plan *plan, struct instances *instances,
+                               const struct instance_clock *clock, bool notes)
+{
+    for (uint32_t i = 0; i < plan->upload_count; i++) {
+        struct resource_upload *upload = &plan->uploads[i];
+        if (!upload->has_threads)
+            continue;
+        if (notes)
+            note_sender(plan, upload, instances, clock);
+        upload->is_of_several = instances_are_several(instances, upload->process, clock);
+    }
 }
 
 /* ---- telling ---- */

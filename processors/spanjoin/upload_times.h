@@ -29,7 +29,10 @@ struct resource_upload {
     uint32_t ambiguous; /* samples by whose thread the span is not sure */
     uint16_t uploader;  /* the instance that it names */
     uint16_t process;   /* the instance whose spans ran on its threads; 0: not known */
+    uint32_t form;      /* of its resource (struct request_process) */
     bool adds_later;    /* its samples may be joined to more spans when it leaves */
+    bool has_threads;   /* some of its samples may be joined by thread */
+    bool is_of_several; /* its process is several ones, so that none are */
 };
 
 /* Adds a resource, before its profiles are read. */
@@ -41,6 +44,10 @@ void upload_times_note_empty(struct sample_plan *plan, struct slice scope_profil
 /* Ends the resource, after its profiles were read. */
 void upload_times_end(struct sample_plan *plan);
 
+/* Finds out which uploads are of several processes that count as one. notes: first tells
+ * instances.h of the uploads, which have just arrived. */
+void upload_times_find_several(struct sample_plan *plan, struct instances *instances,
+                               const struct instance_clock *clock, bool notes);
 /* Tells instances.h of the uploads, and of the instances whose spans their samples were joined to.
  * Appends the requests that waited for these uploads to `wakeups`. Learns the services of the
  * uploads, like upload_times_learn_services. covers false: only tells which processes they are

@@ -300,6 +300,92 @@ static void waits_for_the_spans_of_its_process(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* Sends an upload of the first thread, which says that it was profiled between two times. */
+static void send_upload_of(struct join *join, uint64_t from, uint64_t to, uint64_t time)
+{
+    struct request request;
+    begin_upload(&request, "shop");
+    ProfileMessage *profile =
+        request.profiles->resource_profiles[0]->scope_profiles[0]->profiles[0];
+    profile->time_unix_nano = WALL + from * MS;
+    profile->duration_nano = (to - from) * MS;
+    add_sample(&request, (const uint64_t[]){time, 30}, 1);
+    join_send(join, &request);
+}
+
+/* Replicas that nothing tells apart: their threads have the same ids. Uploads of one process do not
+ * overlap. */
+static void several_processes_that_count_as_one_are_not_joined(void **state)
+{
+    static const struct {
+        uint64_t from, to;
+        bool is_several;
+    } seconds[] = {
+        {10100, 20100, false}, /* the next one */
+        {100, 10100, false},   /* the same again */
+        {9200, 19200, false},  /* ends are rounded */
+        {3100, 13100, true},   {600, 10600, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
+        struct join join;
+        struct request out;
+        join_init(&join, "samples: {wait: 10s}, window: 20s");
+        send_span(&join, TRACE, FIRST, 5000, 6000);
+        send_upload_of(&join, 100, 10100, 5500);
+        fixture_advance(&join.fixture, 5 * SECOND);
+        send_upload_of(&join, seconds[i].from, seconds[i].to, 5600);
+        for (int k = 0; k < 2; k++) {
+            fixture_advance(&join.fixture, 5 * SECOND);
+            read_last(&join, SIGNAL_PROFILES, &out);
+            expect_sample(&out, 0, seconds[i].is_several ? 0 : FIRST, (const int64_t[]){30}, 1);
+            request_free(&out);
+        }
+        assert_int_equal(left(&join, SIGNAL_PROFILES), 2);
+        assert_int_equal(metrics_value(join.fixture.process.metrics,
+                                       "profcol_spanjoin_samples_unjoined",
+                                       "spanjoin=\"spanjoin\",reason=\"ambiguous_thread\""),
+                         seconds[i].is_several ? 2 : 0);
+        fixture_advance(&join.fixture, 21 * SECOND); /* one of them has ended */
+        send_span(&join, TRACE, FIRST, 75000, 76000);
+        send_upload_of(&join, 70100, 80100, 75500);
+        fixture_advance(&join.fixture, 10 * SECOND);
+        read_last(&join, SIGNAL_PROFILES, &out);
+        expect_sample(&out, 0, FIRST, (const int64_t[]){30}, 1);
+        request_free(&out);
+        fixture_deinit(&join.fixture);
+    }
+}
+
+/* Two profilers of one process tell different things of it. */
+static void two_profilers_are_not_two_processes(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    join_init(&join, "samples: {wait: 0s}");
+    traces_begin(&request, "shop");
+    traces_resource_string(&request, "service.instance.id", "1");
+    add_span(&request, TRACE, FIRST, 5000, 6000);
+    join_send(&join, &request);
+    for (int i = 0; i < 4; i++) {
+        begin_upload(&request, "shop");
+        profiles_resource_string(&request, "service.instance.id", "1");
+        if (i % 2)
+            profiles_resource_string(&request, "host.name", "a");
+        ProfileMessage *profile =
+            request.profiles->resource_profiles[0]->scope_profiles[0]->profiles[0];
+        profile->time_unix_nano = WALL + (uint64_t)(100 + 5000 * i) * MS;
+        profile->duration_nano = 10 * SECOND;
+        add_sample(&request, (const uint64_t[]){5500, 30}, 1);
+        join_send(&join, &request);
+        read_last(&join, SIGNAL_PROFILES, &out);
+        expect_sample(&out, 0, FIRST, (const int64_t[]){30}, 1);
+        request_free(&out);
+    }
+    fixture_deinit(&join.fixture);
+}
+
 static void splits_a_sample_by_its_times(void **state)
 {
     (void)state;
@@ -806,6 +892,8 @@ int main(void)
         cmocka_unit_test(the_process_of_a_container_is_known_by_names),
         cmocka_unit_test(joins_at_once_without_wait),
         cmocka_unit_test(waits_for_the_spans_of_its_process),
+        cmocka_unit_test(several_processes_that_count_as_one_are_not_joined),
+        cmocka_unit_test(two_profilers_are_not_two_processes),
         cmocka_unit_test(splits_a_sample_by_its_times),
         cmocka_unit_test(a_named_span_goes_first),
         cmocka_unit_test(spans_get_what_is_joined_later),
