@@ -143,6 +143,50 @@ static void two_services_are_counted(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* Nothing has named the first one for a window, while uploads went on. */
+static void a_process_changes_its_service(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "window: 100s");
+    send_span(&join, "shop", SPAN);
+    send_upload(&join, "app", "cpu", SPAN);
+    expect_service(&join, 0, "shop");
+    for (int i = 0; i < 3; i++) {
+        fixture_advance(&join.fixture, 40 * SECOND);
+        send_upload(&join, "app", "alloc_space", NOTHING);
+        expect_service(&join, 0, "shop");
+    }
+    send_span(&join, "cart", OTHER);
+    send_upload(&join, "app", "cpu", OTHER);
+    expect_service(&join, 0, "cart");
+    send_upload(&join, "app", "alloc_space", NOTHING);
+    expect_service(&join, 0, "cart");
+    assert_true(counted(&join, "conflict") == 0);
+    fixture_deinit(&join.fixture);
+}
+
+static void a_conflict_lasts_for_a_window(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "window: 100s");
+    send_span(&join, "shop", SPAN);
+    send_upload(&join, "app", "cpu", SPAN);
+    fixture_advance(&join.fixture, 40 * SECOND);
+    send_span(&join, "cart", OTHER);
+    send_upload(&join, "app", "cpu", OTHER);
+    expect_service(&join, 0, "app");
+    fixture_advance(&join.fixture, 50 * SECOND);
+    send_upload(&join, "app", "cpu", OTHER);
+    expect_service(&join, 0, "app");
+    fixture_advance(&join.fixture, 20 * SECOND);
+    send_upload(&join, "app", "cpu", OTHER);
+    expect_service(&join, 0, "cart");
+    assert_true(counted(&join, "conflict") == 2);
+    fixture_deinit(&join.fixture);
+}
+
 static void equal_names_change_nothing(void **state)
 {
     (void)state;
@@ -201,6 +245,8 @@ int main(void)
         cmocka_unit_test(profiles_without_a_service_get_one),
         cmocka_unit_test(each_resource_gets_its_own),
         cmocka_unit_test(two_services_are_counted),
+        cmocka_unit_test(a_process_changes_its_service),
+        cmocka_unit_test(a_conflict_lasts_for_a_window),
         cmocka_unit_test(equal_names_change_nothing),
         cmocka_unit_test(names_stay_if_the_profile_decides),
         cmocka_unit_test(a_resource_that_names_a_span_is_renamed),
