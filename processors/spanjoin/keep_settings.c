@@ -230,6 +230,10 @@ static void read_condition(struct config_check *check, size_t i, struct keep_set
         break;
     case KEEP_RATIO:
         condition->threshold = sampling_threshold(condition->ratio, SAMPLING_DIGITS);
+        if (condition->ratio >= 1)
+            config_check_warn(check, path,
+                              "is all traces, so otherwise and other conditions have no effect; "
+                              "for 1 %% write 0.01");
         break;
     case KEEP_ATTRIBUTE:
         if (!check_attribute(check, path, &condition->attribute))

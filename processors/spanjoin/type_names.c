@@ -22,6 +22,18 @@ static const struct {
               {"memory", "alloc_space"}, {"heap", "inuse_space"}, {"mutex", "contentions"},
               {"block", "contentions"},  {"lock", "contentions"}};
 
+/* Returns the sample type in the name of a profile type of Pyroscope, such as
+ * process_cpu:cpu:nanoseconds:cpu:nanoseconds; NULL if it is none. */
+static const char *type_of_pyroscope(const char *name)
+{
+    const char *colon = strchr(name, ':');
+    size_t size = colon ? strcspn(colon + 1, ":") : 0;
+    for (size_t i = 0; i < KNOWN && size > 0; i++)
+        if (strlen(known[i]) == size && memcmp(known[i], colon + 1, size) == 0)
+            return known[i];
+    return NULL;
+}
+
 const char *type_name_suggest(const char *name)
 {
     for (size_t i = 0; i < KNOWN; i++)
@@ -30,5 +42,6 @@ const char *type_name_suggest(const char *name)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(others[i].name, name) == 0)
             return others[i].meant;
-    return config_suggest(name, known, KNOWN);
+    const char *of_pyroscope = type_of_pyroscope(name);
+    return of_pyroscope ? of_pyroscope : config_suggest(name, known, KNOWN);
 }

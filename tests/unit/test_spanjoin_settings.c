@@ -128,6 +128,10 @@ static const struct {
     {"spans: {profile_types: [cpu, process_cpu]}",
      "t:1:54: warning: processors::spanjoin::spans::profile_types::1: profilers send no samples of "
      "the type \"process_cpu\" as far as is known; did you mean \"cpu\"?"},
+    {"spans: {profile_types: ['process_cpu:cpu:nanoseconds:cpu:nanoseconds']}",
+     "the type \"process_cpu:cpu:nanoseconds:cpu:nanoseconds\" as far as is known; did you mean "
+     "\"cpu\"?"},
+    {"spans: {profile_types: ['app:requests:count::']}", ""},
     {"spans: {profile_types: [mutex]}", "did you mean \"contentions\"?"},
     {"spans: {profile_types: [cpu, wall, itimer, alloc_space, requests]}", ""},
     {"spans: {attributes: [{key: a, from: 'samples.sum[\"wal\"]'}]}",
@@ -175,6 +179,9 @@ static const struct {
     {"keep: {span_detail_when: [{status: failed}]}",
      "keep::span_detail_when::0::status: \"failed\" is not one of unset, ok, error"},
     {"keep: {span_detail_when: [{ratio: 2}]}", "ratio: 2 is out of range"},
+    {"keep: {span_detail_when: [{ratio: 1}]}",
+     "t:1:59: warning: processors::spanjoin::keep::span_detail_when::0::ratio: is all traces, so "
+     "otherwise and other conditions have no effect; for 1 % write 0.01"},
     {"keep: {span_detail_when: [{attribute: {key: a}}]}",
      "keep::span_detail_when::0::attribute: needs `matches`, `above` or `below`"},
     {"keep: {span_detail_when: [{attribute: {key: a, matches: '('}}]}",
