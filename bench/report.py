@@ -125,6 +125,9 @@ def keep_rows(results):
         cpu = results.median(run, "profcol", "cpu")
         yield Row(f"{what}: CPU per million spans and samples / passing through", show(cpu, " s"), "-", divide(cpu, passing), target, False,
                   spread=results.spread_of((run, "profcol", "cpu"), ("both, of an SDK", "profcol", "cpu")))
+    join, keep = (results.median(run, "profcol", "cpu") for run in ("join, of an SDK", "keep"))
+    yield Row("the same: CPU with keep / without", show(keep, " s"), show(join, " s (spanjoin)"), divide(keep, join), None, False,
+              spread=results.spread_of(("keep", "profcol", "cpu"), ("join, of an SDK", "profcol", "cpu")))
     traces = results.median("traces, of an SDK", "profcol", "out")
 
     def profile_bytes(run):
