@@ -327,8 +327,10 @@ static struct sample_plan *plan_linked(struct spanjoin *join, struct sample_plan
 {
     struct batch *batch = plan->batch;
     struct request_sender sender = sender_of(join, batch, now_ns);
-    struct plan_totals totals = {
-        .index = join->index, .counts = plan->index ? NULL : links->is_linked, .request = request};
+    struct plan_totals totals = {.index = join->index,
+                                 .counts = plan->index ? NULL : links->is_linked,
+                                 .request = request,
+                                 .content = plan->content};
     sender.arrived_ns = plan->arrived_ns;
     sample_plan_free(plan);
     batch_flatten(batch);
@@ -392,8 +394,10 @@ void join_move_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t
     if (!join->settings->attribute_children || !child_samples_link(plan, join->index, &out->links))
         return;
     struct request_sender sender = sender_of(join, batch, now_ns);
-    struct plan_totals totals = {
-        .index = join->index, .counts = out->links.is_linked, .request = request};
+    struct plan_totals totals = {.index = join->index,
+                                 .counts = out->links.is_linked,
+                                 .request = request,
+                                 .content = plan->content};
     out->before = buffer_ref(batch->parts[0].buffer);
     batch_flatten(batch);
     out->plan = sample_plan_new(batch, &sender, &totals, NULL);

@@ -442,6 +442,18 @@ static void plan_samples(struct sample_plan *plan, struct surroundings *around, 
     assert(!cursor.broken); /* scanned */
 }
 
+/* Returns what identifies a profile if the client sends it again; NULL: nothing does. Without a
+ * time, it may be another one with the same content. */
+static const uint8_t *id_of_profile(struct sample_plan *plan, const struct profile_header *header)
+{
+    if (header->profile_id || header->time_ns == 0)
+        return header->profile_id;
+    if (!plan->content.is_known)
+        hash_xxh3_128(plan->batch->parts[0].root.raw, plan->content.bytes);
+    plan->content.is_known = true;
+    return plan->content.bytes;
+}
+
 /* Whether totals contain the samples of a profile: not if it has arrived before. */
 static bool are_in_totals(const struct sample_plan *plan, const struct profile_plan *profile)
 {
@@ -458,7 +470,7 @@ static void plan_profile(struct sample_plan *plan, struct surroundings *around)
                                 &plan->profile_capacity, sizeof *plan->profiles);
     around->profile = &plan->profiles[plan->profile_count++];
     *around->profile = (struct profile_plan){.first_sample = plan->sample_count,
-                                             .profile_id = header->profile_id,
+                                             .profile_id = id_of_profile(plan, header),
                                              .sums = header->sums,
                                              .source = plan->source,
                                              .process = plan->process,
@@ -552,6 +564,7 @@ struct sample_plan *sample_plan_new(struct batch *batch, const struct request_se
     plan->now_ns = sender->now_ns;
     plan->arrived_ns = sender->arrived_ns;
     plan->request = totals->request;
+    plan->content = totals->content;
     if (before && before->only_threads) {
         assert(!plan->index); /* totals need the samples */
         plan->only_threads = true;
@@ -669,7 +682,7 @@ uint32_t sample_plan_missing(const struct sample_plan *plan)
 
 void sample_plan_remember_profiles(const struct sample_plan *plan)
 {
-    assert(plan->index); /* only then it has totals, which count once for each profile_id */
+    assert(plan->index); /* only then it has totals, which count once for each profile */
     for (uint32_t i = 0; i < plan->profile_count; i++)
         if (plan->profiles[i].profile_id)
             span_index_see_profile(plan->index, plan->now_ns, plan->profiles[i].profile_id,

@@ -18,10 +18,11 @@
 
 /* Which samples totals are computed of. */
 struct plan_totals {
-    struct span_index *index; /* NULL: of none; otherwise used to leave out profiles whose id
-                                 arrived in another request */
-    const uint8_t *counts;    /* for each sample of the request, whether of it; NULL: of all */
-    uint64_t request;         /* a number that no other request has */
+    struct span_index *index;  /* NULL: of none; otherwise used to leave out profiles that arrived
+                                  in another request */
+    const uint8_t *counts;     /* for each sample of the request, whether of it; NULL: of all */
+    uint64_t request;          /* a number that no other request has */
+    struct content_id content; /* of the request as it arrived; not known: as it is now */
 };
 /* What an earlier plan of the same request has found. */
 struct plan_before {
@@ -64,7 +65,7 @@ void sample_plan_end_naming(struct sample_naming *naming);
 void sample_plan_choose(struct sample_plan *plan);
 /* Returns the number of keys whose span has not arrived yet. */
 uint32_t sample_plan_missing(const struct sample_plan *plan);
-/* Records the profile ids in the index. Call it once the request is admitted. */
+/* Records the ids of the profiles in the index. Call it once the request is admitted. */
 void sample_plan_remember_profiles(const struct sample_plan *plan);
 
 #endif

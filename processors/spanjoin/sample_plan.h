@@ -92,12 +92,19 @@ struct profile_sums {
     int64_t cpu_per_value; /* nanoseconds of CPU time for each unit of a value; 0: none */
 };
 
+/* Identifies a request by its bytes, for profiles without an id: a client that was refused sends
+ * the same ones again. */
+struct content_id {
+    bool is_known;
+    uint8_t bytes[PROFILE_ID_SIZE];
+};
+
 /* Profiles and resources without samples have no plan. */
 struct profile_plan {
     uint32_t first_sample;
     uint32_t sample_count;
     uint32_t changes;          /* samples with SAMPLE_CHANGES */
-    const uint8_t *profile_id; /* NULL: none */
+    const uint8_t *profile_id; /* its own, or that of the request's content; NULL: none */
     struct profile_sums sums;
     struct span_source source; /* of its sender */
     uint16_t process; /* number of the instance whose spans' threads are known; 0: of none */
@@ -193,6 +200,7 @@ struct sample_plan {
     uint64_t now_ns;
     uint64_t arrived_ns; /* of the request, since 1970 */
     uint64_t request;
+    struct content_id content;
 };
 
 #endif

@@ -265,7 +265,7 @@ class IsolationTest(unittest.TestCase):
                         self.assertEqual(answer.status, 200)
                 for user, seconds in (("slow", 2), ("fast", 0.01), ("busy", 0.5)):
                     send(user, client.TRACES, make.traces([{**span(42, user), "start": 10 ** 18, "end": 10 ** 18 + int(seconds * 1e9)}]))
-                for user, milliseconds in (("slow", 20), ("fast", 20), ("busy", 90), ("fast", 70), ("busy", 90)):
+                for user, milliseconds in (("slow", 20), ("fast", 20), ("busy", 90), ("fast", 70), ("busy", 91)):
                     builder = make.ProfilesBuilder()
                     builder.profile.sample_type.type_strindex, builder.profile.sample_type.unit_strindex = map(builder.string, ("cpu", "nanoseconds"))
                     builder.sample(values=[milliseconds * 10 ** 6], link=("000000000000002a", f"{42:032x}"))

@@ -896,6 +896,34 @@ static void test_delivered_twice(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* Of a profile without an id. time_ns: 0: none. */
+static void send_unidentified(struct join *join, uint64_t time_ns)
+{
+    struct request request;
+    begin_linked(&request, TRACE, SPAN);
+    request_profile(&request, 0)->time_unix_nano = time_ns;
+    send_request(join, &request);
+}
+
+/* A client that was refused sends the same bytes again. */
+static void test_sent_again_without_profile_id(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    setup(&join, "samples: {wait: 0s}");
+    send_unidentified(&join, WALL);
+    send_unidentified(&join, WALL);
+    send_unidentified(&join, WALL + 1);
+    send_unidentified(&join, 0); /* these cannot be told apart */
+    send_unidentified(&join, 0);
+    send_span(&join, TRACE, SPAN, "a span");
+    read_traces(&join, 0, &out);
+    EXPECT_TEXT(span_attribute(request_span(&out, 0), "profile.samples"), "4");
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
 static void test_go_counts_cpu_once(void **state)
 {
     (void)state;
@@ -1746,6 +1774,7 @@ static void test_span_on_another_worker(void **state)
     setup_workers(&join, "", 2);
     for (unsigned worker = 0; worker < 2; worker++) {
         begin_linked(&request, TRACE, SPAN);
+        request_profile(&request, 0)->time_unix_nano += worker;
         send_to(&join, &request, worker);
         assert_int_equal(join.probe.settled, 1);
     }
@@ -1868,6 +1897,7 @@ static const struct CMUnitTest of_all[] = {
     cmocka_unit_test(test_tenants_that_are_no_texts),
     cmocka_unit_test(test_samples_of_a_profiler_come_first),
     cmocka_unit_test(test_delivered_twice),
+    cmocka_unit_test(test_sent_again_without_profile_id),
     cmocka_unit_test(test_go_counts_cpu_once),
     cmocka_unit_test(test_cpu_of_every_profiler),
     cmocka_unit_test(test_labels_become_links),
