@@ -102,6 +102,12 @@ static const struct field function_fields[] = {
     FIELD_END};
 
 #define OF(type) "Of type `" type "`."
+/* A block of settings that print-config leaves out where it is not written: a policy has one. */
+#define LEAF(type, block, fields)                                                                  \
+    FIELD_BLOCK(tail_leaf, type, block, fields, OF(#type),                                         \
+                .given = FIELD_GIVEN(tail_leaf, given.type))
+#define SUB(sub, type, block, fields)                                                              \
+    FIELD_BLOCK(sub, type, block, fields, OF(#type), .given = FIELD_GIVEN(sub, type##_is_given))
 
 const struct field tail_policy_fields[] = {
     FIELD_STRING(tail_leaf, name, "Name of the policy, for metrics."),
@@ -112,26 +118,21 @@ const struct field tail_policy_fields[] = {
                  "`bytes_limiting`, `span_count`, `trace_state`, `trace_flags`, `ottl_condition`, "
                  "`and`, `not`, `drop`, `composite`. By the samples of the trace: `cpu_above`, "
                  "`cpu_share_above`, `samples_above`, `function`."),
-    FIELD_BLOCK(tail_leaf, latency, tail_latency, latency_fields, OF("latency")),
-    FIELD_BLOCK(tail_leaf, numeric_attribute, tail_numeric_attribute, numeric_fields,
-                OF("numeric_attribute")),
-    FIELD_BLOCK(tail_leaf, probabilistic, tail_probabilistic, probabilistic_fields,
-                OF("probabilistic")),
-    FIELD_BLOCK(tail_leaf, status_code, tail_status_code, status_fields, OF("status_code")),
-    FIELD_BLOCK(tail_leaf, string_attribute, tail_string_attribute, string_fields,
-                OF("string_attribute")),
-    FIELD_BLOCK(tail_leaf, boolean_attribute, tail_boolean_attribute, boolean_fields,
-                OF("boolean_attribute")),
-    FIELD_BLOCK(tail_leaf, rate_limiting, tail_rate_limiting, rate_fields, OF("rate_limiting")),
-    FIELD_BLOCK(tail_leaf, bytes_limiting, tail_bytes_limiting, bytes_fields, OF("bytes_limiting")),
-    FIELD_BLOCK(tail_leaf, span_count, tail_span_count, span_count_fields, OF("span_count")),
-    FIELD_BLOCK(tail_leaf, trace_state, tail_trace_state, trace_state_fields, OF("trace_state")),
-    FIELD_BLOCK(tail_leaf, ottl_condition, tail_ottl_condition, ottl_fields, OF("ottl_condition")),
-    FIELD_BLOCK(tail_leaf, cpu_above, tail_cpu_above, cpu_fields, OF("cpu_above")),
-    FIELD_BLOCK(tail_leaf, cpu_share_above, tail_cpu_share_above, cpu_share_fields,
-                OF("cpu_share_above")),
-    FIELD_BLOCK(tail_leaf, samples_above, tail_samples_above, samples_fields, OF("samples_above")),
-    FIELD_BLOCK(tail_leaf, function, tail_function, function_fields, OF("function")),
+    LEAF(latency, tail_latency, latency_fields),
+    LEAF(numeric_attribute, tail_numeric_attribute, numeric_fields),
+    LEAF(probabilistic, tail_probabilistic, probabilistic_fields),
+    LEAF(status_code, tail_status_code, status_fields),
+    LEAF(string_attribute, tail_string_attribute, string_fields),
+    LEAF(boolean_attribute, tail_boolean_attribute, boolean_fields),
+    LEAF(rate_limiting, tail_rate_limiting, rate_fields),
+    LEAF(bytes_limiting, tail_bytes_limiting, bytes_fields),
+    LEAF(span_count, tail_span_count, span_count_fields),
+    LEAF(trace_state, tail_trace_state, trace_state_fields),
+    LEAF(ottl_condition, tail_ottl_condition, ottl_fields),
+    LEAF(cpu_above, tail_cpu_above, cpu_fields),
+    LEAF(cpu_share_above, tail_cpu_share_above, cpu_share_fields),
+    LEAF(samples_above, tail_samples_above, samples_fields),
+    LEAF(function, tail_function, function_fields),
     FIELD_END};
 
 static const struct field not_fields[] = {FIELD_BLOCK(tail_not, not_sub_policy, tail_leaf,
@@ -140,7 +141,7 @@ static const struct field not_fields[] = {FIELD_BLOCK(tail_not, not_sub_policy, 
                                           FIELD_END};
 static const struct field and_sub_fields[] = {
     FIELD_BLOCK(tail_and_sub, leaf, tail_leaf, tail_policy_fields, "The policy.", .inlined = true),
-    FIELD_BLOCK(tail_and_sub, not, tail_not, not_fields, OF("not")), FIELD_END};
+    SUB(tail_and_sub, not, tail_not, not_fields), FIELD_END};
 const struct field tail_and_fields[] = {
     FIELD_LIST(tail_and, and_sub_policy, tail_and_sub, and_sub_fields,
                "The policies that all have to sample; `not` may be among them."),
@@ -152,7 +153,7 @@ static const struct field drop_fields[] = {
 static const struct field composite_sub_fields[] = {
     FIELD_BLOCK(tail_composite_sub, leaf, tail_leaf, tail_policy_fields, "The policy.",
                 .inlined = true),
-    FIELD_BLOCK(tail_composite_sub, and, tail_and, tail_and_fields, OF("and")), FIELD_END};
+    SUB(tail_composite_sub, and, tail_and, tail_and_fields), FIELD_END};
 static const struct field allocation_fields[] = {
     FIELD_STRING(tail_rate_allocation, policy, "Name of a policy of the list."),
     FIELD_INT(tail_rate_allocation, percent,
@@ -171,10 +172,10 @@ static const struct field composite_fields[] = {
     FIELD_END};
 static const struct field policy_fields[] = {
     FIELD_BLOCK(tail_written, leaf, tail_leaf, tail_policy_fields, "The policy.", .inlined = true),
-    FIELD_BLOCK(tail_written, and, tail_and, tail_and_fields, OF("and")),
-    FIELD_BLOCK(tail_written, not, tail_not, not_fields, OF("not")),
-    FIELD_BLOCK(tail_written, drop, tail_drop, drop_fields, OF("drop")),
-    FIELD_BLOCK(tail_written, composite, tail_composite, composite_fields, OF("composite")),
+    SUB(tail_written, and, tail_and, tail_and_fields),
+    SUB(tail_written, not, tail_not, not_fields),
+    SUB(tail_written, drop, tail_drop, drop_fields),
+    SUB(tail_written, composite, tail_composite, composite_fields),
     FIELD_END};
 
 /* ---- the processor ---- */

@@ -100,7 +100,14 @@ struct tail_function {
     const char *pattern;
 };
 
+/* The blocks of a policy that are written, by their names. */
+struct tail_leaf_given {
+    bool latency, numeric_attribute, probabilistic, status_code, string_attribute,
+        boolean_attribute, rate_limiting, bytes_limiting, span_count, trace_state, ottl_condition,
+        cpu_above, cpu_share_above, samples_above, function;
+};
 struct tail_leaf {
+    struct tail_leaf_given given;
     const char *name;
     const char *type;
     struct tail_latency latency;
@@ -125,6 +132,7 @@ struct tail_not {
 struct tail_and_sub {
     struct tail_leaf leaf;
     struct tail_not not ;
+    bool not_is_given;
 };
 struct tail_and {
     struct config_list and_sub_policy;
@@ -135,6 +143,7 @@ struct tail_drop {
 struct tail_composite_sub {
     struct tail_leaf leaf;
     struct tail_and and;
+    bool and_is_given;
 };
 struct tail_rate_allocation {
     const char *policy;
@@ -152,6 +161,7 @@ struct tail_written {
     struct tail_not not ;
     struct tail_drop drop;
     struct tail_composite composite;
+    bool and_is_given, not_is_given, drop_is_given, composite_is_given;
 };
 
 /* ---- the plan ---- */

@@ -193,6 +193,29 @@ service:
             second = run("print-config", "--config", self.file(first.stdout))
             self.assertEqual((second.returncode, second.stdout), (0, first.stdout), second.stderr)
 
+    def test_print_config_leaves_out_what_only_counts_if_it_is_written(self):
+        text = """
+    receivers: {otlp: {protocols: {grpc: }}}
+    processors:
+      spanjoin: {keep: {span_detail_when: [{status: error}, {attribute: {key: size, above: 5}}]}}
+      tail_sampling:
+        policies:
+          - {name: slow, type: latency, latency: {threshold_ms: 5}}
+          - {name: both, type: and, and: {and_sub_policy: [{name: bad, type: status_code, status_code: {status_codes: [ERROR]}}]}}
+    exporters: {nop: }
+    service:
+      pipelines:
+        traces: {receivers: [otlp], processors: [spanjoin, tail_sampling], exporters: [nop]}
+        profiles: {receivers: [otlp], processors: [spanjoin], exporters: [nop]}
+    """
+        printed = self.fine("print-config", "--config", self.file(text))
+        tree = yaml.safe_load(printed)["processors"]
+        self.assertEqual(tree["spanjoin"]["keep"]["span_detail_when"],
+                         [{"status": "error"}, {"attribute": {"enabled": True, "key": "size", "above": 5}}])
+        self.assertEqual([set(policy) for policy in tree["tail_sampling"]["policies"]],
+                         [{"name", "type", "latency"}, {"name", "type", "and"}])
+        self.fine("validate", "--strict", "--config", self.file(printed))
+
     def test_components(self):
         tree = yaml.safe_load(self.fine("components"))
         self.assertRegex(tree["buildinfo"]["version"], r"^\d")
