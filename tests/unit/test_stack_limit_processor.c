@@ -85,33 +85,34 @@ static char *text_of(const struct recorded *recorded)
 #define LINE(n) "{\"lines\":[{\"functionIndex\":" n "}]}"
 #define NAME(n) "{\"nameStrindex\":" n "}"
 #define STACK(list) "{\"locationIndices\":[" list "]}"
-#define PROFILES(profiles)                                                                                                                                                      \
-    "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[" profiles "]}]}],"                                                                                              \
-    "\"dictionary\":{\"mappingTable\":[{}],\"functionTable\":[{}," NAME("1") "," NAME("2") "," NAME("3") "," NAME("4") "," NAME("5") "," NAME("6") "," NAME("7") "," NAME(      \
-        "8") "],"                                                                                                                                                               \
-             "\"locationTable\":[{}," LINE("1") "," LINE("2") "," LINE("3") "," LINE("4") "," LINE("5") "," LINE("6") "," LINE("7") "," LINE(                                   \
-                 "8") ","                                                                                                                                                       \
-                      "{\"lines\":[{\"functionIndex\":3},{\"functionIndex\":4}]}," LINE(                                                                                        \
-                          "1") "],"                                                                                                                                             \
-                               "\"linkTable\":[{},{\"traceId\":"                                                                                                                \
-                               "\"0102030405060708090a0b0c0d0e0f10\","                                                                                                          \
-                               "\"spanId\":\"1112131415161718\"},{\"traceId\":"                                                                                                 \
-                               "\"0102030405060708090a0b0c0d0e0f11\","                                                                                                          \
-                               "\"spanId\":\"1112131415161718\"}],"                                                                                                             \
-                               "\"stringTable\":[\"\",\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\","                                                                               \
-                               "\"h\","                                                                                                                                         \
-                               "\"span_id\","                                                                                                                                   \
-                               "\"span_name\"],"                                                                                                                                \
-                               "\"attributeTable\":[{},{\"keyStrindex\":9,\"value\":{"                                                                                          \
-                               "\"stringValue\":"                                                                                                                               \
-                               "\"1\"}},"                                                                                                                                       \
-                               "{\"keyStrindex\":10,\"value\":{\"stringValue\":\"GET\"}}],"                                                                                     \
-                               "\"stackTable\":[{}," STACK("1") "," STACK("1,2") "," STACK("1,2,"                                                                               \
-                                                                                           "3") "," STACK("1,2,3,4") "," STACK("1,2,3,4,5") "," STACK("1,2,3,4,5,6") "," STACK( \
-                                   "1,2,3,4,5,6,7") "," STACK("1,2,3,4,5,6,7,8") "," STACK("1,2,"                                                                               \
-                                                                                           "3,4,"                                                                               \
-                                                                                           "5,6,"                                                                               \
-                                                                                           "8") "," STACK("1,9,5") "," STACK("9") "," STACK("1,2") "," STACK("10,2") "," STACK("10,2,3,4") "]}}"
+#define FUNCTION_TABLE                                                                             \
+    "\"functionTable\":[{}," NAME("1") "," NAME("2") "," NAME("3") "," NAME("4") "," NAME(         \
+        "5") "," NAME("6") "," NAME("7") "," NAME("8") "]"
+#define LOCATION_TABLE                                                                             \
+    "\"locationTable\":[{}," LINE("1") "," LINE("2") "," LINE("3") "," LINE("4") "," LINE(         \
+        "5") "," LINE("6") "," LINE("7") "," LINE("8") ",{\"lines\":[{\"functionIndex\":3},{"      \
+                                                       "\"functionIndex\":4}]}," LINE("1") "]"
+#define LINK(last)                                                                                 \
+    "{\"traceId\":\"0102030405060708090a0b0c0d0e0f" last "\",\"spanId\":\"1112131415161718\"}"
+#define LINK_TABLE "\"linkTable\":[{}," LINK("10") "," LINK("11") "]"
+#define STRING_TABLE                                                                               \
+    "\"stringTable\":[\"\",\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"span_id\",\"span_"    \
+    "name\"]"
+#define ATTRIBUTE_TABLE                                                                            \
+    "\"attributeTable\":[{},{\"keyStrindex\":9,\"value\":{\"stringValue\":\"1\"}},"                \
+    "{\"keyStrindex\":10,\"value\":{\"stringValue\":\"GET\"}}]"
+#define SHORT_STACKS STACK("1") "," STACK("1,2") "," STACK("1,2,3") "," STACK("1,2,3,4")
+#define LONG_STACKS                                                                                \
+    STACK("1,2,3,4,5")                                                                             \
+    "," STACK("1,2,3,4,5,6") "," STACK("1,2,3,4,5,6,7") "," STACK("1,2,3,4,5,6,7,8")
+#define OTHER_STACKS STACK("1,2,3,4,5,6,8") "," STACK("1,9,5") "," STACK("9")
+#define EQUAL_STACKS STACK("1,2") "," STACK("10,2") "," STACK("10,2,3,4")
+#define STACK_TABLE                                                                                \
+    "\"stackTable\":[{}," SHORT_STACKS "," LONG_STACKS "," OTHER_STACKS "," EQUAL_STACKS "]"
+#define PROFILES(profiles)                                                                         \
+    "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[" profiles "]}]}],"                 \
+    "\"dictionary\":{\"mappingTable\":[{}]," FUNCTION_TABLE "," LOCATION_TABLE "," LINK_TABLE      \
+    "," STRING_TABLE "," ATTRIBUTE_TABLE "," STACK_TABLE "}}"
 #define PROFILE(samples) "{\"samples\":[" samples "]}"
 #define REQUEST(samples) PROFILES(PROFILE(samples))
 #define SAMPLE(stack, more) "{\"stackIndex\":" stack "," more "}"
