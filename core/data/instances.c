@@ -623,7 +623,7 @@ static void tell_gaps(const struct upload_slot *slot, const struct instance_cloc
                       struct instance_coverage *coverage)
 {
     for (int i = 0; slot->gaps && i < UPLOAD_GAPS_MAX; i++)
-        if (is_within(slot->gaps[i].noticed_ns, clock->now_ns, clock->window_ns))
+        if (upload_gap_counts(&slot->gaps[i], clock->now_ns, clock->window_ns))
             upload_ranges_add(&coverage->gaps, slot->gaps[i].range);
 }
 

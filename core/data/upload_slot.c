@@ -45,6 +45,15 @@ static void forget_all(struct upload_slot *slot, struct list *released)
         forget(&slot->gaps[i], released);
 }
 
+/* Lets nobody wait for the gaps. What fills them shows that they were not meant. */
+static void excuse_all(struct upload_slot *slot, struct list *released)
+{
+    for (int i = 0; slot->gaps && i < UPLOAD_GAPS_MAX; i++) {
+        release(&slot->gaps[i], released);
+        slot->gaps[i].is_meant = true;
+    }
+}
+
 /* Returns an unused gap; without one, the gap that was noticed first. */
 static struct upload_gap *room_for_gap(struct upload_slot *slot)
 {
@@ -64,7 +73,7 @@ static struct upload_gap *add_gap(struct upload_slot *slot, struct upload_range 
     release(gap, released);
     gap->range = range;
     gap->noticed_ns = noticed_ns;
-    gap->is_part = false;
+    gap->is_part = gap->is_meant = false;
     return gap;
 }
 
@@ -81,8 +90,12 @@ static void fill(struct upload_slot *slot, struct upload_gap *gap, struct upload
     release(gap, released);
     if (is_left || is_right)
         gap->range = is_left ? before : after;
-    if (is_left && is_right)
-        add_gap(slot, after, gap->noticed_ns, released)->is_part = true;
+    if (is_left && is_right) {
+        bool is_meant = gap->is_meant;
+        struct upload_gap *rest = add_gap(slot, after, gap->noticed_ns, released);
+        rest->is_part = true;
+        rest->is_meant = is_meant;
+    }
     if (is_left || is_right)
         return;
     forget(gap, released);
@@ -103,7 +116,7 @@ struct upload_gap *upload_slot_find_gap(const struct upload_slot *slot, struct u
                                         uint64_t now_ns, uint64_t window_ns)
 {
     for (int i = 0; slot->gaps && i < UPLOAD_GAPS_MAX; i++)
-        if (is_within(slot->gaps[i].noticed_ns, now_ns, window_ns) &&
+        if (upload_gap_counts(&slot->gaps[i], now_ns, window_ns) &&
             upload_ranges_overlap(slot->gaps[i].range, range))
             return &slot->gaps[i];
     return NULL;
@@ -192,11 +205,24 @@ uint64_t upload_slot_covered(const struct upload_slot *slot, uint64_t now_ns)
 
 /* ---- uploads ---- */
 
-static bool is_continuous(const struct upload_slot *slot)
+/* Returns how many of the holes may still be filled by an upload that is late. */
+static unsigned count_open_holes(const struct upload_slot *slot, uint64_t late_ns, uint64_t now_ns)
 {
+    unsigned open = 0;
+    for (int i = 0; slot->gaps && i < UPLOAD_GAPS_MAX; i++)
+        open += !slot->gaps[i].is_part && upload_gap_counts(&slot->gaps[i], now_ns, late_ns);
+    return open;
+}
+
+/* Whether few of the last steps left a hole that nothing filled for as long as two uploads. */
+static bool is_continuous(const struct upload_slot *slot, struct upload_range range,
+                          uint64_t now_ns)
+{
+    uint64_t late_ns = 2 * (range.to_ns - range.from_ns);
     unsigned holes = (unsigned)__builtin_popcount(slot->holes);
+    unsigned open = late_ns > 0 ? count_open_holes(slot, late_ns - 1, now_ns) : 0;
     assert(holes <= slot->steps);
-    return holes * STEPS_OF_HOLE <= slot->steps;
+    return open >= holes || (holes - open) * STEPS_OF_HOLE <= slot->steps;
 }
 
 /* Goes on from the latest upload to a later one. The first hole of a new sender counts as a gap,
@@ -205,11 +231,13 @@ static void step(struct upload_slot *slot, struct upload_range range, uint64_t n
                  struct list *released)
 {
     bool is_hole = range.from_ns > slot->until_ns + shortest_hole(range);
-    if (is_hole && is_continuous(slot))
-        add_gap(slot, (struct upload_range){slot->until_ns, range.from_ns}, happened_at(now_ns),
-                released);
-    else if (is_hole)
-        forget_all(slot, released);
+    if (is_hole) {
+        struct upload_range hole = {slot->until_ns, range.from_ns};
+        bool is_meant = !is_continuous(slot, range, now_ns);
+        add_gap(slot, hole, happened_at(now_ns), released);
+        if (is_meant)
+            excuse_all(slot, released);
+    }
     slot->holes = slot->holes << 1 | is_hole;
     slot->steps += slot->steps < STEPS_MAX;
 }

@@ -40,6 +40,7 @@ struct upload_gap {
     struct upload_range range;
     uint64_t noticed_ns; /* monotonic; 0: there is none here */
     bool is_part;        /* another one is the rest of the same hole */
+    bool is_meant;       /* the sender leaves holes on purpose: nobody waits for it */
     struct list waiting; /* of those who wait until it is filled */
 };
 
@@ -83,6 +84,12 @@ bool upload_slot_counts(const struct upload_slot *slot, uint64_t now_ns, uint64_
 /* Returns the time up to which all senders have uploaded, those aside that have been silent for two
  * uploads. */
 uint64_t upload_slot_covered(const struct upload_slot *slot, uint64_t now_ns);
+/* Whether something is missing there. */
+static inline bool upload_gap_counts(const struct upload_gap *gap, uint64_t now_ns,
+                                     uint64_t window_ns)
+{
+    return !gap->is_meant && is_within(gap->noticed_ns, now_ns, window_ns);
+}
 /* Returns a gap that overlaps with the range; NULL: there is none. */
 struct upload_gap *upload_slot_find_gap(const struct upload_slot *slot, struct upload_range range,
                                         uint64_t now_ns, uint64_t window_ns);

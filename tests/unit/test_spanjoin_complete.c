@@ -490,7 +490,9 @@ static void pauses_of_a_profiler_are_no_gaps(void **state)
     struct join join;
     join_init(&join, "spans: {wait: 20s}");
     send_upload(&join, "shop", "cpu", NOTHING, HALF - 120 * SECOND);
+    fixture_advance(&join.fixture, 60 * SECOND);
     send_upload(&join, "shop", "cpu", NOTHING, HALF - 60 * SECOND);
+    fixture_advance(&join.fixture, 60 * SECOND);
     for (uint64_t i = 1; i < 6; i++) {
         send_upload(&join, "shop", "cpu", NOTHING, (i - 1) * 60 * SECOND + HALF);
         send_span_of(&join, "shop", SPAN + i, (i * 60 - 90) * SECOND, (i * 60 - 61) * SECOND);

@@ -92,13 +92,17 @@ struct model_request {
 /* Uploads are numbered by the time of which they tell. Those of a process come one after another,
  * but for some that are missing between two others; they come later, or never. */
 #define UPLOAD_NS (5 * SECOND)
-enum { UPLOADS_MAX = 4 * REQUESTS_MAX };
+enum { GAPS_MAX = 4 };
 struct model_uploads {
     unsigned top;   /* the latest one */
     uint64_t at_ns; /* the last arrival; 0: none */
     unsigned steps; /* to a later one */
     unsigned holes; /* of these, those that went past others, which have not come since */
-    uint64_t missing_ns[UPLOADS_MAX]; /* when a gap was noticed; 0: none */
+    struct model_gap {
+        unsigned first, end; /* those that are missing */
+        uint64_t noticed_ns; /* 0: none */
+        bool is_meant;       /* the sender leaves holes on purpose */
+    } gaps[GAPS_MAX];
 };
 
 /* The data of one tenant, or of all peers without a tenant. Worlds are separate. */
@@ -266,46 +270,63 @@ static void say_span(struct schedule *s, uint64_t trace, uint64_t span, const Sp
 
 /* ---- uploads ---- */
 
-/* Whether an upload is missing between others that have arrived. */
-static bool is_gap(const struct schedule *s, const struct model_uploads *uploads, unsigned i)
+/* Whether uploads were found to be missing within this time. */
+static bool is_gap(const struct schedule *s, const struct model_gap *gap, uint64_t within_ns)
 {
-    return uploads->missing_ns[i] != 0 && now_of(s) - uploads->missing_ns[i] <= WINDOW;
+    return gap->noticed_ns != 0 && now_of(s) - gap->noticed_ns <= within_ns;
 }
 
-/* A sender with at most one hole in eight steps is continuous. */
-static void say_later_upload(struct schedule *s, struct model_uploads *uploads, unsigned number)
+/* Of more gaps than there is room for, the first is forgotten. */
+static struct model_gap *oldest_gap(struct model_uploads *uploads)
 {
-    bool is_hole = number > uploads->top + 1;
-    bool is_continuous = uploads->holes * 8 <= uploads->steps;
-    for (unsigned i = 0; i < number && is_hole; i++)
-        if (!is_continuous)
-            uploads->missing_ns[i] = 0;
-        else if (i > uploads->top)
-            uploads->missing_ns[i] = now_of(s);
-    uploads->steps++;
-    uploads->holes += is_hole;
+    struct model_gap *oldest = uploads->gaps;
+    for (unsigned i = 1; i < GAPS_MAX; i++)
+        if (uploads->gaps[i].noticed_ns < oldest->noticed_ns)
+            oldest = &uploads->gaps[i];
+    return oldest;
+}
+
+/* A sender with at most one hole in eight steps is continuous, but for holes that may be filled
+ * yet. */
+static void say_hole(struct schedule *s, struct model_uploads *uploads, unsigned number)
+{
+    unsigned holes = uploads->holes, open = 0;
+    for (unsigned i = 0; i < GAPS_MAX; i++)
+        open += !uploads->gaps[i].is_meant &&
+                is_gap(s, &uploads->gaps[i], 2 * (UPLOAD_NS - SECOND) - 1);
+    *oldest_gap(uploads) =
+        (struct model_gap){.first = uploads->top + 1, .end = number, .noticed_ns = now_of(s)};
+    for (unsigned i = 0; i < GAPS_MAX && holes > open && (holes - open) * 8 > uploads->steps; i++)
+        uploads->gaps[i].is_meant = true;
+    uploads->holes++;
 }
 
 static void say_late_upload(struct schedule *s, struct model_uploads *uploads, unsigned number)
 {
-    if (!is_gap(s, uploads, number))
-        return;
-    uint64_t noticed_ns = uploads->missing_ns[number];
-    uploads->missing_ns[number] = 0;
-    if (uploads->missing_ns[number - 1] != noticed_ns &&
-        uploads->missing_ns[number + 1] != noticed_ns)
-        uploads->holes--;
+    for (unsigned i = 0; i < GAPS_MAX; i++) {
+        struct model_gap *gap = &uploads->gaps[i];
+        if (!is_gap(s, gap, WINDOW) || number < gap->first || number >= gap->end)
+            continue;
+        assert_true(gap->end - gap->first <= 2); /* so that one part is left at most */
+        gap->first += number == gap->first;
+        gap->end -= number == gap->end - 1 && gap->end > gap->first;
+        if (gap->first == gap->end) {
+            gap->noticed_ns = 0;
+            uploads->holes--;
+        }
+    }
 }
 
 static void say_upload(struct schedule *s, struct model_uploads *uploads, unsigned number)
 {
-    assert_true(number + 1 < UPLOADS_MAX);
     if (uploads->at_ns == 0 || now_of(s) - uploads->at_ns > WINDOW)
         *uploads = (struct model_uploads){.top = uploads->top};
-    else if (number > uploads->top)
-        say_later_upload(s, uploads, number);
-    else
+    else if (number <= uploads->top)
         say_late_upload(s, uploads, number);
+    else if (number > uploads->top + 1)
+        say_hole(s, uploads, number);
+    if (uploads->at_ns != 0 && number > uploads->top)
+        uploads->steps++;
     if (number > uploads->top)
         uploads->top = number;
     uploads->at_ns = now_of(s);
@@ -324,10 +345,12 @@ static bool is_complete(const struct schedule *s, const struct model_uploads *up
     bool counts = uploads->at_ns != 0 && now_of(s) - uploads->at_ns <= WINDOW;
     if (!counts || end_of_upload(uploads->top) < end_ns)
         return false;
-    for (unsigned i = 1; i < uploads->top; i++)
-        if (is_gap(s, uploads, i) && end_of_upload(i - 1) < end_ns &&
-            start_ns < WALL + (i + 1) * UPLOAD_NS)
+    for (unsigned i = 0; i < GAPS_MAX; i++) {
+        const struct model_gap *gap = &uploads->gaps[i];
+        if (!gap->is_meant && is_gap(s, gap, WINDOW) && end_of_upload(gap->first - 1) < end_ns &&
+            start_ns < WALL + gap->end * UPLOAD_NS)
             return false;
+    }
     return true;
 }
 

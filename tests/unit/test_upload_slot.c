@@ -4,6 +4,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -178,6 +180,59 @@ static void test_there_is_room_for_few(void **state)
     upload_slot_deinit(&slot);
 }
 
+/* ---- order ---- */
+
+enum { BACKLOG = 7 };
+
+/* Whether spans from the first upload to the last one count as covered. */
+static bool is_covered(const struct upload_slot *slot, uint64_t first, uint64_t last,
+                       uint64_t now_s)
+{
+    uint64_t from_s = 10 * first + 2, to_s = 10 * last + 8;
+    return slot->until_ns >= range(from_s, to_s).to_ns && !has_gap(slot, from_s, to_s, now_s);
+}
+
+/* No span is covered before all of its uploads have arrived; in the end, all are. */
+static void check_covered(const struct upload_slot *slot, unsigned arrived, uint64_t now_s)
+{
+    for (uint64_t first = 0; first < BACKLOG; first++) {
+        bool is_complete = true;
+        for (uint64_t last = first; last < BACKLOG; last++) {
+            is_complete = is_complete && (arrived >> last & 1);
+            assert_int_equal(is_covered(slot, first, last, now_s), is_complete);
+        }
+    }
+}
+
+/* Lets the uploads that are left arrive in every order. */
+static void arrive(const struct upload_slot *before, unsigned arrived, uint64_t now_s)
+{
+    for (uint64_t i = 0; i < BACKLOG; i++) {
+        if (arrived >> i & 1)
+            continue;
+        struct upload_slot slot = *before;
+        struct upload_gap gaps[UPLOAD_GAPS_MAX];
+        if (before->gaps)
+            slot.gaps = memcpy(gaps, before->gaps, sizeof gaps);
+        bool is_new = !slot.gaps;
+        upload(&slot, 10 * i, 10 * i + 10, now_s);
+        check_covered(&slot, arrived | 1u << i, now_s);
+        arrive(&slot, arrived | 1u << i, now_s + 1);
+        if (is_new)
+            free(slot.gaps);
+    }
+}
+
+/* What waited while profcol could not be reached is sent by several connections at once. The first
+ * upload is known before: nothing tells that there was one before the first. */
+static void test_a_backlog_arrives_in_any_order(void **state)
+{
+    (void)state;
+    struct upload_slot slot = continuous(1);
+    arrive(&slot, 1, 70);
+    upload_slot_deinit(&slot);
+}
+
 /* ---- several senders ---- */
 
 static uint64_t covered_s(const struct upload_slot *slot, uint64_t now_s)
@@ -252,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_silence_is_no_gap),
         cmocka_unit_test(test_an_upload_without_a_begin),
         cmocka_unit_test(test_there_is_room_for_few),
+        cmocka_unit_test(test_a_backlog_arrives_in_any_order),
         cmocka_unit_test(test_each_of_two_senders_has_to_cover),
         cmocka_unit_test(test_a_sender_that_ends),
         cmocka_unit_test(test_one_sender_is_one),
