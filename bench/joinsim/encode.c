@@ -48,14 +48,28 @@ static void put_ids(struct text *out, const struct sim_span *span)
     put_bytes(out, SPAN_SPAN_ID, slice_of(id, sizeof id));
 }
 
-static void put_service(struct encoder *e, const struct sim_request *request)
+/* What a profiler outside of containers knows of a process, or the process of itself. */
+static void put_process(struct encoder *e, const struct sim_request *request, bool is_outside)
 {
     char name[32], host[48];
+    uint64_t pid = is_outside ? 30000 : 100;
     snprintf(name, sizeof name, "service-%05u", request->service);
     snprintf(host, sizeof host, "%s-7d9f8b6c5", name);
-    put_attribute(&e->item, RESOURCE_ATTRIBUTES, "service.name", name, 0);
-    put_attribute(&e->item, RESOURCE_ATTRIBUTES, "service.instance.id", host, 0);
-    put_attribute(&e->item, RESOURCE_ATTRIBUTES, "process.pid", NULL, 100 + request->service);
+    if (!is_outside) {
+        put_attribute(&e->item, RESOURCE_ATTRIBUTES, "service.name", name, 0);
+        put_attribute(&e->item, RESOURCE_ATTRIBUTES, "service.instance.id", host, 0);
+    }
+    put_attribute(&e->item, RESOURCE_ATTRIBUTES, "process.pid", NULL, pid + request->service);
+}
+
+static void put_sender(struct encoder *e, const struct sim_request *request,
+                       const struct schedule *schedule)
+{
+    char container[65];
+    snprintf(container, sizeof container, "%012x%052x", request->service, request->service);
+    put_process(e, request, request->is_profile && schedule->in_container);
+    if (schedule->in_container)
+        put_attribute(&e->item, RESOURCE_ATTRIBUTES, "container.id", container, 0);
     if (!request->is_profile)
         put_attribute(&e->item, RESOURCE_ATTRIBUTES, "telemetry.sdk.language", "java", 0);
     put_attribute(&e->item, RESOURCE_ATTRIBUTES, REQUEST_NUMBER_KEY, NULL, request->number + 1);
@@ -64,13 +78,14 @@ static void put_service(struct encoder *e, const struct sim_request *request)
 
 /* ---- traces ---- */
 
-static const char *thread_name(uint32_t thread, char name_out[32])
+static const char *thread_name(uint32_t thread, const struct schedule *schedule, char name_out[32])
 {
-    snprintf(name_out, 32, "worker-%u", thread);
+    snprintf(name_out, 32, schedule->in_pool ? "http-nio-8080-exec-%u" : "worker-%u", thread);
     return name_out;
 }
 
-static void put_span(struct encoder *e, const struct sim_span *span, bool by_thread)
+static void put_span(struct encoder *e, const struct sim_span *span,
+                     const struct schedule *schedule)
 {
     char name[32];
     encode_route(span->route, name);
@@ -83,9 +98,9 @@ static void put_span(struct encoder *e, const struct sim_span *span, bool by_thr
     put_attribute(&e->item, SPAN_ATTRIBUTES, "http.route", name + 4, 0);
     put_attribute(&e->item, SPAN_ATTRIBUTES, "http.response.status_code", NULL, 200);
     put_attribute(&e->item, SPAN_ATTRIBUTES, "thread.id", NULL, span->java_thread);
-    if (by_thread)
+    if (schedule->by_thread)
         put_attribute(&e->item, SPAN_ATTRIBUTES, "thread.name",
-                      thread_name(span->java_thread, name), 0);
+                      thread_name(span->java_thread, schedule, name), 0);
     put_message(&e->scope, SCOPE_SPANS_SPANS, &e->item);
 }
 
@@ -233,17 +248,20 @@ static void add_number(struct encoder *e, uint32_t key, uint64_t value)
 
 /* Returns the attribute with the name of a sample's thread; the next one is its id, and in a
  * recording the one after it Java's. */
-static uint32_t number_thread(struct encoder *e, const struct sim_sample *sample, bool is_recording)
+static uint32_t number_thread(struct encoder *e, const struct sim_sample *sample,
+                              const struct schedule *schedule)
 {
     uint32_t thread = sample->java_thread;
+    bool is_recording = schedule->is_recording;
     for (uint32_t i = 0; i < e->thread_count; i++)
         if (e->threads[i].thread == thread)
             return e->threads[i].attribute;
     char name[32];
     e->threads = memory_grow(e->threads, e->thread_count + 1, sizeof *e->threads);
     e->threads[e->thread_count].thread = thread;
-    e->threads[e->thread_count].attribute = add_attribute(
-        e, is_recording ? STRING_ADDED_NAME : STRING_THREAD_NAME, thread_name(thread, name));
+    e->threads[e->thread_count].attribute =
+        add_attribute(e, is_recording ? STRING_ADDED_NAME : STRING_THREAD_NAME,
+                      thread_name(thread, schedule, name));
     add_number(e, is_recording ? STRING_ADDED_OS_ID : STRING_THREAD_ID, sample->os_thread);
     if (is_recording)
         add_number(e, STRING_ADDED_RUNTIME_ID, thread);
@@ -291,8 +309,7 @@ static void put_profile(struct encoder *e, const struct traffic *traffic,
     e->thread_count = 0;
     for (uint32_t i = 0; i < request->count; i++) {
         const struct sim_sample *sample = &traffic->samples[request->first + i];
-        uint32_t thread =
-            schedule->is_timeless ? 0 : number_thread(e, sample, schedule->is_recording);
+        uint32_t thread = schedule->is_timeless ? 0 : number_thread(e, sample, schedule);
         uint32_t span = sample->is_linked ? number_span(e, traffic, request, sample->span) : 0;
         put_sample(e, sample, thread, span, schedule);
     }
@@ -311,14 +328,14 @@ struct slice encoder_encode(struct encoder *e, const struct traffic *traffic,
         e->number_of_span = memory_zalloc((traffic->span_count + 1) * sizeof(uint32_t));
     }
     text_clear(&e->out);
-    put_service(e, request);
+    put_sender(e, request, traffic->schedule);
     if (request->is_profile) {
         begin_dictionary(e);
         put_profile(e, traffic, request);
         end_dictionary(e);
     } else {
         for (uint32_t i = 0; i < request->count; i++)
-            put_span(e, &traffic->spans[request->first + i], traffic->schedule->by_thread);
+            put_span(e, &traffic->spans[request->first + i], traffic->schedule);
     }
     put_message(&e->group, GROUP_SCOPES, &e->scope);
     put_message(&e->out, REQUEST_GROUPS, &e->group);

@@ -44,6 +44,8 @@ struct schedule {
     bool by_thread; /* samples name no span, but their thread and its id in the operating system */
     bool is_recording; /* by_thread, with Java's ids, as readers of recordings add them; they and
                           the times are gone when it leaves */
+    bool in_container; /* the profiler runs outside of the programs' containers */
+    bool in_pool;      /* all threads of a process have names that begin with the same 15 bytes */
     bool is_labelled;  /* ids are in attributes, as SDKs send them; otherwise in Links */
     bool is_timeless;  /* samples say neither time nor thread, as pprof; totals are judged */
 };

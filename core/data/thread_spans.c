@@ -8,6 +8,7 @@
 #include "core/data/clock_offset.h"
 #include "core/data/clock_search.h"
 #include "core/data/thread_log.h"
+#include "core/data/thread_match.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -29,7 +30,11 @@ struct thread {
     uint64_t searched_ns; /* the time of the last sample of it that voted in a search */
     uint64_t id;          /* hash of the process and the id */
     uint64_t os_id; /* likewise, of the id in the operating system; 0: not known, or it is `id` */
-    uint32_t name;  /* number of its name, from 1; 0: none */
+    uint64_t matched_id; /* likewise, of the id that samples name it by, as their times show; 0: not
+                            known */
+    uint32_t name;       /* number of its name, from 1; 0: none */
+    uint32_t next_named; /* thread with this name, its number + 1; 0: none */
+    uint32_t previous_named;
     uint32_t spans;
     uint16_t owner;
 };
@@ -38,13 +43,20 @@ struct thread {
 struct name {
     uint64_t hash;    /* of the process and the name */
     uint32_t threads; /* that have spans */
-    uint32_t number;  /* exclusive or of their numbers: if there is one, this is its number */
+    uint32_t first;   /* number of one of them + 1 */
     bool has_os_id;
-    bool is_shared;      /* samples of several threads had it */
-    int64_t os_id;       /* of the samples with this name */
-    uint64_t sampled_ns; /* the time of one of them */
+    bool is_shared;             /* samples of several threads had it */
+    int64_t os_id;              /* of the samples with this name */
+    uint64_t sampled_ns;        /* the time of one of them */
+    struct thread_match *match; /* which of the threads samples are of; NULL: nobody needs it */
+    uint64_t match_used_ns;     /* the last sweep after samples voted; monotonic */
+    bool match_is_used;         /* since the last sweep */
     uint32_t next_free;
 };
+
+/* Matching takes some 34 KiB for each name of many threads: of so many names at the same time, and
+ * one for so many spans. So many samples of a request vote. */
+enum { MATCHES_MAX = 256, SPANS_OF_MATCH = 4096, MATCH_VOTES = 128, MATCH_VOTES_TOGETHER = 16 };
 
 /* Estimates are kept for so many processes. Two processes whose numbers differ by a multiple of it
  * replace each other. */
@@ -77,7 +89,8 @@ struct thread_spans {
     uint32_t names_capacity;
     uint32_t names_used;
     uint32_t names_free;      /* number + 1 */
-    struct index_table by_id; /* also by os_id */
+    uint32_t matches;         /* names with one */
+    struct index_table by_id; /* also by os_id and matched_id */
     struct index_table by_name;
     struct clock *clocks[CLOCKS_MAX]; /* by instance; NULL: none */
     uint32_t searches;                /* of these, those that are looked at */
@@ -123,7 +136,7 @@ void thread_spans_free(struct thread_spans *threads)
     thread_logs_deinit(&threads->logs);
     for (uint32_t i = 0; i < CLOCKS_MAX; i++)
         free_clock(threads, i);
-    assert(threads->searches == 0);
+    assert(threads->searches == 0 && threads->matches == 0);
     pthread_mutex_destroy(&threads->lock);
     free(threads->by_id.slots);
     free(threads->by_name.slots);
@@ -134,7 +147,12 @@ void thread_spans_free(struct thread_spans *threads)
 
 /* ---- finding threads ---- */
 
-enum hash_kind { HASH_OS = THREAD_ID_OS, HASH_RUNTIME = THREAD_ID_RUNTIME, HASH_NAME };
+enum hash_kind {
+    HASH_OS = THREAD_ID_OS,
+    HASH_RUNTIME = THREAD_ID_RUNTIME,
+    HASH_NAME,
+    HASH_MATCHED
+};
 
 static uint64_t hash_of(enum hash_kind kind, uint16_t instance, uint64_t value)
 {
@@ -162,9 +180,11 @@ static struct thread *find_thread(struct thread_spans *threads, uint64_t hash)
     if (!threads->by_id.slots)
         return NULL;
     struct index_probe probe = index_table_probe(&threads->by_id, (uint32_t)hash);
-    for (uint32_t number; index_table_next(&threads->by_id, &probe, &number);)
-        if (threads->items[number]->id == hash || threads->items[number]->os_id == hash)
-            return threads->items[number];
+    for (uint32_t number; index_table_next(&threads->by_id, &probe, &number);) {
+        struct thread *thread = threads->items[number];
+        if (thread->id == hash || thread->os_id == hash || thread->matched_id == hash)
+            return thread;
+    }
     return NULL;
 }
 
@@ -198,14 +218,40 @@ static struct name *new_name(struct thread_spans *threads, uint64_t hash)
     return &threads->names[number];
 }
 
+static void free_match(struct thread_spans *threads, struct name *name)
+{
+    if (!name->match)
+        return;
+    thread_match_deinit(name->match);
+    free(name->match);
+    name->match = NULL;
+    threads->matches--;
+}
+
+static struct thread *thread_of_number(const struct thread_spans *threads, uint32_t number)
+{
+    return number != 0 ? threads->items[number - 1] : NULL;
+}
+
 static void leave_name(struct thread_spans *threads, struct thread *thread)
 {
     if (thread->name == 0)
         return;
     struct name *name = &threads->names[thread->name - 1];
-    name->threads--;
-    name->number ^= thread->number;
-    if (name->threads == 0) {
+    struct thread *next = thread_of_number(threads, thread->next_named);
+    struct thread *previous = thread_of_number(threads, thread->previous_named);
+    if (next)
+        next->previous_named = thread->previous_named;
+    if (previous)
+        previous->next_named = thread->next_named;
+    else
+        name->first = thread->next_named;
+    thread->next_named = thread->previous_named = 0;
+    if (name->match)
+        thread_match_remove(name->match, thread->number);
+    if (--name->threads == 0) {
+        assert(name->first == 0);
+        free_match(threads, name);
         index_table_remove(&threads->by_name, (uint32_t)name->hash, thread->name - 1);
         *name = (struct name){.next_free = threads->names_free};
         threads->names_free = thread->name;
@@ -225,7 +271,12 @@ static void set_name(struct thread_spans *threads, struct thread *thread, uint64
     if (!name)
         name = new_name(threads, hash);
     name->threads++;
-    name->number ^= thread->number;
+    thread->next_named = name->first;
+    if (name->first != 0)
+        thread_of_number(threads, name->first)->previous_named = thread->number + 1;
+    name->first = thread->number + 1;
+    if (name->match)
+        thread_match_place(name->match, thread->number);
     thread->name = (uint32_t)(name - threads->names) + 1;
 }
 
@@ -264,10 +315,18 @@ static void forget_os_id(struct thread_spans *threads, struct thread *thread)
     thread->os_id = 0;
 }
 
+static void forget_matched_id(struct thread_spans *threads, struct thread *thread)
+{
+    if (thread->matched_id != 0)
+        index_table_remove(&threads->by_id, (uint32_t)thread->matched_id, thread->number);
+    thread->matched_id = 0;
+}
+
 static void free_thread(struct thread_spans *threads, struct thread *thread)
 {
     assert(thread->timeline.count == 0 && thread->spans == 0);
     forget_os_id(threads, thread);
+    forget_matched_id(threads, thread);
     leave_name(threads, thread);
     index_table_remove(&threads->by_id, (uint32_t)thread->id, thread->number);
     list_remove(&threads->recent[thread->owner], &thread->link);
@@ -530,6 +589,7 @@ struct resolved {
     const struct thread *thread; /* NULL: it has no spans, or it is not known which one it is */
     struct name *name;           /* it was found by this name; NULL: by an id */
     bool is_ambiguous;
+    bool is_matched; /* its samples' times show the thread */
 };
 
 /* A sample with an id of the runtime is not found by a pair of ids, which is that of another one.
@@ -551,11 +611,16 @@ static struct resolved resolve(struct thread_spans *threads, const struct sample
         resolved.thread = find_by_id(threads, sample, THREAD_ID_RUNTIME);
     if (!resolved.thread && sample->has_id[THREAD_ID_OS] && sample->sampler == 0)
         resolved.thread = find_by_id(threads, sample, THREAD_ID_OS);
+    if (!resolved.thread && !has_runtime_id && sample->has_id[THREAD_ID_OS]) {
+        resolved.thread = find_thread(
+            threads, hash_of(HASH_MATCHED, sample->instance, (uint64_t)sample->id[THREAD_ID_OS]));
+        resolved.is_matched = resolved.thread != NULL;
+    }
     if (resolved.thread || has_runtime_id || sample->name.size == 0)
         return resolved;
     resolved.name = find_name(threads, hash_of_name(sample->instance, sample->name));
     if (resolved.name && resolved.name->threads == 1)
-        resolved.thread = threads->items[resolved.name->number];
+        resolved.thread = thread_of_number(threads, resolved.name->first);
     resolved.is_ambiguous = resolved.name && resolved.name->threads > 1;
     return resolved;
 }
@@ -750,6 +815,98 @@ static const struct timeline_found *find_span(struct known_thread *known, uint64
     return &known->found;
 }
 
+/* ---- threads with one name ---- */
+
+/* Returns the name if it may be that of several threads, and times may show which one it is. */
+static struct name *name_to_match(struct thread_spans *threads, const struct known_thread *known)
+{
+    const struct sample_thread *sample = known->thread;
+    struct name *name = known->resolved.name;
+    if (known->resolved.is_matched && known->resolved.thread->name != 0)
+        name = &threads->names[known->resolved.thread->name - 1];
+    bool may_match = name && (name->threads > 1 || name->is_shared) && !known->is_unclear &&
+                     sample->has_id[THREAD_ID_OS] && !sample->has_id[THREAD_ID_RUNTIME];
+    return may_match ? name : NULL;
+}
+
+/* Returns the match of a name, which gets one if it has none; NULL: there is no room. */
+static struct thread_match *match_of(struct thread_spans *threads, struct name *name)
+{
+    uint64_t most = 1 + threads->max_spans / SPANS_OF_MATCH;
+    name->match_is_used = true;
+    if (name->match || threads->matches >= (most < MATCHES_MAX ? most : MATCHES_MAX))
+        return name->match;
+    name->match = memory_zalloc(sizeof *name->match);
+    threads->matches++;
+    uint32_t number = name->first;
+    for (int i = 0; i < MATCH_THREADS_MAX && number != 0; i++) {
+        thread_match_place(name->match, number - 1);
+        number = thread_of_number(threads, number)->next_named;
+    }
+    return name->match;
+}
+
+static uint32_t hash_of_trace(const struct span_key *key)
+{
+    return (uint32_t)hash_bytes(slice_of(key->trace_id, TRACE_ID_SIZE)) | 1;
+}
+
+/* Finds what ran on the threads of a match at a time. */
+static void collect_votes(const struct thread_spans *threads, const struct thread_match *match,
+                          uint64_t time_ns, struct match_vote votes[MATCH_THREADS_MAX])
+{
+    for (int i = 0; i < MATCH_THREADS_MAX; i++) {
+        const struct thread *thread = thread_of_number(threads, match->threads[i]);
+        votes[i] = (struct match_vote){.is_known = false};
+        if (!thread)
+            continue;
+        struct timeline_found found = timeline_find(&thread->timeline, time_ns);
+        /* After its last span, one may run that has not arrived yet. */
+        votes[i].is_known = found.span || (!found.is_unsure && found.to_ns != UINT64_MAX);
+        votes[i].trace = found.span ? hash_of_trace(&found.span->key) : 0;
+    }
+}
+
+/* Notes that samples of this id are those of the thread. */
+static void set_matched(struct thread_spans *threads, struct thread *thread, uint64_t hash)
+{
+    if (thread->matched_id != 0 || find_thread(threads, hash))
+        return;
+    thread->matched_id = hash;
+    add_to(&threads->by_id, hash, thread->number);
+}
+
+static void match_one(struct thread_spans *threads, const struct known_thread *known,
+                      uint64_t time_ns)
+{
+    struct name *name = name_to_match(threads, known);
+    struct thread_match *match = name ? match_of(threads, name) : NULL;
+    int64_t id = known->thread->id[THREAD_ID_OS];
+    struct match_id *voter = match ? thread_match_begin(match, id, time_ns) : NULL;
+    struct match_vote votes[MATCH_THREADS_MAX];
+    if (!voter)
+        return;
+    collect_votes(threads, match, time_ns + (uint64_t)known->offset_ns, votes);
+    thread_match_vote(voter, votes);
+    if (thread_match_decide(match, voter))
+        set_matched(threads, thread_of_number(threads, match->threads[voter->thread]),
+                    hash_of(HASH_MATCHED, known->thread->instance, (uint64_t)id));
+}
+
+/* Lets samples vote for the thread that they are of, if several have their name. */
+static void match(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
+{
+    size_t step = count / MATCH_VOTES + 1;
+    for (size_t i = 0; i < count; i += step * MATCH_VOTES_TOGETHER) {
+        struct known_thread known[KNOWN_THREADS] = {{.thread = NULL}};
+        let_others_in(threads);
+        for (size_t k = i; k < count && k < i + step * MATCH_VOTES_TOGETHER; k += step)
+            match_one(threads, know(threads, known, asks[k].thread), asks[k].time_ns);
+    }
+}
+
+/* ---- answers ---- */
+
 static void answer(struct known_thread *known, struct thread_ask *ask)
 {
     const struct resolved *resolved = &known->resolved;
@@ -828,6 +985,7 @@ void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, si
         vote(threads, asks, count, arrived_ns);
     if (count > 0)
         check(threads, asks, count);
+    match(threads, asks, count);
     for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
         let_others_in(threads);
         answer_some(threads, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER);
@@ -891,6 +1049,18 @@ static void sweep_clocks(struct thread_spans *threads, uint64_t now_ns, uint64_t
     }
 }
 
+static void sweep_matches(struct thread_spans *threads, uint64_t now_ns, uint64_t window_ns)
+{
+    for (uint32_t i = 0; i < threads->names_used; i++) {
+        struct name *name = &threads->names[i];
+        if (name->match_is_used)
+            name->match_used_ns = now_ns;
+        name->match_is_used = false;
+        if (name->match && name->match_used_ns + window_ns < now_ns)
+            free_match(threads, name);
+    }
+}
+
 void thread_spans_sweep(struct thread_spans *threads, uint64_t now_ns, uint64_t window_ns)
 {
     pthread_mutex_lock(&threads->lock);
@@ -903,6 +1073,7 @@ void thread_spans_sweep(struct thread_spans *threads, uint64_t now_ns, uint64_t 
         if (thread->timeline.count == 0)
             free_thread(threads, thread);
     }
+    sweep_matches(threads, now_ns, window_ns);
     sweep_logs(threads, now_ns, window_ns);
     sweep_clocks(threads, now_ns, window_ns);
     pthread_mutex_unlock(&threads->lock);
@@ -947,6 +1118,9 @@ size_t thread_spans_memory(struct thread_spans *threads)
     for (uint32_t i = 0; i < CLOCKS_MAX; i++)
         size += threads->clocks[i] ? sizeof(struct clock) : 0;
     size += threads->searches * sizeof(struct clock_search);
+    for (uint32_t i = 0; i < threads->names_used; i++)
+        if (threads->names[i].match)
+            size += sizeof(struct thread_match) + thread_match_memory(threads->names[i].match);
     pthread_mutex_unlock(&threads->lock);
     return size;
 }

@@ -21,7 +21,8 @@
 #                       and Maven; --help lists options
 #   run.sh ebpf PROFILER  live Java and Python programs -> OpenTelemetry's eBPF profiler (the program PROFILER, as root) -> profcol, joined by
 #                       thread and time only, compared with the functions on the stacks; needs a JDK and Maven; --help lists options
-#                       (--container: the programs have pid namespaces and cgroups of their own, as in containers)
+#                       (--container: the programs have pid namespaces and cgroups of their own, as in containers;
+#                       --pools: threads have one name)
 #   run.sh              the first two
 # More arguments choose tests (ClientsTest.test_go).
 #   PROFCOL   the binary of profcol    (build/release/profcol)

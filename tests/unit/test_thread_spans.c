@@ -2,6 +2,7 @@
 
 #include "core/base/hash.h"
 #include "core/data/thread_log.h"
+#include "core/data/thread_match.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -361,6 +362,48 @@ static void test_samples_of_several_processes(void **state)
     thread_spans_free(threads);
 }
 
+/* The threads of a pool take turns, each span 500 ms; names do not tell them apart. */
+enum { POOL = 4, TURNS = 200, EARLY = 20 };
+
+static void put_turns(struct thread_spans *threads)
+{
+    for (uint64_t i = 0; i < TURNS; i++) {
+        struct thread_span span = span_of(i + 1, i + 1, 0, i * 1000, i * 1000 + 500);
+        span.id = (int64_t)(i % POOL);
+        span.name = slice_of_string("http-nio-8080-exec-");
+        thread_spans_put(threads, &span, 1, 1, 0);
+    }
+}
+
+/* The thread with the operating system's id 900 + k runs what the pool's thread k does. */
+static int64_t turn_at(struct thread_spans *threads, uint64_t turn, uint16_t sampler)
+{
+    struct sample_thread thread = of_os((int64_t)(900 + turn % POOL), "http-nio-8080-e");
+    thread.sampler = sampler;
+    return span_at(threads, &thread, turn * 1000 + 250);
+}
+
+static void test_times_tell_threads_with_one_name_apart(void **state)
+{
+    (void)state;
+    for (uint16_t sampler = 0; sampler < 2; sampler++) {
+        struct thread_spans *threads = thread_spans_new(MOST);
+        put_turns(threads);
+        for (uint64_t i = 0; i < TURNS; i++) {
+            int64_t found = turn_at(threads, i, sampler);
+            if (i < EARLY || found == AMBIGUOUS)
+                assert_int_equal(found, AMBIGUOUS);
+            else
+                assert_int_equal(found, i + 1);
+            assert_true(i < TURNS / 2 || found != AMBIGUOUS);
+        }
+        assert_true(thread_spans_memory(threads) > sizeof(struct thread_match));
+        thread_spans_sweep(threads, 2 * WINDOW, WINDOW);
+        assert_int_equal(thread_spans_count(threads), 0);
+        thread_spans_free(threads);
+    }
+}
+
 static void test_ids_that_were_seen_together(void **state)
 {
     (void)state;
@@ -706,6 +749,7 @@ int main(void)
         cmocka_unit_test(test_a_name_of_two_threads_in_one_request),
         cmocka_unit_test(test_ids_of_another_pid_namespace),
         cmocka_unit_test(test_samples_of_several_processes),
+        cmocka_unit_test(test_times_tell_threads_with_one_name_apart),
         cmocka_unit_test(test_ids_that_were_seen_together),
         cmocka_unit_test(test_the_owner_of_most_spans_loses_some),
         cmocka_unit_test(test_room_for_few_spans),

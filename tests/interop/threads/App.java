@@ -9,6 +9,7 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /** A server with eight threads, and a client that asks it; both in spans of OpenTelemetry's agent. */
 public class App {
@@ -58,7 +59,9 @@ public class App {
     public static void main(String[] arguments) throws Exception {
         Tracer tracer = GlobalOpenTelemetry.getTracer("threads");
         HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
-        server.setExecutor(Executors.newFixedThreadPool(8));
+        AtomicInteger begun = new AtomicInteger();
+        String pool = System.getProperty("pool", "server-");
+        server.setExecutor(Executors.newFixedThreadPool(8, work -> new Thread(work, pool + begun.incrementAndGet())));
         server.createContext("/", exchange -> {
             String path = exchange.getRequestURI().getPath();
             if (path.equals("/report")) report(tracer);
