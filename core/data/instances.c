@@ -26,11 +26,12 @@ struct instance {
     uint64_t claims[INSTANCE_CLAIMS_MAX];
     uint64_t first_ns; /* monotonic, like the others; 0: the number is free */
     uint64_t used_ns;
-    uint64_t profiled_ns; /* its last upload, or that of an instance of this service; 0: none */
-    uint64_t showed_ns;   /* its samples showed `shows` last */
-    uint64_t shared_ns;   /* they showed another one than before; 0: never */
-    uint64_t threads_ns;  /* its last span with a thread; 0: none */
-    int64_t pid;          /* of its spans with threads; 0: not known */
+    uint64_t profiled_ns;     /* its last upload, or that of an instance of this service; 0: none */
+    uint64_t uploads_from_ns; /* when an upload came after none for a window; 0: never */
+    uint64_t showed_ns;       /* its samples showed `shows` last */
+    uint64_t shared_ns;       /* they showed another one than before; 0: never */
+    uint64_t threads_ns;      /* its last span with a thread; 0: none */
+    int64_t pid;              /* of its spans with threads; 0: not known */
     struct timer_queue *waiting; /* by the ends of spans; NULL: none yet */
     uint32_t waiting_for_gaps;
     struct list *held;              /* struct held_upload, the newest last; NULL: none so far */
@@ -327,14 +328,32 @@ static bool is_live(const struct instances *instances, uint16_t number)
     return number != 0 && number < instances->used && instances->items[number].first_ns != 0;
 }
 
-/* Returns 0 if it has no uploads that count. */
+static bool is_profiled(const struct instance *instance, const struct instance_clock *clock)
+{
+    return is_within(instance->profiled_ns, clock->now_ns, clock->window_ns);
+}
+
+/* Returns the slots whose first upload may still come. Go's SDK sends memory profiles 15 s before
+ * its first CPU profile, and others send each type in a request of its own. */
+static uint32_t awaited_slots(const struct instance *instance, const struct instance_clock *clock)
+{
+    bool begins =
+        clock->wait_ns > 0 && is_within(instance->uploads_from_ns, clock->now_ns, clock->wait_ns);
+    return begins ? clock->awaited : 0;
+}
+
+/* Returns 0 if it has no uploads that count, or still awaits some. */
 static uint64_t covered(const struct instances *instances, uint16_t number,
                         const struct instance_clock *clock)
 {
     const struct upload_slot *slots = slots_of(instances, number);
+    uint32_t awaited = awaited_slots(&instances->items[number], clock);
     uint64_t until_ns = UINT64_MAX;
     for (unsigned i = 0; i < instances->slot_count; i++) {
-        if (!upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns))
+        bool counts = upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns);
+        if (!counts && (awaited & UINT32_C(1) << i))
+            return 0;
+        if (!counts)
             continue;
         uint64_t covered_ns = upload_slot_covered(&slots[i], clock->now_ns);
         until_ns = covered_ns < until_ns ? covered_ns : until_ns;
@@ -438,6 +457,14 @@ static void wake_released(struct instances *instances, struct list *released)
     }
 }
 
+/* Notes that an upload has arrived. */
+static void note_upload(struct instance *instance, const struct instance_clock *clock)
+{
+    if (!is_profiled(instance, clock))
+        instance->uploads_from_ns = happened_at(clock->now_ns);
+    instance->profiled_ns = happened_at(clock->now_ns);
+}
+
 static void cover(struct instances *instances, uint16_t number,
                   const struct instance_upload *upload, const struct instance_clock *clock)
 {
@@ -448,7 +475,7 @@ static void cover(struct instances *instances, uint16_t number,
         if (upload->ranges[i].to_ns == 0)
             continue;
         upload_slot_add(&slots[i], upload->ranges[i], clock->now_ns, clock->window_ns, &released);
-        instance->profiled_ns = clock->now_ns;
+        note_upload(instance, clock);
     }
     if (instance->service != 0)
         instances->items[instance->service].profiled_ns = clock->now_ns;
@@ -703,7 +730,7 @@ struct instance_waiter *instances_wait(struct instances *instances, uint16_t num
         instances->first_span_ns = happened_at(clock->now_ns);
     if (is_live(instances, number)) {
         uint64_t until_ns = covered(instances, number, clock);
-        bool is_early = until_ns != 0
+        bool is_early = is_profiled(&instances->items[number], clock)
                             ? until_ns < latest_end(spans->items, spans->count)
                             : may_be_profiled(instances, &instances->items[number], clock);
         struct upload_gap *gap =

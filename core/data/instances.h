@@ -10,7 +10,9 @@
  * between them. Each instance has a slot for each sample type that the caller distinguishes, with
  * the end of the latest upload and the gaps before it (upload_slot.h). A slot without an upload
  * within the window does not count. An instance is covered up to the earliest end of its slots, but
- * for the gaps of all of them, and for uploads that wait (instances_hold_upload).
+ * for the gaps of all of them, and for uploads that wait (instances_hold_upload). Some slots may
+ * begin later than others: at first an instance is not covered without an upload of each of those
+ * that the caller awaits.
  *
  * Instances have a number, which is free again when nothing was heard of them for a window and a
  * quarter. Number 0 is no instance: nothing is known of it. One owner (a tenant or peer) has at
@@ -52,11 +54,13 @@ struct instance_ids {
     const struct service_id *of_spans; /* the service that its spans name; NULL: not of spans */
 };
 
-/* The times that decide. All monotonic. */
+/* What decides. All times are monotonic. */
 struct instance_clock {
     uint64_t now_ns;
     uint64_t window_ns;
     uint64_t wait_ns; /* for how long an instance may be waited for; 0: it is not */
+    uint32_t awaited; /* bits of slots: an instance without uploads of these is not covered in the
+                         first wait_ns after its first upload */
 };
 
 /* Creates an empty table. slot_count: at most INSTANCE_SLOTS_MAX. most: numbers, including 0; at
@@ -117,7 +121,7 @@ void instances_end_hold(struct instances *instances, struct instance_hold *hold,
 
 /* Up to when an instance is covered. */
 struct instance_coverage {
-    uint64_t until_ns; /* since 1970; 0: it has no uploads that count */
+    uint64_t until_ns; /* since 1970; 0: it has no uploads that count, or still awaits some */
     struct upload_ranges gaps;
 };
 

@@ -30,6 +30,13 @@ static struct request_sender sender_of(const struct spanjoin *join, const struct
                                    .sample_values = &join->sample_values};
 }
 
+static struct instance_clock clock_of(const struct spanjoin *join, uint64_t now_ns)
+{
+    struct request_sender sender = {
+        .settings = join->settings, .index = join->index, .now_ns = now_ns};
+    return request_clock(&sender);
+}
+
 /* ---- messages to waiting requests ---- */
 
 struct wake_post {
@@ -481,7 +488,7 @@ static void tell_uploads(struct spanjoin *join, struct sample_plan *plan, uint64
                          bool covers)
 {
     struct span_wakeups wakeups = {0};
-    struct instance_clock clock = {.now_ns = now_ns, .window_ns = span_index_window(join->index)};
+    struct instance_clock clock = clock_of(join, now_ns);
     upload_times_tell(plan, span_index_instances(join->index), &clock, covers, &wakeups);
     post_wakeups(join, &wakeups);
 }
@@ -516,14 +523,14 @@ void join_hold_uploads(struct spanjoin *join, const struct sample_plan *plan,
 void join_end_hold(struct spanjoin *join, struct held_uploads *held, uint64_t now_ns)
 {
     struct span_wakeups wakeups = {0};
-    struct instance_clock clock = {.now_ns = now_ns, .window_ns = span_index_window(join->index)};
+    struct instance_clock clock = clock_of(join, now_ns);
     upload_times_end_hold(held, span_index_instances(join->index), &clock, &wakeups);
     post_wakeups(join, &wakeups);
 }
 
 void join_learn_services(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns)
 {
-    struct instance_clock clock = {.now_ns = now_ns, .window_ns = span_index_window(join->index)};
+    struct instance_clock clock = clock_of(join, now_ns);
     upload_times_learn_services(plan, span_index_instances(join->index), &clock);
 }
 

@@ -284,9 +284,19 @@ bool request_threads_are_known(const struct request_sender *sender)
            instances_some_have_threads(span_index_instances(sender->index), &clock);
 }
 
+/* Returns the sample types by which spans are judged: those of pyroscope.profile.id, or CPU time.
+ */
+static uint32_t awaited_types(const struct spanjoin_settings *settings)
+{
+    if (settings->profile_types == 0 && settings->cpu_type >= 0)
+        return UINT32_C(1) << settings->cpu_type;
+    return settings->profile_types;
+}
+
 struct instance_clock request_clock(const struct request_sender *sender)
 {
     return (struct instance_clock){.now_ns = sender->now_ns,
                                    .window_ns = span_index_window(sender->index),
-                                   .wait_ns = (uint64_t)sender->settings->spans.wait};
+                                   .wait_ns = (uint64_t)sender->settings->spans.wait,
+                                   .awaited = awaited_types(sender->settings)};
 }

@@ -201,8 +201,9 @@ class EmptyUploadTest(unittest.TestCase):
     """Uploads without samples say that there were none; they end at the join."""
 
     def upload(self, *, large=False):
-        """Return an upload without samples."""
+        """Return an upload of CPU time without samples."""
         message = make.profiles(resource={"service.name": "tested"})
+        message.dictionary.string_table[1:3] = ["cpu", "nanoseconds"]
         profile = message.resource_profiles[0].scope_profiles[0].profiles[0]
         profile.time_unix_nano, profile.duration_nano = START, 10 * SECOND + 1
         if large:

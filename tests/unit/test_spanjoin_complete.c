@@ -241,6 +241,72 @@ static void each_sample_type_has_to_cover(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* Go's SDK sends its first CPU profile 15 s after its first memory profile. */
+static void first_uploads_of_another_type_do_not_cover(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "spans: {wait: 20s}");
+    send_span(&join, "shop", SPAN, 4 * SECOND);
+    fixture_advance(&join.fixture, 5 * SECOND);
+    send_upload(&join, "shop", "alloc", SPAN, 5 * SECOND + HALF);
+    send_span(&join, "shop", OTHER, 8 * SECOND);
+    assert_int_equal(left(&join), 0);
+    fixture_advance(&join.fixture, 14 * SECOND);
+    send_upload(&join, "shop", "cpu", SPAN, 10 * SECOND + HALF);
+    assert_int_equal(left(&join), 1); /* the other one waits for the other type */
+    expect_span(&join, 0, "30", NULL);
+    fixture_deinit(&join.fixture);
+}
+
+static void first_type_of_several_says_that_more_may_come(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "spans: {wait: 20s}");
+    send_upload(&join, "shop", "alloc", SPAN, 5 * SECOND + HALF);
+    send_span(&join, "shop", SPAN, 4 * SECOND);
+    fixture_advance(&join.fixture, 20 * SECOND);
+    assert_int_equal(left(&join), 1);
+    expect_span(&join, 0, NULL, "false");
+    fixture_deinit(&join.fixture);
+}
+
+/* Its spans wait for a CPU profile only in the first time. */
+static void process_without_a_cpu_profiler_is_not_delayed(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "spans: {wait: 20s}");
+    send_upload(&join, "shop", "alloc", NOTHING, 5 * SECOND + HALF);
+    fixture_advance(&join.fixture, 21 * SECOND);
+    send_span(&join, "shop", SPAN, 4 * SECOND);
+    assert_int_equal(left(&join), 1);
+    send_span(&join, "shop", OTHER, 14 * SECOND);
+    assert_int_equal(left(&join), 1);
+    send_upload(&join, "shop", "alloc", OTHER, 15 * SECOND + HALF);
+    assert_int_equal(left(&join), 2);
+    expect_span(&join, 1, NULL, NULL);
+    fixture_deinit(&join.fixture);
+}
+
+/* Once its profiles were missing for a window, it is new. */
+static void profiler_that_begins_anew_begins_with_any_type(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "window: 60s, spans: {wait: 20s}");
+    send_upload(&join, "shop", "cpu", NOTHING, HALF);
+    fixture_advance(&join.fixture, 61 * SECOND);
+    send_upload(&join, "shop", "alloc", NOTHING, 60 * SECOND + HALF);
+    send_span_of(&join, "shop", SPAN, 55 * SECOND, 60 * SECOND);
+    assert_int_equal(left(&join), 0);
+    send_upload(&join, "shop", "cpu", SPAN, 60 * SECOND + HALF);
+    assert_int_equal(left(&join), 1);
+    expect_span(&join, 0, "30", NULL);
+    fixture_deinit(&join.fixture);
+}
+
 static void wait_ends(void **state)
 {
     (void)state;
@@ -515,6 +581,10 @@ int main(void)
         cmocka_unit_test(upload_in_a_replaced_component_completes_spans),
         cmocka_unit_test(span_in_a_new_component_wakes_uploads_of_the_old_one),
         cmocka_unit_test(each_sample_type_has_to_cover),
+        cmocka_unit_test(first_uploads_of_another_type_do_not_cover),
+        cmocka_unit_test(first_type_of_several_says_that_more_may_come),
+        cmocka_unit_test(process_without_a_cpu_profiler_is_not_delayed),
+        cmocka_unit_test(profiler_that_begins_anew_begins_with_any_type),
         cmocka_unit_test(wait_ends),
         cmocka_unit_test(span_that_passes_may_be_incomplete),
         cmocka_unit_test(span_with_samples_of_an_upload_that_waits_is_incomplete),
