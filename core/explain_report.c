@@ -65,6 +65,13 @@ static void print_facts(const json_t *answer, struct text *out)
     }
 }
 
+/* type: empty if none of them left with the id of the span. */
+static void print_count(long long samples, const char *type, struct text *out)
+{
+    text_printf(out, "  %lld%s", samples, type[0] ? " of " : samples == 1 ? " sample" : " samples");
+    append_plain(out, type);
+}
+
 static void print_samples(const json_t *answer, struct text *out)
 {
     const json_t *sample;
@@ -76,9 +83,8 @@ static void print_samples(const json_t *answer, struct text *out)
         const json_t *lag = json_object_get(sample, "lag_ns");
         text_append(out, "  ");
         text_append_utc(out, strtoull(text_of(sample, "arrived"), NULL, 10));
-        text_printf(out, "  %lld of ",
-                    (long long)json_integer_value(json_object_get(sample, "samples")));
-        append_plain(out, text_of(sample, "profile_type"));
+        print_count(json_integer_value(json_object_get(sample, "samples")),
+                    text_of(sample, "profile_type"), out);
         text_append(out, ": ");
         append_plain(out, text_of(sample, "text"));
         if (json_is_integer(lag))

@@ -228,6 +228,21 @@ static bool is_of_other_trace(const struct store_trail *trail, const struct stor
            memcmp(trail->trace_id, span->trace_id, TRACE_ID_SIZE) != 0;
 }
 
+/* Returns how long after the span its samples came; 0: they came before it. */
+static uint64_t ns_after_span(const struct explanation *e, const struct store_trail *trail)
+{
+    return trail->arrived_ns > e->span->arrived_ns ? trail->arrived_ns - e->span->arrived_ns : 0;
+}
+
+/* Returns what to say of samples that came within the window, and left after it. */
+static const char *waited_text(struct explanation *e, const struct store_trail *trail)
+{
+    if (ns_after_span(e, trail) > trail->window_ns)
+        return "";
+    return arena_printf(&e->request->arena, ", and waited %s for another one",
+                        seconds_text(e, trail->left_ns - trail->arrived_ns));
+}
+
 /* The span is here, but its samples did not find it. */
 static void explain_missed_span(struct explanation *e)
 {
@@ -247,10 +262,10 @@ static void explain_missed_span(struct explanation *e)
                    seconds_text(e, e->span->arrived_ns - missed->arrived_ns),
                    seconds_text(e, missed->left_ns - missed->arrived_ns),
                    wait_for(e, e->span->arrived_ns - missed->arrived_ns));
-    else if (missed->arrived_ns > e->span->arrived_ns &&
-             missed->arrived_ns - e->span->arrived_ns > missed->window_ns)
-        set_reason(e, "expired", "Its samples arrived %.1f s after the span; `window` is %g s.",
-                   SECONDS(missed->arrived_ns - e->span->arrived_ns), SECONDS(missed->window_ns));
+    else if (missed->outcome == JOIN_EXPIRED || ns_after_span(e, missed) > missed->window_ns)
+        set_reason(e, "expired", "Its samples arrived %.1f s after the span%s; `window` is %g s.",
+                   SECONDS(ns_after_span(e, missed)), waited_text(e, missed),
+                   SECONDS(missed->window_ns));
     else
         set_reason(e, "evicted",
                    "The span had arrived before its samples left, but was not in the index any "
@@ -271,8 +286,8 @@ static void explain_missed(struct explanation *e)
                    SECONDS(e->missed->window_ns));
     else
         set_reason(e, "no_span",
-                   "%s %s it, but the span has not arrived: it is still running, was not sampled, "
-                   "or was sent elsewhere.",
+                   "%s %s it, but the span is not here: it is still running, was not sampled, "
+                   "was sent elsewhere, or waits in spanjoin (`spans.wait`).",
                    samples_text(e, e->unjoined), e->unjoined == 1 ? "names" : "name");
 }
 
@@ -350,7 +365,8 @@ static void explain_span(struct explanation *e)
         set_reason(
             e, "unknown",
             "Neither the span nor a sample that names it was seen in the last %.0f s, or they "
-            "are forgotten. Check that both signals come to this profcol.",
+            "are forgotten, or the span waits in spanjoin (`spans.wait`). Otherwise check that "
+            "both signals come to this profcol.",
             SECONDS(e->request->now_ns - e->request->store->started_ns));
 }
 
@@ -407,7 +423,8 @@ static const char *describe(struct explanation *e, const struct store_trail *tra
         [JOIN_EXPIRED] = "its span had left the window",
         [JOIN_OVERFLOW] = "there was no room to wait for its span"};
     bool is_forgotten = trail->outcome == JOIN_NOT_FOUND && e->span &&
-                        e->span->tenant == trail->tenant && e->span->arrived_ns < trail->left_ns;
+                        e->span->tenant == trail->tenant && !is_of_other_trace(trail, e->span) &&
+                        e->span->arrived_ns < trail->left_ns;
     return arena_printf(&e->request->arena, "%s%s%s%s",
                         is_forgotten ? "its span was forgotten" : texts[trail->outcome],
                         trail->is_promoted ? ", named by an attribute" : "",

@@ -97,8 +97,7 @@ static void add_spans(struct histogram *histogram, const struct store_selection 
         if (!store_query_has_span(store, selection, span) || !store_span_has_arrived(span))
             continue;
         uint64_t ns = measure == STORE_ENTRY_CPU ? (uint64_t)span->cpu_ns : span->duration_ns;
-        uint32_t minute = (uint32_t)(span->arrived_ns / STORE_MINUTE_NS);
-        add(histogram, row_at(histogram, minute, false), store_bucket_of(ns), 1);
+        add(histogram, row_at(histogram, span->minute, false), store_bucket_of(ns), 1);
         if (measure == STORE_ENTRY_DURATION && span->first_cost)
             histogram->has_stacks[store_bucket_of(ns)] = true;
     }

@@ -66,14 +66,15 @@ static uint64_t wall_of(uint64_t then_ns, uint64_t now_ns, uint64_t monotonic_ns
 void store_add(struct store *store, const struct join_offer *offer, uint64_t now_ns,
                uint64_t monotonic_ns)
 {
+    uint64_t arrived_ns = wall_of(offer->arrived_ns, now_ns, monotonic_ns);
     store->now_ns = now_ns > store->now_ns ? now_ns : store->now_ns;
     if (offer->signal == SIGNAL_PROFILES) {
         store->profiles++;
-        store_read_profiles(store, offer, wall_of(offer->arrived_ns, now_ns, monotonic_ns),
+        store_read_profiles(store, offer, arrived_ns,
                             wall_of(offer->offered_ns, now_ns, monotonic_ns));
     } else if (offer->signal == SIGNAL_TRACES) {
         store->traces++;
-        store_read_traces(store, offer);
+        store_read_traces(store, offer, arrived_ns);
     }
 }
 

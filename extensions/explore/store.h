@@ -116,7 +116,7 @@ size_t store_bytes(const struct store *store);
 /* Internals: read a request (store_profiles.c, store_traces.c). */
 void store_read_profiles(struct store *store, const struct join_offer *offer, uint64_t arrived_ns,
                          uint64_t left_ns);
-void store_read_traces(struct store *store, const struct join_offer *offer);
+void store_read_traces(struct store *store, const struct join_offer *offer, uint64_t arrived_ns);
 /* Reads service.name and service.version of a resource; texts. */
 void store_read_service(struct store *store, struct slice resource, uint32_t *service_out,
                         uint32_t *version_out);

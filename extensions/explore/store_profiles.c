@@ -25,7 +25,7 @@ struct link_memo {
     uint32_t span;     /* in the store, + 1; 0: not read yet */
     uint32_t resource; /* for which `cell` is; 0: none */
     uint32_t cell;
-    uint32_t trail; /* + 1; 0: none */
+    uint64_t trail; /* counted from 1; 0: none */
     bool names_span;
     bool is_found;
     uint8_t outcome; /* enum join_outcome */
@@ -42,7 +42,7 @@ struct reading {
     struct link_memo *links;
     struct attribute_memo *attributes;
     struct index_table keys; /* of the report, by span id */
-    uint64_t first_trail;
+    uint64_t *trails;        /* by key of the report: its trail, counted from 1; 0: none */
     /* The resource and profile being read: */
     uint32_t resource; /* counted from 1 */
     uint32_t service;  /* number */
@@ -204,7 +204,7 @@ static void read_link(struct reading *reading, uint32_t index, struct link_memo 
     const struct join_key *found = find_key(reading, trace_id, link.span_id.data, &key);
     memo->outcome = found ? found->outcome : JOIN_OVERFLOW; /* beyond the keys of a request */
     memo->is_found = memo->outcome <= JOIN_FOUND_BY_THREAD;
-    memo->trail = found && key < reading->store->trail_limit ? key + 1 : 0;
+    memo->trail = found ? reading->trails[key] : 0;
     uint32_t span = store_spans_find(spans, trace_id, link.span_id.data);
     if (span == STORE_NONE)
         span = store_spans_add(spans, trace_id, link.span_id.data);
@@ -293,6 +293,11 @@ static void add_cpu(struct reading *reading, uint32_t number, int64_t value)
     store_spans_note(spans, number);
 }
 
+static struct store_trail *trail_at(const struct store *store, uint64_t number)
+{
+    return &store->trails[(number - 1) % store->trail_limit];
+}
+
 static void add_to_span(struct reading *reading, const struct link_memo *memo,
                         const struct store_entry *entry)
 {
@@ -308,10 +313,9 @@ static void add_to_span(struct reading *reading, const struct link_memo *memo,
     if (entry->type == spans->cpu_type)
         add_cpu(reading, number, entry->value);
     if (memo->trail) {
-        struct store *store = reading->store;
-        uint64_t trail = (reading->first_trail + memo->trail - 1) % store->trail_limit;
-        store->trails[trail].types |= UINT64_C(1) << entry->type;
-        store->trails[trail].service = reading->service;
+        struct store_trail *trail = trail_at(reading->store, memo->trail);
+        trail->types |= UINT64_C(1) << entry->type;
+        trail->service = reading->service;
     }
 }
 
@@ -502,20 +506,35 @@ static void add_trail(struct reading *reading, const struct join_key *key)
     memcpy(trail->span_id, key->span_id, SPAN_ID_SIZE);
 }
 
+/* Adds the samples of a key to the trail of an earlier one with the same ids; 0: there is none.
+ * Returns false if something else became of them. */
+static bool add_to_trail(struct reading *reading, const struct join_key *key, uint64_t number)
+{
+    struct store_trail *trail = number > 0 ? trail_at(reading->store, number) : NULL;
+    if (!trail || trail->outcome != key->outcome || trail->is_kept_out != key->is_kept_out)
+        return false;
+    trail->samples += key->samples; /* of one request, whose samples have 32 bits */
+    return true;
+}
+
 static void read_report(struct reading *reading)
 {
     const struct join_report *report = reading->offer->report;
-    reading->first_trail = reading->store->trail_count;
+    const uint64_t before = reading->store->trail_count;
     if (!report || report->key_count == 0)
         return;
     index_table_reserve(&reading->keys, report->key_count, &reading->arena);
+    reading->trails = arena_array(&reading->arena, report->key_count, sizeof *reading->trails);
     for (uint32_t k = 0; k < report->key_count; k++) {
         const struct join_key *key = &report->keys[k];
-        uint32_t known; /* samples without a trace id have a key for each time */
-        if (!find_key(reading, key->trace_id, key->span_id, &known))
+        uint32_t first = k; /* samples without a trace id have a key for each time */
+        if (!find_key(reading, key->trace_id, key->span_id, &first))
             index_table_add_new(&reading->keys, hash_ids(key->trace_id, key->span_id), k);
-        if (k < reading->store->trail_limit)
-            add_trail(reading, key);
+        bool has_room = reading->store->trail_count - before < reading->store->trail_limit;
+        if (key->samples == 0 || add_to_trail(reading, key, reading->trails[first]) || !has_room)
+            continue;
+        add_trail(reading, key);
+        reading->trails[first] = reading->store->trail_count;
     }
 }
 

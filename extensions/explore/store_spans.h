@@ -32,7 +32,7 @@ struct store_span {
     uint8_t parent_id[SPAN_ID_SIZE];
     uint64_t start_ns;
     uint64_t duration_ns;
-    uint64_t arrived_ns; /* since 1970; 0: only its samples have arrived */
+    uint64_t arrived_ns; /* at the join, since 1970; 0: only its samples have arrived */
     uint64_t tenant;
     int64_t cpu_ns; /* of its samples */
     uint32_t operation;
@@ -41,6 +41,7 @@ struct store_span {
     uint32_t version, status_message, scope, attributes, resource; /* texts; the last two: JSON */
     uint32_t first_cost;                                           /* number + 1; 0: none */
     uint32_t samples;
+    uint32_t minute; /* that of its cell when it left the join */
     uint32_t trace;      /* number; STORE_NONE: in none */
     uint32_t next, last; /* in the trace: the next and the previous one, number + 1 */
     uint8_t kind, status;

@@ -17,6 +17,7 @@ enum { ATTRIBUTES_MAX = 64 /* of a span or resource that are kept */ };
 struct reading {
     struct store *store;
     const struct join_offer *offer;
+    uint64_t arrived_ns;
     uint32_t service;                  /* number */
     uint32_t version, resource, scope; /* texts */
 };
@@ -131,7 +132,8 @@ static void set_fields(struct reading *reading, struct store_span *span,
     span->name = name;
     span->start_ns = fields->start_ns;
     span->duration_ns = fields->end_ns > fields->start_ns ? fields->end_ns - fields->start_ns : 0;
-    span->arrived_ns = store->now_ns;
+    span->arrived_ns = reading->arrived_ns;
+    span->minute = (uint32_t)(store->now_ns / STORE_MINUTE_NS);
     span->tenant = reading->offer->tenant;
     span->kind = fields->kind;
     span->status = fields->status;
@@ -143,7 +145,7 @@ static void set_fields(struct reading *reading, struct store_span *span,
     span->operation = store_cells_operation(&store->cells, reading->service, name, fields->kind);
     const struct store_cell key = {.operation = span->operation,
                                    .version = reading->version,
-                                   .minute = (uint32_t)(store->now_ns / STORE_MINUTE_NS),
+                                   .minute = span->minute,
                                    .status = span->status};
     span->cell = store_cells_cell(&store->cells, &key);
     if (fields->parent_id.size == SPAN_ID_SIZE)
@@ -214,9 +216,9 @@ static void read_group(struct reading *reading, struct slice bytes)
         read_scope(reading, field.wire.bytes);
 }
 
-void store_read_traces(struct store *store, const struct join_offer *offer)
+void store_read_traces(struct store *store, const struct join_offer *offer, uint64_t arrived_ns)
 {
-    struct reading reading = {.store = store, .offer = offer};
+    struct reading reading = {.store = store, .offer = offer, .arrived_ns = arrived_ns};
     assert(offer->signal == SIGNAL_TRACES);
     for (size_t i = 0; i < offer->part_count; i++) {
         struct message_iter it = message_iter_bytes(buffer_slice(offer->parts[i]));

@@ -83,6 +83,33 @@ static void is_expired(struct scene *scene)
     send_sample(scene, SPAN);
 }
 
+/* A span that waits for its samples has arrived before it leaves. */
+static void waits_and_expires(struct scene *scene)
+{
+    send_span(scene, SPAN, SECOND);
+    scene_wait(scene, 11 * SECOND);
+    send_sample(scene, SPAN);
+}
+
+static void waits_and_is_late(struct scene *scene)
+{
+    send_sample(scene, SPAN);
+    scene_wait(scene, 4 * SECOND);
+    send_span(scene, SPAN, 4 * SECOND);
+}
+
+/* The samples wait for another span for longer than the window. */
+static void expires_while_samples_wait(struct scene *scene)
+{
+    struct request request;
+    send_span(scene, SPAN, SECOND);
+    scene_wait(scene, 15 * SECOND);
+    begin_profile(&request, "cpu");
+    add_sample(&request, SPAN);
+    add_sample(&request, OTHER);
+    scene_send(scene, &request);
+}
+
 static void has_not_arrived(struct scene *scene)
 {
     send_sample(scene, SPAN);
@@ -171,6 +198,12 @@ static void is_of_other_trace(struct scene *scene)
     scene_send(scene, &request);
 }
 
+/* Nothing is known of its process yet, so that it waits. */
+static void still_waits(struct scene *scene)
+{
+    send_span(scene, SPAN, SECOND);
+}
+
 static void has_nothing(struct scene *scene)
 {
     (void)scene;
@@ -192,7 +225,13 @@ static const struct {
     {is_late, "window: 60s, samples: {wait: 50ms}", "late_span", "which had waited 0.05 s and"},
     {is_expired, WAITS, "expired", "61.0 s after the span; `window` is 60 s"},
     {is_expired, "window: 1.5s", "expired", "61.0 s after the span; `window` is 1.5 s"},
-    {has_not_arrived, WAITS, "no_span", "has not arrived"},
+    {waits_and_expires, "window: 10s, spans: {wait: 5s}", "expired",
+     "Its samples arrived 11.0 s after the span; `window` is 10 s"},
+    {waits_and_is_late, "window: 10s, samples: {wait: 2s}, spans: {wait: 5s}", "late_span",
+     "4.0 s after its samples, which had waited 2.0 s and left. samples.wait: 5s would join it"},
+    {expires_while_samples_wait, "window: 20s, samples: {wait: 8s}", "expired",
+     "arrived 15.0 s after the span, and waited 8.0 s for another one; `window` is 20 s"},
+    {has_not_arrived, WAITS, "no_span", "waits in spanjoin (`spans.wait`)"},
     {has_unread_id, WAITS, "unread_id", "\"dd.span\""},
     {has_other_types, WAITS, "other_types", "of wall only"},
     {is_not_profiled, WAITS, "no_profiles", "No profiles of the service \"shop\""},
@@ -203,6 +242,7 @@ static const struct {
     {is_of_other_trace, WAITS, "other_trace",
      "in another trace, aaaaaaaaaaaaaaaa0000000000000009; this one is of "
      "aaaaaaaaaaaaaaaa0000000000000007"},
+    {still_waits, "window: 60s, spans: {wait: 30s}", "unknown", "or the span waits in spanjoin"},
     {has_nothing, WAITS, "unknown", "Neither the span nor a sample"},
 };
 
@@ -265,6 +305,43 @@ static void test_ids_in_any_attribute(void **state)
     }
 }
 
+/* Samples without a trace id are looked up by their times, but are shown as one. */
+static void test_samples_without_trace(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct request request;
+    scene_begin(&scene, 4 << 20, WAITS);
+    send_span(&scene, SPAN, SECOND);
+    begin_profile(&request, "cpu");
+    for (uint64_t i = 0; i < 3; i++) {
+        SampleMessage *sample = add_sample(&request, 0);
+        sample_string(&request, sample, "span_id", span_hex(SPAN));
+        sample_time(&request, sample, WALL + i);
+    }
+    scene_send(&scene, &request);
+    json_t *answer = scene_ask(&scene, "explain", "id=000000000000002a");
+    assert_string_equal(json_text_at(answer, "reason.text"), "3 samples (cpu) were joined.");
+    assert_int_equal(json_array_size(json_object_get(answer, "samples")), 1);
+    assert_int_equal(json_number_at(answer, "samples.0.samples"), 3);
+    assert_string_equal(json_text_at(answer, "samples.0.profile_type"), "cpu");
+    json_decref(answer);
+    scene_end(&scene);
+}
+
+static void test_other_trace(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene, 4 << 20, WAITS);
+    is_of_other_trace(&scene);
+    scene_wait(&scene, 10 * SECOND);
+    json_t *answer = scene_ask(&scene, "explain", "id=000000000000002a");
+    assert_string_equal(json_text_at(answer, "samples.0.text"), "its span had not arrived");
+    json_decref(answer);
+    scene_end(&scene);
+}
+
 static void test_short_span(void **state)
 {
     (void)state;
@@ -318,6 +395,8 @@ int main(void)
         cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_spellings),
         cmocka_unit_test(test_short_span),
+        cmocka_unit_test(test_samples_without_trace),
+        cmocka_unit_test(test_other_trace),
         cmocka_unit_test(test_trace),
         cmocka_unit_test(test_wrong_ids),
     };
