@@ -330,20 +330,10 @@ bool holds_are_idle(const struct spanjoin_node *node)
            holds->offers.under_way == 0;
 }
 
-/* At the stop nobody is woken any more. */
-static void give_up_uploads(struct hold *hold)
-{
-    struct span_index *index = hold->node->join->index;
-    struct span_wakeups wakeups = {0};
-    struct instance_clock clock = {.now_ns = hold->node->node.worker->now_ns,
-                                   .window_ns = span_index_window(index)};
-    upload_times_end_hold(&hold->uploads, span_index_instances(index), &clock, &wakeups);
-    span_wakeups_deinit(&wakeups);
-}
-
 static void give_up(struct hold *hold)
 {
-    give_up_uploads(hold);
+    upload_times_give_up_hold(&hold->uploads, hold->node->join->index,
+                              hold->node->node.worker->now_ns);
     hold->node->holds.lost += hold->items;
     batch_free(hold->kept);
     hold->kept = NULL;

@@ -514,6 +514,14 @@ void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,
     tell_uploads(node->join, plan, node->node.worker->now_ns, covers);
 }
 
+void join_hold_unread(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
+                      struct held_uploads *held_out)
+{
+    struct request_sender sender = sender_of(join, batch, now_ns);
+    sender.arrived_ns = clock_wall_ns();
+    upload_times_hold_unread(&sender, held_out);
+}
+
 void join_hold_uploads(struct spanjoin *join, const struct sample_plan *plan,
                        struct held_uploads *held_out)
 {

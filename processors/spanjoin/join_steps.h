@@ -106,6 +106,10 @@ void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,
  * decides under which service the profiles stand.
  * Call it when the totals are added, and again when spans were found later. Any thread. */
 void join_tell_uploads(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns);
+/* Begins to hold the uploads of a request that a job will read: spans of their time are not covered
+ * until its totals are in the index, too. */
+void join_hold_unread(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
+                      struct held_uploads *held_out);
 /* Begins to hold the uploads of a request that waits: spans of their time are not covered until it
  * has left. Call it before join_add_samples. */
 void join_hold_uploads(struct spanjoin *join, const struct sample_plan *plan,

@@ -34,6 +34,7 @@ struct large_request {
     struct span_waiter waiter; /* set if may_wait */
     struct learned_spans learned;
     /* Profiles: */
+    struct held_uploads unread; /* of their time, until it is added or dropped */
     struct sample_plan *plan;   /* NULL: not built yet */
     struct moved_samples moved; /* all-zero: none yet */
     struct join_report *report; /* for the join feed; NULL: none */
@@ -96,6 +97,8 @@ static void start(struct large_request *request, void (*work)(struct large_reque
  * on. */
 static void end(struct large_request *request)
 {
+    struct spanjoin_node *node = request->node;
+    join_end_hold(node->join, &request->unread, node->node.worker->now_ns);
     buffer_unref(request->bytes);
     free(request->report);
     reservation_end_keep(request->reservation);
@@ -317,6 +320,8 @@ void large_request_start(struct spanjoin_node *node, struct batch *batch)
     if (node->node.signal == SIGNAL_PROFILES) {
         request->number = spanjoin_next_request(node->join);
         keep_bytes(request);
+        if (spanjoin_has_other_side(node))
+            join_hold_unread(node->join, batch, request->now_ns, &request->unread);
         start(request, plan, after_plan, is_wanted);
         return;
     }
@@ -336,6 +341,8 @@ static void free_steps(struct large_request *request)
     }
     if (request->plan)
         sample_plan_free(request->plan);
+    upload_times_give_up_hold(&request->unread, request->node->join->index,
+                              request->node->node.worker->now_ns);
 }
 
 uint64_t large_requests_give_up(struct spanjoin_node *node)

@@ -258,6 +258,38 @@ void upload_times_hold(const struct sample_plan *plan, struct instances *instanc
     }
 }
 
+/* Holds the upload of a resource, unless it is that of `last`, which is held. Returns whose it is.
+ */
+static uint16_t hold_unread(const struct request_sender *sender, struct slice resource,
+                            uint16_t last, struct held_uploads *held)
+{
+    struct upload_range until_now = {0, sender->arrived_ns};
+    struct span_source source = request_source(sender, resource);
+    struct request_process process = request_process(sender, resource, &source);
+    uint16_t with_threads = request_process_with_threads(sender, &process).instance;
+    if (process.instance == last)
+        return last;
+    if (!held->items)
+        held->items = memory_grow(NULL, UPLOADS_HELD_UNREAD, sizeof *held->items);
+    instances_hold_upload(span_index_instances(sender->index), process.instance, with_threads,
+                          until_now, &held->items[held->count++]);
+    return process.instance;
+}
+
+void upload_times_hold_unread(const struct request_sender *sender, struct held_uploads *held_out)
+{
+    struct wire_cursor cursor = wire_cursor(sender->batch->parts[0].root.raw);
+    struct wire_field field;
+    uint16_t last = 0;
+    *held_out = (struct held_uploads){.count = 0};
+    for (unsigned i = 0; i < UPLOADS_HELD_UNREAD; i++) {
+        if (!wire_next_bytes(&cursor, PROFILES_RESOURCE_PROFILES, &field))
+            return;
+        struct slice resource = wire_first_bytes(field.bytes, RESOURCE_PROFILES_RESOURCE);
+        last = hold_unread(sender, resource, last, held_out);
+    }
+}
+
 void upload_times_end_hold(struct held_uploads *held, struct instances *instances,
                            const struct instance_clock *clock, struct span_wakeups *wakeups)
 {
@@ -265,6 +297,14 @@ void upload_times_end_hold(struct held_uploads *held, struct instances *instance
         instances_end_hold(instances, &held->items[i], clock, wakeups);
     free(held->items);
     *held = (struct held_uploads){.count = 0};
+}
+
+void upload_times_give_up_hold(struct held_uploads *held, struct span_index *index, uint64_t now_ns)
+{
+    struct span_wakeups wakeups = {0};
+    struct instance_clock clock = {.now_ns = now_ns, .window_ns = span_index_window(index)};
+    upload_times_end_hold(held, span_index_instances(index), &clock, &wakeups);
+    span_wakeups_deinit(&wakeups);
 }
 
 void upload_times_learn_services(struct sample_plan *plan, struct instances *instances,

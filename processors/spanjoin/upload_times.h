@@ -55,6 +55,7 @@ void upload_times_find_several(struct sample_plan *plan, struct instances *insta
 void upload_times_tell(struct sample_plan *plan, struct instances *instances,
                        const struct instance_clock *clock, bool covers,
                        struct span_wakeups *wakeups);
+enum { UPLOADS_HELD_UNREAD = 1024 };
 /* The uploads of a request that waits. All-zero: none. */
 struct held_uploads {
     struct instance_hold *items;
@@ -63,9 +64,15 @@ struct held_uploads {
 /* Begins to hold the uploads whose samples may be joined to more spans when they leave. */
 void upload_times_hold(const struct sample_plan *plan, struct instances *instances,
                        struct held_uploads *held_out);
+/* Begins to hold all uploads of a request that has just arrived, before it is read: what they
+ * contain is not known. Of many, the first UPLOADS_HELD_UNREAD. The batch is flat. */
+void upload_times_hold_unread(const struct request_sender *sender, struct held_uploads *held_out);
 /* Ends it, and frees the memory. Like instances_end_hold. */
 void upload_times_end_hold(struct held_uploads *held, struct instances *instances,
                            const struct instance_clock *clock, struct span_wakeups *wakeups);
+/* The same at the stop, when nobody is woken any more. */
+void upload_times_give_up_hold(struct held_uploads *held, struct span_index *index,
+                               uint64_t now_ns);
 /* Decides under which service the profiles of each upload stand, unless the settings say that names
  * stay. */
 void upload_times_learn_services(struct sample_plan *plan, struct instances *instances,

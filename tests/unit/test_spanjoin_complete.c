@@ -195,6 +195,54 @@ static void upload_that_waits_covers_no_more_when_it_leaves(void **state)
     clock_fix_wall(0);
 }
 
+/* Passes a request on without running jobs. */
+static void send_without_jobs(struct join *join, struct request *request, struct probe *probe)
+{
+    struct fixture_place *place = request->traces ? join->traces : join->profiles;
+    fixture_consume(&join->fixture, place->nodes[0], request_encode(request), request->items,
+                    probe);
+    request_free(request);
+}
+
+/* An upload that a job reads. A later one, which says nothing of its time, overtakes it. */
+static void span_waits_for_an_upload_that_is_being_read(void **state)
+{
+    (void)state;
+    enum { LARGE = 1000 };
+    char padding[LARGE + 1];
+    struct join join;
+    struct request request;
+    struct probe probes[3];
+    memset(padding, 'x', LARGE);
+    padding[LARGE] = '\0';
+    spanjoin_set_large_bytes(LARGE);
+    join_init(&join, "spans: {wait: 20s}");
+    profiles_begin(&request);
+    profiles_resource_string(&request, "service.name", "shop");
+    profiles_resource_string(&request, "padding", padding);
+    profiles_profile(&request, "cpu", "nanoseconds")->time_unix_nano = WALL + HALF;
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_link(&request, sample, TRACE, SPAN);
+    sample_value(&request, sample, 30);
+    send_without_jobs(&join, &request, &probes[0]);
+    profiles_begin(&request);
+    profiles_resource_string(&request, "service.name", "shop");
+    ProfileMessage *later = profiles_profile(&request, "cpu", "nanoseconds");
+    later->time_unix_nano = WALL + 20 * SECOND + HALF;
+    later->duration_nano = 0;
+    send_without_jobs(&join, &request, &probes[1]);
+    traces_begin(&request, "shop");
+    traces_span(&request, TRACE, SPAN, WALL, WALL + 4 * SECOND, "work");
+    send_without_jobs(&join, &request, &probes[2]);
+    assert_int_equal(left(&join), 0);
+    fixture_advance(&join.fixture, 0);
+    assert_int_equal(left(&join), 1);
+    expect_span(&join, 0, "30", NULL);
+    assert_int_equal(probes[0].settled + probes[1].settled + probes[2].settled, 3);
+    fixture_deinit(&join.fixture);
+    spanjoin_set_large_bytes((size_t)1024 * 1024);
+}
+
 /* After a reload that changes other processors. The span waits in the new component, and its upload
  * in the old one, which has not sent on everything yet. */
 static void upload_in_a_replaced_component_completes_spans(void **state)
@@ -578,6 +626,7 @@ int main(void)
         cmocka_unit_test(waits_for_each_of_two_replicas),
         cmocka_unit_test(end_in_the_future_is_a_time_that_is_the_end),
         cmocka_unit_test(upload_that_waits_covers_no_more_when_it_leaves),
+        cmocka_unit_test(span_waits_for_an_upload_that_is_being_read),
         cmocka_unit_test(upload_in_a_replaced_component_completes_spans),
         cmocka_unit_test(span_in_a_new_component_wakes_uploads_of_the_old_one),
         cmocka_unit_test(each_sample_type_has_to_cover),
