@@ -31,6 +31,7 @@ struct instance {
     uint64_t showed_ns;       /* its samples showed `shows` last */
     uint64_t shared_ns;       /* they showed another one than before; 0: never */
     uint64_t threads_ns;      /* its last span with a thread; 0: none */
+    uint64_t in_container_ns; /* profiles of its container asked for its threads last; 0: never */
     int64_t pid;              /* of its spans with threads; 0: not known */
     struct timer_queue *waiting; /* by the ends of spans; NULL: none yet */
     uint32_t waiting_for_gaps;
@@ -834,14 +835,30 @@ static uint16_t own_with_threads(const struct instances *instances, uint16_t num
     return shown_with_threads(instances, number, clock);
 }
 
-static struct instance_threads of_place(const struct instances *instances,
+/* Returns the only instance with threads of a group. Of a pod it is none whose container others
+ * have named, so that its profiles are known. 0: there is none. */
+static uint16_t of_group_with_threads(struct instances *instances, enum instance_group kind,
+                                      uint16_t of_group, const struct instance_clock *clock)
+{
+    uint16_t found = shown_with_threads(instances, of_group, clock);
+    struct instance *instance = &instances->items[found];
+    if (found != 0 && kind == GROUP_OF_CONTAINER)
+        instance->in_container_ns = clock->now_ns;
+    bool is_elsewhere = found != 0 && kind == GROUP_OF_POD &&
+                        is_within(instance->in_container_ns, clock->now_ns, clock->window_ns);
+    return is_elsewhere ? 0 : found;
+}
+
+static struct instance_threads of_place(struct instances *instances,
                                         const struct instance_place *place,
                                         const struct instance_clock *clock)
 {
     struct instance_threads none = {.instance = 0};
     for (unsigned i = 0; i < INSTANCE_GROUPS; i++) {
         uint16_t of_group = place->groups[i] != 0 ? find(instances, place->groups[i]) : 0;
-        uint16_t found = shown_with_threads(instances, of_group, clock);
+        if (of_group == 0)
+            continue;
+        uint16_t found = of_group_with_threads(instances, (enum instance_group)i, of_group, clock);
         if (found != 0)
             return (struct instance_threads){found, i != GROUP_OF_SERVICE};
         if (is_shared_group(instances, of_group, clock))

@@ -817,16 +817,17 @@ static const struct timeline_found *find_span(struct known_thread *known, uint64
 
 /* ---- threads with one name ---- */
 
-/* Returns the name if it may be that of several threads, and times may show which one it is. */
-static struct name *name_to_match(struct thread_spans *threads, const struct known_thread *known)
+/* Returns the name of a sample's thread if it is that of several threads, and times may show which
+ * one it is. */
+static struct name *name_to_match(struct thread_spans *threads, const struct sample_thread *sample)
 {
-    const struct sample_thread *sample = known->thread;
-    struct name *name = known->resolved.name;
-    if (known->resolved.is_matched && known->resolved.thread->name != 0)
-        name = &threads->names[known->resolved.thread->name - 1];
-    bool may_match = name && (name->threads > 1 || name->is_shared) && !known->is_unclear &&
-                     sample->has_id[THREAD_ID_OS] && !sample->has_id[THREAD_ID_RUNTIME];
-    return may_match ? name : NULL;
+    if (!sample->has_id[THREAD_ID_OS] || sample->has_id[THREAD_ID_RUNTIME])
+        return NULL;
+    struct resolved resolved = resolve(threads, sample);
+    struct name *name = resolved.name;
+    if (resolved.is_matched && resolved.thread->name != 0)
+        name = &threads->names[resolved.thread->name - 1];
+    return name && (name->threads > 1 || name->is_shared) ? name : NULL;
 }
 
 /* Returns the match of a name, which gets one if it has none; NULL: there is no room. */
@@ -876,21 +877,22 @@ static void set_matched(struct thread_spans *threads, struct thread *thread, uin
     add_to(&threads->by_id, hash, thread->number);
 }
 
-static void match_one(struct thread_spans *threads, const struct known_thread *known,
-                      uint64_t time_ns)
+static void match_one(struct thread_spans *threads, struct known_thread *known_threads,
+                      const struct thread_ask *ask)
 {
-    struct name *name = name_to_match(threads, known);
-    struct thread_match *match = name ? match_of(threads, name) : NULL;
-    int64_t id = known->thread->id[THREAD_ID_OS];
-    struct match_id *voter = match ? thread_match_begin(match, id, time_ns) : NULL;
+    struct name *name = name_to_match(threads, ask->thread);
+    const struct known_thread *known = name ? know(threads, known_threads, ask->thread) : NULL;
+    struct thread_match *match = known && !known->is_unclear ? match_of(threads, name) : NULL;
+    int64_t id = ask->thread->id[THREAD_ID_OS];
+    struct match_id *voter = match ? thread_match_begin(match, id, ask->time_ns) : NULL;
     struct match_vote votes[MATCH_THREADS_MAX];
     if (!voter)
         return;
-    collect_votes(threads, match, time_ns + (uint64_t)known->offset_ns, votes);
+    collect_votes(threads, match, ask->time_ns + (uint64_t)known->offset_ns, votes);
     thread_match_vote(voter, votes);
     if (thread_match_decide(match, voter))
         set_matched(threads, thread_of_number(threads, match->threads[voter->thread]),
-                    hash_of(HASH_MATCHED, known->thread->instance, (uint64_t)id));
+                    hash_of(HASH_MATCHED, ask->thread->instance, (uint64_t)id));
 }
 
 /* Lets samples vote for the thread that they are of, if several have their name. */
@@ -901,7 +903,7 @@ static void match(struct thread_spans *threads, const struct thread_ask *asks, s
         struct known_thread known[KNOWN_THREADS] = {{.thread = NULL}};
         let_others_in(threads);
         for (size_t k = i; k < count && k < i + step * MATCH_VOTES_TOGETHER; k += step)
-            match_one(threads, know(threads, known, asks[k].thread), asks[k].time_ns);
+            match_one(threads, known, &asks[k]);
     }
 }
 

@@ -192,23 +192,12 @@ static uint64_t group_of_pod(const struct slice *values, uint64_t scope)
     return pod.size > 0 ? id_of(ID_GROUP_OF_POD, scope, pod, none, none) : 0;
 }
 
-/* Notes in which container the spans of a process are sent, or if that is not known, in which pod.
- */
-static void place_spans(struct instance_place *place, const struct slice *values, uint64_t scope)
+/* Notes in which container and pod a process runs. Some SDKs take the id of another container of
+ * the pod for their own; then the pod decides. */
+static void add_places(struct instance_place *place, const struct slice *values, uint64_t scope)
 {
     place->groups[GROUP_OF_CONTAINER] = group_of_container(values, scope);
-    if (place->groups[GROUP_OF_CONTAINER] == 0)
-        place->groups[GROUP_OF_POD] = group_of_pod(values, scope);
-}
-
-/* Notes where spans may be found for profiles. */
-static void place_profiles(struct instance_place *place, const struct slice *values, uint64_t scope,
-                           struct slice resource)
-{
-    if (is_sent_from_outside(values, resource)) {
-        place->groups[GROUP_OF_CONTAINER] = group_of_container(values, scope);
-        place->groups[GROUP_OF_POD] = group_of_pod(values, scope);
-    }
+    place->groups[GROUP_OF_POD] = group_of_pod(values, scope);
 }
 
 /* Returns which attributes a resource has. */
@@ -246,10 +235,8 @@ struct request_process request_process(const struct request_sender *sender, stru
             process.place.groups[GROUP_OF_SERVICE] =
                 id_of(ID_GROUP, scope, name, space, slice_of(&peer, sizeof peer));
     }
-    if (is_traces)
-        place_spans(&process.place, values, scope);
-    else
-        place_profiles(&process.place, values, scope, resource);
+    if (is_traces || is_sent_from_outside(values, resource))
+        add_places(&process.place, values, scope);
     process.service =
         (struct service_id){text_of(values[SERVICE_NAME]), text_of(values[SERVICE_NAMESPACE])};
     if (is_traces && sender->settings->service_from == SERVICE_FROM_SPAN)

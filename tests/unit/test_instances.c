@@ -202,6 +202,22 @@ static void test_the_only_process_of_a_container(void **state)
     instances_free(instances);
 }
 
+/* Spans may name another container of their pod. If profiles name the same one, it is right. */
+static void test_another_container_of_the_pod(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    struct instance_place spans = {.groups = {0, CONTAINER, POD}, .pid = PID};
+    struct instance_place other = {.groups = {0, OTHER, POD}, .pid = HOST_PID};
+    struct instance_place same = {.groups = {0, CONTAINER, POD}, .pid = HOST_PID + 1};
+    uint16_t number = find(instances, 11, 1), profiled = find(instances, 13, 1);
+    note_threads(instances, number, spans);
+    expect_place(instances, profiled, other, number, true);
+    expect_place(instances, profiled, same, number, true);
+    expect_place(instances, profiled, other, 0, false);
+    instances_free(instances);
+}
+
 /* A profiler may know the instance id of a program in a container, but not its thread ids. */
 static void test_one_process_with_two_numbers(void **state)
 {
@@ -467,6 +483,7 @@ int main(void)
         cmocka_unit_test(test_a_number_that_processes_share_is_of_none),
         cmocka_unit_test(test_which_process_has_the_threads),
         cmocka_unit_test(test_the_only_process_of_a_container),
+        cmocka_unit_test(test_another_container_of_the_pod),
         cmocka_unit_test(test_one_process_with_two_numbers),
         cmocka_unit_test(test_an_owner_has_half_of_the_numbers),
         cmocka_unit_test(test_unused_numbers_are_given_out_again),

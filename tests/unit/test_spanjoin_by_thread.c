@@ -192,11 +192,11 @@ static const struct {
     {"host.name=0123456789ab", "container.id=0123456789abcdef0 process.pid=#4711", FIRST},
     {"host.name=123456789ab", "container.id=123456789abcdef0 process.pid=#4711", 0},
     {"host.name=customer-web", "container.id=customer-web process.pid=#4711", 0},
-    /* by pod, if the container of the spans is not known */
+    /* by pod, if the container of the spans is not known, or is that of another one */
     {"k8s.pod.uid=a process.pid=#7", "k8s.pod.uid=a container.id=c process.pid=#4711", FIRST},
     {"k8s.pod.uid=a process.pid=#7", "k8s.pod.uid=b container.id=c process.pid=#4711", 0},
     {"k8s.pod.uid=a container.id=d process.pid=#7",
-     "k8s.pod.uid=a container.id=c process.pid=#4711", 0},
+     "k8s.pod.uid=a container.id=c process.pid=#4711", FIRST},
     /* what a process sends itself has its own number */
     {"container.id=c process.pid=#7", "container.id=c process.pid=#8 telemetry.sdk.language=java",
      0},
