@@ -84,9 +84,18 @@ static void end(struct hold *hold)
     free(hold);
 }
 
+/* Ends the wait of a request. */
+static void end_wait(struct hold *hold, enum spans_wait_end how)
+{
+    struct spanjoin_node *node = hold->node;
+    if (node->node.signal == SIGNAL_TRACES)
+        counter_add(node->join->metrics.spans_waited[how], node->node.worker->index, hold->items);
+    hold_leave(hold);
+}
+
 static void on_hold_timer(struct timer *timer)
 {
-    hold_leave(container_of(timer, struct hold, timer));
+    end_wait(container_of(timer, struct hold, timer), SPANS_WAIT_TIMED_OUT);
 }
 
 struct hold *hold_new(struct spanjoin_node *node, uint64_t id, struct batch *kept, size_t charged)
@@ -111,7 +120,7 @@ void hold_wait(struct hold *hold, uint32_t missing, int64_t wait_ns)
     assert(hold->link.list == &hold->node->holds.waiting && missing > 0 && early <= missing);
     hold->missing = missing - early;
     if (hold->missing == 0) {
-        hold_leave(hold);
+        end_wait(hold, SPANS_WAIT_COVERED);
         return;
     }
     worker_set_timer(hold->node->node.worker, &hold->timer, (uint64_t)wait_ns);
@@ -262,7 +271,7 @@ void holds_wake(struct spanjoin_node *node, uint64_t id)
         return;
     assert(hold->missing > 0);
     if (--hold->missing == 0)
-        hold_leave(hold);
+        end_wait(hold, SPANS_WAIT_COVERED);
 }
 
 /* ---- memory ---- */
@@ -284,7 +293,7 @@ static bool let_oldest_leave(struct spanjoin_node *node)
         return false;
     struct hold *hold = container_of(oldest, struct hold, link);
     hold->overflow = true;
-    hold_leave(hold);
+    end_wait(hold, SPANS_WAIT_OVERFLOW);
     return true;
 }
 

@@ -180,6 +180,18 @@ static void make_gauges(struct component *component, struct spanjoin *join)
     }
 }
 
+/* Of requests rather than of spans, because a request leaves as a whole. */
+static void make_wait_counters(struct component *component, struct spanjoin_metrics *metrics)
+{
+    static const char *const results[SPANS_WAIT_ENDS] = {"covered", "timed_out", "overflow"};
+    for (int i = 0; i < SPANS_WAIT_ENDS; i++)
+        metrics->spans_waited[i] = counter_with(
+            component, "profcol_spanjoin_spans_waited",
+            "Spans of requests that waited for profiles; covered: profiles of all of them have "
+            "arrived; timed_out: spans.wait was over; overflow: memory was short.",
+            "result", results[i]);
+}
+
 /* A reload replaces a component with equal settings if processors around it change: what it holds
  * must not pass them in a new order. What it knows can stay. */
 static bool has_equal_settings(const struct spanjoin *join, const struct spanjoin *other)
@@ -235,6 +247,8 @@ struct spanjoin *spanjoin_new(struct component *component, struct spanjoin *pred
     join->first_hold_generation =
         predecessor ? predecessor->first_hold_generation + HOLD_GENERATIONS : 1;
     make_counters(component, &join->metrics, settings->keep.enabled, settings->attribute_children);
+    if (settings->spans.wait > 0)
+        make_wait_counters(component, &join->metrics);
     keep_programs_init(&join->keep, &settings->keep, component->label);
     value_programs_init(&join->sample_values, &settings->samples, component->label);
     value_programs_init(&join->span_values, &settings->spans, component->label);

@@ -47,6 +47,14 @@ enum keep_result {
     KEEP_RESULTS
 };
 
+/* How the wait of a request with spans ended: the label `result`. At the stop it is not counted. */
+enum spans_wait_end {
+    SPANS_WAIT_COVERED,   /* uploads cover all of its spans */
+    SPANS_WAIT_TIMED_OUT, /* spans.wait was over */
+    SPANS_WAIT_OVERFLOW,  /* memory was short */
+    SPANS_WAIT_ENDS
+};
+
 struct spanjoin_metrics {
     struct counter *joined;
     struct counter *by_thread;
@@ -54,6 +62,7 @@ struct spanjoin_metrics {
     struct counter *unjoined[UNJOINED_COUNT];
     struct counter *ambiguous;
     struct counter *spans_enriched;
+    struct counter *spans_waited[SPANS_WAIT_ENDS]; /* only with spans.wait */
     struct counter *renamed;
     struct counter *service_conflicts;
     struct counter *keep[KEEP_RESULTS];

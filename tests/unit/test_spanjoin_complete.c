@@ -54,6 +54,14 @@ static unsigned left(struct join *join)
     return count;
 }
 
+/* Returns how many spans have waited with this result. */
+static double waited(struct join *join, const char *result)
+{
+    char labels[64];
+    snprintf(labels, sizeof labels, "spanjoin=\"spanjoin\",result=\"%s\"", result);
+    return metrics_value(join->fixture.process.metrics, "profcol_spanjoin_spans_waited", labels);
+}
+
 /* Checks attributes of the span in the n-th traces request. NULL: it is absent. */
 static void expect_span(struct join *join, unsigned n, const char *cpu, const char *complete)
 {
@@ -83,6 +91,8 @@ static void waits_for_all_uploads(void **state)
     assert_int_equal(left(&join), 0);
     send_upload(&join, "shop", "cpu", SPAN, 15 * SECOND + HALF);
     assert_int_equal(left(&join), 1);
+    assert_int_equal(waited(&join, "covered"), 1);
+    assert_int_equal(waited(&join, "timed_out"), 0);
     expect_span(&join, 0, "90", NULL);
     fixture_deinit(&join.fixture);
 }
@@ -366,6 +376,8 @@ static void wait_ends(void **state)
     assert_int_equal(left(&join), 0);
     fixture_advance(&join.fixture, SECOND);
     assert_int_equal(left(&join), 1);
+    assert_int_equal(waited(&join, "timed_out"), 1);
+    assert_int_equal(waited(&join, "covered"), 0);
     expect_span(&join, 0, "30", "false");
     fixture_deinit(&join.fixture);
 }
