@@ -107,15 +107,18 @@ char *arena_string(struct arena *arena, struct slice text)
     return copy;
 }
 
-void *arena_grow(struct arena *arena, void *array, uint32_t count, uint32_t *capacity,
-                 size_t element_size)
+void *arena_grow_now(struct arena *arena, void *array, uint32_t count, uint32_t *capacity,
+                     size_t element_size)
 {
-    if (count < *capacity)
-        return array;
+    assert(count >= *capacity);
     uint32_t more = *capacity ? *capacity * 2 : 16;
-    void *grown = arena_array(arena, more, element_size);
+    size_t size, used = count * element_size;
+    bool overflow = __builtin_mul_overflow((size_t)more, element_size, &size);
+    assert(!overflow);
+    uint8_t *grown = arena_alloc(arena, size);
     if (count > 0)
-        memcpy(grown, array, count * element_size);
+        memcpy(grown, array, used);
+    memset(grown + used, 0, size - used);
     *capacity = more;
     return grown;
 }

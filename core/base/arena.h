@@ -42,8 +42,13 @@ void *arena_zalloc(struct arena *arena, size_t size);
 void *arena_array(struct arena *arena, size_t count, size_t element_size);
 /* Returns an array with room for one more element after `count`: the same array, or a copy with
  * twice the capacity, whose new elements are zero. NULL with capacity 0 is a valid empty array. */
-void *arena_grow(struct arena *arena, void *array, uint32_t count, uint32_t *capacity,
-                 size_t element_size);
+void *arena_grow_now(struct arena *arena, void *array, uint32_t count, uint32_t *capacity,
+                     size_t element_size);
+static inline void *arena_grow(struct arena *arena, void *array, uint32_t count, uint32_t *capacity,
+                               size_t element_size)
+{
+    return count < *capacity ? array : arena_grow_now(arena, array, count, capacity, element_size);
+}
 
 /* Returns a copy of the text. */
 char *arena_strdup(struct arena *arena, const char *text);

@@ -21,11 +21,14 @@ struct fold_run {
     uint32_t fate; /* FATE_GOES: nothing is written */
 };
 
-/* A folded sample with one value and no timestamps, and its group: equal ones have the same. */
+enum combining { FOLDS, MOVES, STRIPS, COMBININGS };
+
+/* What became the only value of a group, without regard to values: equal samples have the same
+ * group. */
 struct known_sample {
     const uint8_t *gains;
-    uint64_t attributes; /* packed, with their size */
-    uint32_t stack;
+    uint32_t stack, link; /* of the group */
+    uint32_t list;        /* of attributes that stay, times COMBININGS, plus how it is combined */
     uint32_t group_plus_one; /* 0: none is known */
 };
 
@@ -73,18 +76,24 @@ static struct fold_sample seen_by_rule(struct folding *folding, const struct sam
 /* ---- folding ---- */
 
 /* Returns the sum of the values; without values, the number of timestamps. */
-static int64_t sum_of(struct slice values, struct slice timestamps)
+static int64_t sum_any(struct slice values, struct slice timestamps)
 {
     struct wire_cursor packed = wire_cursor(values);
     int64_t sum = 0;
     if (values.size == 0)
         return (int64_t)(timestamps.size / sizeof(uint64_t));
-    if (sample_single_value(values, (uint64_t *)&sum))
+    if (sample_single_value_any(values, (uint64_t *)&sum))
         return sum;
     sum = 0;
     for (uint64_t value; wire_packed_varint(&packed, &value);)
         sum = saturate_add(sum, (int64_t)value);
     return sum;
+}
+
+static inline int64_t sum_of(struct slice values, struct slice timestamps)
+{
+    uint64_t value;
+    return wire_packed_single(values, &value) ? (int64_t)value : sum_any(values, timestamps);
 }
 
 /* Returns how a sample is combined with others, and its only value. */
@@ -103,23 +112,15 @@ static enum fold_shape shape_of(const struct sample_fields *sample, bool is_stri
     return single ? SHAPE_SUM : SHAPE_APART;
 }
 
-enum combining { FOLDS, MOVES, STRIPS };
-
 static inline struct fold_gain gain_of(const struct folding *folding, enum combining how)
 {
     const struct fold_rule *rule = folding->rule;
     return how != MOVES && rule->gains ? rule->gains(rule->context) : (struct fold_gain){.link = 0};
 }
 
-static struct fold_attributes_result attributes_of(struct folding *folding,
-                                                   const struct sample_layout *layout,
-                                                   struct slice gains, enum combining how)
-{
-    static const enum fold_attributes_change changes[] = {[FOLDS] = FOLD_ATTRIBUTES_TAKEN,
-                                                          [MOVES] = FOLD_ATTRIBUTES_SORTED,
-                                                          [STRIPS] = FOLD_ATTRIBUTES_KEPT};
-    return fold_attributes_change(&folding->attributes, layout->attributes, gains, changes[how]);
-}
+static const enum fold_attributes_change changes[COMBININGS] = {[FOLDS] = FOLD_ATTRIBUTES_TAKEN,
+                                                                [MOVES] = FOLD_ATTRIBUTES_SORTED,
+                                                                [STRIPS] = FOLD_ATTRIBUTES_KEPT};
 
 static void keep_apart(struct folding *folding, const struct fold_key *key,
                        const struct sample_fields *sample, bool is_stripped)
@@ -141,31 +142,102 @@ static void find_first(struct folding *folding, struct fold_key *key)
     key->link = equal_entries_first(&folding->equals, DICTIONARY_LINK_TABLE, key->link);
 }
 
-/* Folds, moves or strips a sample whose attributes were changed. Returns whether it begins a group.
- * Sets the group, if others may join it. */
-static bool combine_one(struct folding *folding, const struct sample_fields *sample,
-                        enum combining how, uint32_t link, struct fold_attributes_result attributes,
-                        uint32_t *group_out)
+/* ---- known samples ---- */
+
+enum { KNOWN_MIN = 64, KNOWN_MAX = 8192 }; /* two places or more for each group */
+
+/* Returns the place of a sample. A sender who finds samples with the same place gains nothing. */
+static inline struct known_sample *place_of(struct folding *folding,
+                                            const struct known_sample *sample)
 {
-    const struct sample_layout *layout = &sample->layout;
+    uint64_t hash = ((uintptr_t)sample->gains >> 3 ^ sample->list) * UINT64_C(0x9e3779b97f4a7c15);
+    hash = (hash ^ ((uint64_t)sample->link << 32 | sample->stack)) * UINT64_C(0xff51afd7ed558ccd);
+    return &folding->known[hash >> 32 & folding->known_mask];
+}
+
+static void reserve_known(struct folding *folding)
+{
+    const struct known_sample *before = folding->known;
+    uint32_t count = before ? folding->known_mask + 1 : 0, more = before ? 2 * count : KNOWN_MIN;
+    folding->known = arena_array(&folding->scratch, more, sizeof *folding->known);
+    folding->known_mask = more - 1;
+    for (uint32_t i = 0; i < count; i++)
+        if (before[i].group_plus_one != 0)
+            *place_of(folding, &before[i]) = before[i];
+}
+
+static inline struct known_sample *known_like(struct folding *folding,
+                                              const struct known_sample *wanted)
+{
+    if (folding->groups.count >= folding->known_mask / 2 && folding->known_mask < KNOWN_MAX - 1)
+        reserve_known(folding);
+    return place_of(folding, wanted);
+}
+
+static inline bool is_known(const struct known_sample *known, const struct known_sample *wanted)
+{
+    return known->stack == wanted->stack && known->gains == wanted->gains &&
+           known->link == wanted->link && known->list == wanted->list && known->group_plus_one != 0;
+}
+
+/* ---- combining ---- */
+
+/* The sample of which `stays` stays of the attributes, and that gains others. */
+struct combined {
+    const struct sample_fields *sample;
+    enum combining how;
+    struct fold_attributes_result stays;
+    struct slice gains;
+    struct fold_key key; /* without its list */
+};
+
+/* Sets the list of attributes. */
+static void find_list(struct folding *folding, struct combined *combined)
+{
+    combined->key.list = fold_attributes_add(&folding->attributes, combined->stays.list,
+                                             combined->gains, changes[combined->how]);
+}
+
+/* Adds a sample with one value. Returns whether it begins a group. */
+static bool add_value(struct folding *folding, struct combined *combined, int64_t value)
+{
+    bool is_new;
+    struct known_sample wanted = {.gains = combined->gains.data,
+                                  .stack = combined->key.stack,
+                                  .link = combined->key.link,
+                                  .list = combined->stays.list * COMBININGS + combined->how};
+    struct known_sample *known = known_like(folding, &wanted);
+    if (is_known(known, &wanted))
+        return fold_groups_sum(&folding->groups, known->group_plus_one - 1, value);
+    find_list(folding, combined);
+    uint32_t group = fold_groups_find(&folding->groups, &combined->key, &is_new);
+    wanted.group_plus_one = group + 1;
+    *known = wanted;
+    return fold_groups_sum(&folding->groups, group, value) || is_new;
+}
+
+/* Adds a sample to a group. Returns whether it begins it. */
+static bool combine_one(struct folding *folding, struct combined *combined)
+{
+    const struct sample_layout *layout = &combined->sample->layout;
     const struct fold_rule *rule = folding->rule;
+    struct fold_key *key = &combined->key;
     int64_t value;
-    bool is_new = true;
-    struct fold_key key = {.stack = layout->stack,
-                           .link = link,
-                           .list = attributes.list,
-                           .shape = shape_of(sample, attributes.is_stripped, &value)};
+    bool is_new;
+    key->shape = shape_of(combined->sample, combined->stays.is_stripped, &value);
     if (rule->stack)
-        key.stack = rule->stack(rule->context, layout->stack);
-    if (key.shape == SHAPE_APART) {
-        keep_apart(folding, &key, sample, attributes.is_stripped);
+        key->stack = rule->stack(rule->context, layout->stack);
+    if (key->shape == SHAPE_APART) {
+        find_list(folding, combined);
+        keep_apart(folding, key, combined->sample, combined->stays.is_stripped);
         return true;
     }
-    if (how != STRIPS)
-        find_first(folding, &key);
-    uint32_t group = *group_out = fold_groups_find(&folding->groups, &key, &is_new);
-    if (key.shape == SHAPE_SUM)
-        return fold_groups_sum(&folding->groups, group, value) || is_new;
+    if (combined->how != STRIPS)
+        find_first(folding, key);
+    if (key->shape == SHAPE_SUM)
+        return add_value(folding, combined, value);
+    find_list(folding, combined);
+    uint32_t group = fold_groups_find(&folding->groups, key, &is_new);
     fold_groups_append(&folding->groups, group, layout->values, layout->timestamps);
     return is_new;
 }
@@ -205,9 +277,8 @@ static void weigh_one(struct folding *folding, const struct sample_fields *sampl
     const struct sample_layout *layout = &sample->layout;
     int64_t value;
     struct fold_key key = {.stack = layout->stack, .link = layout->link, .shape = SHAPE_APART};
-    key.list = fold_attributes_change(&folding->attributes, layout->attributes, (struct slice){0},
-                                      FOLD_ATTRIBUTES_KEPT)
-                   .list;
+    key.list =
+        fold_attributes_change(&folding->attributes, layout->attributes, FOLD_ATTRIBUTES_KEPT).list;
     if (layout->timestamps.size == 0 && sample_single_value(layout->values, (uint64_t *)&value)) {
         fold_groups_keep_value(&folding->groups, &key, weighed(folding, value), sample->others);
         return;
@@ -222,82 +293,23 @@ static uint32_t newest_group(const struct folding *folding)
     return FATE_GROUP + folding->groups.count - 1;
 }
 
-/* ---- known samples ---- */
-
-/* Sets what tells a sample from others that are folded. Returns false if that is not enough. */
-static inline bool recognise(const struct folding *folding, const struct sample_fields *sample,
-                             struct slice gains, struct known_sample *wanted, int64_t *value_out)
-{
-    const struct sample_layout *layout = &sample->layout;
-    if (folding->rule->stack || sample->others.size > 0 || layout->timestamps.size > 0 ||
-        layout->attributes.size >= sizeof wanted->attributes ||
-        !wire_packed_single(layout->values, (uint64_t *)value_out))
-        return false;
-    *wanted = (struct known_sample){.gains = gains.data,
-                                    .attributes = sample_short_list(layout->attributes),
-                                    .stack = layout->stack};
-    return true;
-}
-
-/* Makes room for as many as the profile may have, which has so many groups. */
-static void reserve_known(struct folding *folding)
-{
-    enum { KNOWN_MIN = 16 };
-    uint32_t count = folding->known ? 4 * (folding->known_mask + 1) : KNOWN_MIN;
-    folding->known = arena_array(&folding->scratch, count, sizeof *folding->known);
-    folding->known_mask = count - 1;
-}
-
-/* Returns the place of a sample. A sender who finds samples with the same place gains nothing. */
-static inline struct known_sample *known_like(struct folding *folding,
-                                              const struct known_sample *wanted)
-{
-    enum { KNOWN_MAX = 4096 }; /* four places for each group */
-    if (folding->groups.count >= folding->known_mask / 4 && folding->known_mask < KNOWN_MAX - 1)
-        reserve_known(folding);
-    uint64_t hash =
-        ((uintptr_t)wanted->gains >> 3 ^ wanted->attributes) * UINT64_C(0x9e3779b97f4a7c15);
-    hash = (hash ^ wanted->stack) * UINT64_C(0xff51afd7ed558ccd);
-    return &folding->known[hash >> 32 & folding->known_mask];
-}
-
-static inline bool is_known(const struct known_sample *known, const struct known_sample *wanted)
-{
-    return known->stack == wanted->stack && known->gains == wanted->gains &&
-           known->attributes == wanted->attributes && known->group_plus_one != 0;
-}
-
 /* ---- a profile ---- */
-
-static uint32_t begun_group(struct folding *folding)
-{
-    folding->result.combined++;
-    return newest_group(folding);
-}
 
 static uint32_t combine(struct folding *folding, const struct sample_fields *sample,
                         enum combining how)
 {
-    struct slice gains = gain_of(folding, how).attributes;
-    struct known_sample wanted, *known = NULL;
-    int64_t value;
-    uint32_t group = UINT32_MAX;
-    if (how == FOLDS && recognise(folding, sample, gains, &wanted, &value)) {
-        known = known_like(folding, &wanted);
-        if (is_known(known, &wanted))
-            return fold_groups_sum(&folding->groups, known->group_plus_one - 1, value)
-                       ? begun_group(folding)
-                       : FATE_GOES;
-    }
-    struct fold_attributes_result attributes = attributes_of(folding, &sample->layout, gains, how);
-    uint32_t link = how == FOLDS ? 0 : sample->layout.link;
-    bool begins = combine_one(folding, sample, how, link, attributes, &group);
-    if (known) {
-        assert(group != UINT32_MAX);
-        *known = wanted;
-        known->group_plus_one = group + 1;
-    }
-    return begins ? begun_group(folding) : FATE_GOES;
+    struct combined combined = {
+        .sample = sample,
+        .how = how,
+        .gains = gain_of(folding, how).attributes,
+        .key = {.stack = sample->layout.stack, .link = how == FOLDS ? 0 : sample->layout.link},
+    };
+    combined.stays =
+        fold_attributes_change(&folding->attributes, sample->layout.attributes, changes[how]);
+    if (!combine_one(folding, &combined))
+        return FATE_GOES;
+    folding->result.combined++;
+    return newest_group(folding);
 }
 
 /* Keeps a sample, but for what is stripped. */
@@ -306,14 +318,18 @@ static uint32_t keep(struct folding *folding, const struct sample_fields *sample
     folding->result.kept++;
     if (folding->rule->stripped_count == 0)
         return FATE_STAYS;
-    uint32_t group;
-    struct fold_gain gain = gain_of(folding, STRIPS);
-    struct fold_attributes_result attributes =
-        attributes_of(folding, &sample->layout, gain.attributes, STRIPS);
-    if (!attributes.is_stripped)
+    struct combined combined = {.sample = sample, .how = STRIPS};
+    combined.stays = fold_attributes_change(&folding->attributes, sample->layout.attributes,
+                                            FOLD_ATTRIBUTES_KEPT);
+    if (!combined.stays.is_stripped)
         return FATE_STAYS;
-    uint32_t link = gain.link > 0 ? gain.link : sample->layout.link;
-    if (combine_one(folding, sample, STRIPS, link, attributes, &group))
+    struct fold_gain gain = gain_of(folding, STRIPS);
+    combined.gains = gain.attributes;
+    combined.key = (struct fold_key){
+        .stack = sample->layout.stack,
+        .link = gain.link > 0 ? gain.link : sample->layout.link,
+    };
+    if (combine_one(folding, &combined))
         return newest_group(folding);
     folding->result.merged++;
     return FATE_GOES;

@@ -2,7 +2,6 @@
 
 #include "core/base/arena.h"
 #include "core/base/hash.h"
-#include "core/data/sample_fields.h"
 
 #include <stdlib.h>
 
@@ -118,13 +117,23 @@ static struct slice content(const uint32_t *numbers, size_t count)
     return slice_of(numbers, count * sizeof *numbers);
 }
 
+static struct slice pack(struct arena *arena, const uint32_t *numbers, size_t count)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < count; i++)
+        size += wire_size_varint(numbers[i]);
+    uint8_t *packed = arena_alloc(arena, size), *to = packed;
+    for (size_t i = 0; i < count; i++)
+        to = wire_write_varint(to, numbers[i]);
+    return slice_of(packed, size);
+}
+
 static void add_list(struct fold_attributes *attributes, size_t count)
 {
     struct slice copy = arena_copy(attributes->arena, content(attributes->scratch, count));
     struct fold_list list = {.numbers = (const uint32_t *)(const void *)copy.data,
-                             .count = (uint32_t)count};
-    for (size_t i = 0; i < count; i++)
-        list.bytes += (uint32_t)wire_size_varint(list.numbers[i]);
+                             .count = (uint32_t)count,
+                             .packed = pack(attributes->arena, attributes->scratch, count)};
     attributes->lists = arena_grow(attributes->arena, attributes->lists, attributes->list_count,
                                    &attributes->list_capacity, sizeof list);
     attributes->lists[attributes->list_count++] = list;
@@ -148,14 +157,26 @@ static uint32_t number_of_list(struct fold_attributes *attributes, size_t count)
 
 /* ---- samples ---- */
 
-/* Attributes that were changed before. */
-struct fold_known {
-    uint64_t digest; /* of `packed` */
-    struct slice packed, gains;
+/* What was added to a list that stayed. */
+struct fold_added {
+    struct slice gains;
+    uint32_t list; /* that stayed */
+    uint32_t result;
     enum fold_attributes_change change;
     bool is_set;
-    struct fold_attributes_result result;
 };
+
+/* Makes room for as many samples as will likely have different attributes. */
+static void reserve_known(struct fold_attributes *attributes)
+{
+    enum { KNOWN_MIN = 16, KNOWN_MAX = 1024 };
+    uint32_t count = KNOWN_MIN;
+    while (count < KNOWN_MAX && count < attributes->attribute_count)
+        count *= 2;
+    attributes->staying = arena_array(attributes->arena, count, sizeof *attributes->staying);
+    attributes->added = arena_array(attributes->arena, count, sizeof *attributes->added);
+    attributes->known_mask = count - 1;
+}
 
 void fold_attributes_init(struct fold_attributes *attributes, const struct fold_keys *keys,
                           struct equal_entries *equals, struct arena *arena)
@@ -164,6 +185,7 @@ void fold_attributes_init(struct fold_attributes *attributes, const struct fold_
     *attributes = (struct fold_attributes){
         .keys = *keys, .equals = equals, .arena = arena, .attribute_count = count};
     attributes->takes = arena_array(arena, count, sizeof *attributes->takes);
+    reserve_known(attributes);
 }
 
 void fold_attributes_take(struct fold_attributes *attributes, uint32_t index)
@@ -172,34 +194,17 @@ void fold_attributes_take(struct fold_attributes *attributes, uint32_t index)
     attributes->takes[index] = TAKEN;
 }
 
-/* Makes room for as many samples as will likely have different attributes. */
-static void reserve_known(struct fold_attributes *attributes)
+/* Makes room in `scratch` for so many indices more than `count`, which stay. */
+static void reserve_scratch(struct fold_attributes *attributes, size_t count, size_t more)
 {
-    enum { KNOWN_MIN = 16, KNOWN_MAX = 1024, LISTS_OF_ATTRIBUTE = 4 };
-    uint32_t count = KNOWN_MIN;
-    while (count < KNOWN_MAX && count / LISTS_OF_ATTRIBUTE < attributes->attribute_count)
-        count *= 2;
-    attributes->known = arena_array(attributes->arena, count, sizeof *attributes->known);
-    attributes->known_mask = count - 1;
-}
-
-/* Returns a number that tells a short list from all other lists, or a hash of a longer one. A
- * sender who finds lists with the same hash gains nothing: each of them is then read. */
-static inline uint64_t digest_of(struct slice packed)
-{
-    uint64_t begin, end;
-    if (packed.size < sizeof begin)
-        return sample_short_list(packed);
-    memcpy(&begin, packed.data, sizeof begin);
-    memcpy(&end, packed.data + packed.size - sizeof end, sizeof end);
-    return begin ^ end * UINT64_C(0xff51afd7ed558ccd) ^ packed.size;
-}
-
-static inline struct fold_known *known_like(const struct fold_attributes *attributes,
-                                            uint64_t digest, struct slice gains)
-{
-    uint64_t hash = (digest ^ (uintptr_t)gains.data >> 3) * UINT64_C(0x9e3779b97f4a7c15);
-    return &attributes->known[hash >> 40 & attributes->known_mask];
+    if (attributes->scratch && count + more <= attributes->scratch_capacity)
+        return;
+    attributes->scratch_capacity = 16 + 2 * (count + more);
+    uint32_t *scratch =
+        arena_alloc(attributes->arena, attributes->scratch_capacity * sizeof *attributes->scratch);
+    if (count > 0)
+        memcpy(scratch, attributes->scratch, count * sizeof *scratch);
+    attributes->scratch = scratch;
 }
 
 /* Reads those that stay into `scratch`, behind `count` others. Returns the new number. */
@@ -208,6 +213,7 @@ static size_t read_staying(struct fold_attributes *attributes, struct slice pack
 {
     struct wire_cursor cursor = wire_cursor(packed);
     bool looks = change == FOLD_ATTRIBUTES_TAKEN || attributes->keys.stripped_count > 0;
+    reserve_scratch(attributes, count, packed.size);
     for (uint64_t index; wire_packed_varint(&cursor, &index);) {
         enum taking taking = looks && index != 0 ? taking_of(attributes, (uint32_t)index) : STAYING;
         *is_stripped |= taking == STRIPPED;
@@ -221,52 +227,59 @@ static size_t read_staying(struct fold_attributes *attributes, struct slice pack
         }
         attributes->scratch[count++] = (uint32_t)index;
     }
+    assert(count <= attributes->scratch_capacity);
     return count;
 }
 
-static struct fold_attributes_result read_all(struct fold_attributes *attributes,
-                                              struct slice packed, struct slice gains,
-                                              enum fold_attributes_change change)
+/* Returns the number of the list in `scratch`, which is sorted if its order says nothing. */
+static uint32_t finish_list(struct fold_attributes *attributes, size_t count,
+                            enum fold_attributes_change change)
 {
-    struct fold_attributes_result result = {.is_stripped = false};
-    size_t need = packed.size + gains.size;
-    if (need > attributes->scratch_capacity || !attributes->scratch) {
-        attributes->scratch_capacity = 16 + 2 * need;
-        attributes->scratch = arena_alloc(attributes->arena, attributes->scratch_capacity *
-                                                                 sizeof *attributes->scratch);
-    }
-    size_t count = read_staying(attributes, packed, 0, change, &result.is_stripped);
-    count = read_staying(attributes, gains, count, change, &result.is_stripped);
-    assert(count <= attributes->scratch_capacity);
     if (change != FOLD_ATTRIBUTES_KEPT)
         sort(attributes->scratch, count);
-    result.list = number_of_list(attributes, count);
+    return number_of_list(attributes, count);
+}
+
+static uint32_t add_to_list(struct fold_attributes *attributes, uint32_t list, struct slice gains,
+                            enum fold_attributes_change change)
+{
+    const struct fold_list *before = &attributes->lists[list];
+    bool is_stripped = false; /* the sample is not, whatever it gains */
+    reserve_scratch(attributes, 0, before->count);
+    if (before->count > 0)
+        memcpy(attributes->scratch, before->numbers, before->count * sizeof *before->numbers);
+    size_t count = read_staying(attributes, gains, before->count, change, &is_stripped);
+    return finish_list(attributes, count, change);
+}
+
+struct fold_attributes_result fold_attributes_read(struct fold_attributes *attributes,
+                                                   struct slice packed, uint64_t digest,
+                                                   enum fold_attributes_change change,
+                                                   struct fold_staying *place)
+{
+    struct fold_attributes_result result = {.is_stripped = false};
+    size_t count = read_staying(attributes, packed, 0, change, &result.is_stripped);
+    result.list = finish_list(attributes, count, change);
+    *place = (struct fold_staying){
+        .digest = digest, .packed = packed, .result = result, .change = change, .is_set = true};
     return result;
 }
 
-static inline bool is_like(const struct fold_known *known, uint64_t digest, struct slice packed,
-                           struct slice gains, enum fold_attributes_change change)
+uint32_t fold_attributes_add(struct fold_attributes *attributes, uint32_t list, struct slice gains,
+                             enum fold_attributes_change change)
 {
-    return known->digest == digest && known->is_set && known->change == change &&
-           known->gains.data == gains.data && known->gains.size == gains.size &&
-           known->packed.size == packed.size &&
-           (packed.size < sizeof digest || slice_equal(known->packed, packed));
-}
-
-struct fold_attributes_result fold_attributes_change(struct fold_attributes *attributes,
-                                                     struct slice packed, struct slice gains,
-                                                     enum fold_attributes_change change)
-{
-    if (!attributes->known)
-        reserve_known(attributes);
-    uint64_t digest = digest_of(packed);
-    struct fold_known *known = known_like(attributes, digest, gains);
-    if (!is_like(known, digest, packed, gains, change))
-        *known = (struct fold_known){.digest = digest,
-                                     .packed = packed,
-                                     .gains = gains,
-                                     .change = change,
-                                     .is_set = true,
-                                     .result = read_all(attributes, packed, gains, change)};
+    if (gains.size == 0)
+        return list;
+    assert(list < attributes->list_count);
+    uint64_t hash = ((uintptr_t)gains.data >> 3 ^ list) * UINT64_C(0x9e3779b97f4a7c15);
+    struct fold_added *known = &attributes->added[hash >> 40 & attributes->known_mask];
+    if (known->is_set && known->gains.data == gains.data && known->gains.size == gains.size &&
+        known->list == list && known->change == change)
+        return known->result;
+    *known = (struct fold_added){.gains = gains,
+                                 .list = list,
+                                 .result = add_to_list(attributes, list, gains, change),
+                                 .change = change,
+                                 .is_set = true};
     return known->result;
 }

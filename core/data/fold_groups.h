@@ -26,15 +26,22 @@ struct fold_key {
     enum fold_shape shape;
 };
 
+/* Small, because samples are of groups in any order. */
+struct fold_group {
+    struct fold_key key;
+    int64_t sum;
+    struct fold_lists *lists; /* what it has besides the sum; NULL: nothing */
+    size_t size;              /* encoded, without tag and length; set when it is measured */
+    uint32_t latest;          /* of the groups with this key, the one whose sum has room */
+    bool is_sum; /* its value is `sum`, otherwise its values are those of the members */
+};
+
 struct fold_groups {
     struct arena *arena;
     const struct fold_attributes *attributes;
-    struct fold_group **items;
+    struct fold_group *items;
     uint32_t count, capacity;
     struct index_table by_key;
-    uint32_t *recent; /* numbers of groups, by a hash of their keys; a newer one takes the place of
-                         an older one */
-    uint32_t recent_mask;
 };
 
 /* Returns the number of the group with this key. If there is none, makes one: the newest. */
@@ -43,7 +50,17 @@ uint32_t fold_groups_find(struct fold_groups *groups, const struct fold_key *key
  * SHAPE_SUM: a sum that does not fit begins another group; returns whether this one did. The second
  * one is for lists, which must exist until the groups are written; values are packed and may be
  * empty. */
-bool fold_groups_sum(struct fold_groups *groups, uint32_t number, int64_t value);
+bool fold_groups_begin_another(struct fold_groups *groups, uint32_t number, int64_t value);
+static inline bool fold_groups_sum(struct fold_groups *groups, uint32_t number, int64_t value)
+{
+    int64_t sum;
+    assert(number < groups->count);
+    struct fold_group *latest = &groups->items[groups->items[number].latest];
+    if (__builtin_add_overflow(latest->sum, value, &sum))
+        return fold_groups_begin_another(groups, number, value);
+    latest->sum = sum;
+    return false;
+}
 void fold_groups_append(struct fold_groups *groups, uint32_t number, struct slice values,
                         struct slice timestamps);
 /* Make a group of its own for a sample with SHAPE_APART, with other fields. */

@@ -207,7 +207,8 @@ static inline uint64_t wire_load_few(const uint8_t *from, size_t size)
     return le32toh(low) | (uint64_t)le32toh(high) << (size - sizeof high) * 8;
 }
 
-/* Reads a packed list of one number of up to eight bytes. Returns false if it is anything else. */
+/* Reads a packed list of one number of up to eight bytes. Returns false if it is anything else.
+ * Most have up to four, which come together in two steps of 32 bits. */
 static inline bool wire_packed_single(struct slice list, uint64_t *out)
 {
     const uint64_t upper = UINT64_C(0x8080808080808080);
@@ -216,6 +217,12 @@ static inline bool wire_packed_single(struct slice list, uint64_t *out)
     uint64_t bytes = wire_load_few(list.data, list.size);
     if ((bytes & upper) != (upper & ((UINT64_C(1) << (list.size - 1) * 8) - 1)))
         return false;
+    if (list.size <= sizeof(uint32_t)) {
+        uint32_t few = (uint32_t)bytes;
+        few = (few & 0x007f007fu) | (few & 0x7f007f00u) >> 1;
+        *out = (few & 0x3fffu) | (few & 0x3fff0000u) >> 2;
+        return true;
+    }
     bytes &= ~upper; /* seven bits of each byte, which come together in three steps */
     bytes = (bytes & UINT64_C(0x007f007f007f007f)) | (bytes & UINT64_C(0x7f007f007f007f00)) >> 1;
     bytes = (bytes & UINT64_C(0x00003fff00003fff)) | (bytes & UINT64_C(0x3fff00003fff0000)) >> 2;
