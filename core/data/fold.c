@@ -23,15 +23,6 @@ struct fold_run {
 
 enum combining { FOLDS, MOVES, STRIPS, COMBININGS };
 
-/* What became the only value of a group, without regard to values: equal samples have the same
- * group. */
-struct known_sample {
-    const uint8_t *gains;
-    uint32_t stack, link; /* of the group */
-    uint32_t list;        /* of attributes that stay, times COMBININGS, plus how it is combined */
-    uint32_t group_plus_one; /* 0: none is known */
-};
-
 struct folding {
     const struct fold_rule *rule;
     struct dictionary *dictionary;
@@ -45,8 +36,6 @@ struct folding {
     struct fold_run *runs;
     uint32_t run_count, run_capacity;
     struct fold_groups groups;
-    struct known_sample *known; /* by hash; a newer one takes the place of an older one */
-    uint32_t known_mask;
     double carried; /* what rounding has taken away */
 };
 
@@ -142,102 +131,28 @@ static void find_first(struct folding *folding, struct fold_key *key)
     key->link = equal_entries_first(&folding->equals, DICTIONARY_LINK_TABLE, key->link);
 }
 
-/* ---- known samples ---- */
-
-enum { KNOWN_MIN = 64, KNOWN_MAX = 8192 }; /* two places or more for each group */
-
-/* Returns the place of a sample. A sender who finds samples with the same place gains nothing. */
-static inline struct known_sample *place_of(struct folding *folding,
-                                            const struct known_sample *sample)
-{
-    uint64_t hash = ((uintptr_t)sample->gains >> 3 ^ sample->list) * UINT64_C(0x9e3779b97f4a7c15);
-    hash = (hash ^ ((uint64_t)sample->link << 32 | sample->stack)) * UINT64_C(0xff51afd7ed558ccd);
-    return &folding->known[hash >> 32 & folding->known_mask];
-}
-
-static void reserve_known(struct folding *folding)
-{
-    const struct known_sample *before = folding->known;
-    uint32_t count = before ? folding->known_mask + 1 : 0, more = before ? 2 * count : KNOWN_MIN;
-    folding->known = arena_array(&folding->scratch, more, sizeof *folding->known);
-    folding->known_mask = more - 1;
-    for (uint32_t i = 0; i < count; i++)
-        if (before[i].group_plus_one != 0)
-            *place_of(folding, &before[i]) = before[i];
-}
-
-static inline struct known_sample *known_like(struct folding *folding,
-                                              const struct known_sample *wanted)
-{
-    if (folding->groups.count >= folding->known_mask / 2 && folding->known_mask < KNOWN_MAX - 1)
-        reserve_known(folding);
-    return place_of(folding, wanted);
-}
-
-static inline bool is_known(const struct known_sample *known, const struct known_sample *wanted)
-{
-    return known->stack == wanted->stack && known->gains == wanted->gains &&
-           known->link == wanted->link && known->list == wanted->list && known->group_plus_one != 0;
-}
-
 /* ---- combining ---- */
 
-/* The sample of which `stays` stays of the attributes, and that gains others. */
-struct combined {
-    const struct sample_fields *sample;
-    enum combining how;
-    struct fold_attributes_result stays;
-    struct slice gains;
-    struct fold_key key; /* without its list */
-};
-
-/* Sets the list of attributes. */
-static void find_list(struct folding *folding, struct combined *combined)
+/* Adds a sample to a group. key: without its shape. Returns whether it begins the group. */
+static bool combine_one(struct folding *folding, const struct sample_fields *sample,
+                        enum combining how, bool is_stripped, struct fold_key *key)
 {
-    combined->key.list = fold_attributes_add(&folding->attributes, combined->stays.list,
-                                             combined->gains, changes[combined->how]);
-}
-
-/* Adds a sample with one value. Returns whether it begins a group. */
-static bool add_value(struct folding *folding, struct combined *combined, int64_t value)
-{
-    bool is_new;
-    struct known_sample wanted = {.gains = combined->gains.data,
-                                  .stack = combined->key.stack,
-                                  .link = combined->key.link,
-                                  .list = combined->stays.list * COMBININGS + combined->how};
-    struct known_sample *known = known_like(folding, &wanted);
-    if (is_known(known, &wanted))
-        return fold_groups_sum(&folding->groups, known->group_plus_one - 1, value);
-    find_list(folding, combined);
-    uint32_t group = fold_groups_find(&folding->groups, &combined->key, &is_new);
-    wanted.group_plus_one = group + 1;
-    *known = wanted;
-    return fold_groups_sum(&folding->groups, group, value) || is_new;
-}
-
-/* Adds a sample to a group. Returns whether it begins it. */
-static bool combine_one(struct folding *folding, struct combined *combined)
-{
-    const struct sample_layout *layout = &combined->sample->layout;
+    const struct sample_layout *layout = &sample->layout;
     const struct fold_rule *rule = folding->rule;
-    struct fold_key *key = &combined->key;
     int64_t value;
     bool is_new;
-    key->shape = shape_of(combined->sample, combined->stays.is_stripped, &value);
+    key->shape = shape_of(sample, is_stripped, &value);
     if (rule->stack)
         key->stack = rule->stack(rule->context, layout->stack);
     if (key->shape == SHAPE_APART) {
-        find_list(folding, combined);
-        keep_apart(folding, key, combined->sample, combined->stays.is_stripped);
+        keep_apart(folding, key, sample, is_stripped);
         return true;
     }
-    if (combined->how != STRIPS)
+    if (how != STRIPS)
         find_first(folding, key);
-    if (key->shape == SHAPE_SUM)
-        return add_value(folding, combined, value);
-    find_list(folding, combined);
     uint32_t group = fold_groups_find(&folding->groups, key, &is_new);
+    if (key->shape == SHAPE_SUM)
+        return fold_groups_sum(&folding->groups, group, value) || is_new;
     fold_groups_append(&folding->groups, group, layout->values, layout->timestamps);
     return is_new;
 }
@@ -298,18 +213,28 @@ static uint32_t newest_group(const struct folding *folding)
 static uint32_t combine(struct folding *folding, const struct sample_fields *sample,
                         enum combining how)
 {
-    struct combined combined = {
-        .sample = sample,
-        .how = how,
-        .gains = gain_of(folding, how).attributes,
-        .key = {.stack = sample->layout.stack, .link = how == FOLDS ? 0 : sample->layout.link},
-    };
-    combined.stays =
-        fold_attributes_change(&folding->attributes, sample->layout.attributes, changes[how]);
-    if (!combine_one(folding, &combined))
+    const struct sample_layout *layout = &sample->layout;
+    struct fold_attributes *attributes = &folding->attributes;
+    struct fold_attributes_result stays =
+        fold_attributes_change(attributes, layout->attributes, changes[how]);
+    struct slice gains = gain_of(folding, how).attributes;
+    struct fold_key key = {.stack = layout->stack,
+                           .link = how == FOLDS ? 0 : layout->link,
+                           .list =
+                               fold_attributes_add(attributes, stays.list, gains, changes[how])};
+    if (!combine_one(folding, sample, how, stays.is_stripped, &key))
         return FATE_GOES;
     folding->result.combined++;
     return newest_group(folding);
+}
+
+/* Keeps a sample as it is. */
+static uint32_t stay(struct folding *folding, const struct sample_layout *layout)
+{
+    const struct sample_references references = {layout->stack, layout->link, layout->attributes};
+    if (folding->rule->marks)
+        sample_marks_add(folding->rule->marks, &references);
+    return FATE_STAYS;
 }
 
 /* Keeps a sample, but for what is stripped. */
@@ -317,19 +242,17 @@ static uint32_t keep(struct folding *folding, const struct sample_fields *sample
 {
     folding->result.kept++;
     if (folding->rule->stripped_count == 0)
-        return FATE_STAYS;
-    struct combined combined = {.sample = sample, .how = STRIPS};
-    combined.stays = fold_attributes_change(&folding->attributes, sample->layout.attributes,
-                                            FOLD_ATTRIBUTES_KEPT);
-    if (!combined.stays.is_stripped)
-        return FATE_STAYS;
+        return stay(folding, &sample->layout);
+    struct fold_attributes_result stays = fold_attributes_change(
+        &folding->attributes, sample->layout.attributes, FOLD_ATTRIBUTES_KEPT);
+    if (!stays.is_stripped)
+        return stay(folding, &sample->layout);
     struct fold_gain gain = gain_of(folding, STRIPS);
-    combined.gains = gain.attributes;
-    combined.key = (struct fold_key){
-        .stack = sample->layout.stack,
-        .link = gain.link > 0 ? gain.link : sample->layout.link,
-    };
-    if (combine_one(folding, &combined))
+    struct fold_key key = {.stack = sample->layout.stack,
+                           .link = gain.link > 0 ? gain.link : sample->layout.link,
+                           .list = fold_attributes_add(&folding->attributes, stays.list,
+                                                       gain.attributes, FOLD_ATTRIBUTES_KEPT)};
+    if (combine_one(folding, sample, STRIPS, true, &key))
         return newest_group(folding);
     folding->result.merged++;
     return FATE_GOES;
@@ -425,6 +348,13 @@ static uint8_t *copy_run(uint8_t *to, const uint8_t *from, const uint8_t *end)
     return to + size;
 }
 
+static uint8_t *write_group(struct folding *folding, uint32_t group, uint8_t *to)
+{
+    if (folding->rule->marks)
+        fold_groups_mark(&folding->groups, group, folding->rule->marks);
+    return fold_groups_write(&folding->groups, group, to);
+}
+
 static struct slice write_profile(struct folding *folding, struct slice profile)
 {
     size_t size = measure_profile(folding, profile);
@@ -434,7 +364,7 @@ static struct slice write_profile(struct folding *folding, struct slice profile)
         const struct fold_run *run = &folding->runs[i];
         to = copy_run(to, unwritten, run->start);
         if (run->fate >= FATE_GROUP)
-            to = fold_groups_write(&folding->groups, run->fate - FATE_GROUP, to);
+            to = write_group(folding, run->fate - FATE_GROUP, to);
         unwritten = run->end;
     }
     to = copy_run(to, unwritten, profile.data + profile.size);
@@ -452,8 +382,6 @@ static void reset(struct folding *folding)
     folding->run_count = folding->run_capacity = 0;
     folding->groups =
         (struct fold_groups){.arena = &folding->scratch, .attributes = &folding->attributes};
-    folding->known = NULL;
-    folding->known_mask = 0;
     folding->carried = 0;
 }
 

@@ -25,6 +25,7 @@
 #define PROFCOL_CORE_DATA_FOLD_H
 
 #include "core/data/dictionary.h"
+#include "core/data/sample_marks.h"
 
 enum fold_decision {
     FOLD_KEEP, /* as it is */
@@ -75,6 +76,9 @@ struct fold_rule {
     const struct slice *stripped_keys;
     size_t stripped_count;
     bool counts_only; /* the request stays as it is */
+    /* Set to what the samples that are left refer to, for batch_prune_marked; zero before. NULL:
+     * nobody needs it. Neither together with counts_only, nor if `stack` adds entries. */
+    const struct sample_marks *marks;
 };
 
 /* Numbers of samples. */

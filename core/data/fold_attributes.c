@@ -157,15 +157,6 @@ static uint32_t number_of_list(struct fold_attributes *attributes, size_t count)
 
 /* ---- samples ---- */
 
-/* What was added to a list that stayed. */
-struct fold_added {
-    struct slice gains;
-    uint32_t list; /* that stayed */
-    uint32_t result;
-    enum fold_attributes_change change;
-    bool is_set;
-};
-
 /* Makes room for as many samples as will likely have different attributes. */
 static void reserve_known(struct fold_attributes *attributes)
 {
@@ -240,18 +231,6 @@ static uint32_t finish_list(struct fold_attributes *attributes, size_t count,
     return number_of_list(attributes, count);
 }
 
-static uint32_t add_to_list(struct fold_attributes *attributes, uint32_t list, struct slice gains,
-                            enum fold_attributes_change change)
-{
-    const struct fold_list *before = &attributes->lists[list];
-    bool is_stripped = false; /* the sample is not, whatever it gains */
-    reserve_scratch(attributes, 0, before->count);
-    if (before->count > 0)
-        memcpy(attributes->scratch, before->numbers, before->count * sizeof *before->numbers);
-    size_t count = read_staying(attributes, gains, before->count, change, &is_stripped);
-    return finish_list(attributes, count, change);
-}
-
 struct fold_attributes_result fold_attributes_read(struct fold_attributes *attributes,
                                                    struct slice packed, uint64_t digest,
                                                    enum fold_attributes_change change,
@@ -265,21 +244,19 @@ struct fold_attributes_result fold_attributes_read(struct fold_attributes *attri
     return result;
 }
 
-uint32_t fold_attributes_add(struct fold_attributes *attributes, uint32_t list, struct slice gains,
-                             enum fold_attributes_change change)
+uint32_t fold_attributes_add_new(struct fold_attributes *attributes, uint32_t list,
+                                 struct slice gains, enum fold_attributes_change change,
+                                 struct fold_added *place)
 {
-    if (gains.size == 0)
-        return list;
     assert(list < attributes->list_count);
-    uint64_t hash = ((uintptr_t)gains.data >> 3 ^ list) * UINT64_C(0x9e3779b97f4a7c15);
-    struct fold_added *known = &attributes->added[hash >> 40 & attributes->known_mask];
-    if (known->is_set && known->gains.data == gains.data && known->gains.size == gains.size &&
-        known->list == list && known->change == change)
-        return known->result;
-    *known = (struct fold_added){.gains = gains,
-                                 .list = list,
-                                 .result = add_to_list(attributes, list, gains, change),
-                                 .change = change,
-                                 .is_set = true};
-    return known->result;
+    const struct fold_list *before = &attributes->lists[list];
+    bool is_stripped = false; /* the sample is not, whatever it gains */
+    reserve_scratch(attributes, 0, before->count);
+    if (before->count > 0)
+        memcpy(attributes->scratch, before->numbers, before->count * sizeof *before->numbers);
+    size_t count = read_staying(attributes, gains, before->count, change, &is_stripped);
+    uint32_t result = finish_list(attributes, count, change);
+    *place = (struct fold_added){
+        .gains = gains, .list = list, .result = result, .change = change, .is_set = true};
+    return result;
 }

@@ -27,6 +27,7 @@ enum fold_attributes_change {
 struct fold_list {
     const uint32_t *numbers;
     uint32_t count;
+    bool is_marked; /* its entries are (fold_groups_mark) */
     struct slice packed;
 };
 
@@ -40,6 +41,15 @@ struct fold_staying {
     uint64_t digest; /* of `packed` */
     struct slice packed;
     struct fold_attributes_result result;
+    enum fold_attributes_change change;
+    bool is_set;
+};
+
+/* What was added to a list that stayed. */
+struct fold_added {
+    struct slice gains;
+    uint32_t list; /* that stayed */
+    uint32_t result;
     enum fold_attributes_change change;
     bool is_set;
 };
@@ -106,9 +116,23 @@ fold_attributes_change(struct fold_attributes *attributes, struct slice packed,
         return known->result;
     return fold_attributes_read(attributes, packed, digest, change, known);
 }
+/* Does what fold_attributes_add does, for what is not remembered in this place. */
+uint32_t fold_attributes_add_new(struct fold_attributes *attributes, uint32_t list,
+                                 struct slice gains, enum fold_attributes_change change,
+                                 struct fold_added *place);
 /* Returns the number of the list that a sample has of which such a list stays, and that gains
  * others. They are packed, and exist as long as the arena. */
-uint32_t fold_attributes_add(struct fold_attributes *attributes, uint32_t list, struct slice gains,
-                             enum fold_attributes_change change);
+static inline uint32_t fold_attributes_add(struct fold_attributes *attributes, uint32_t list,
+                                           struct slice gains, enum fold_attributes_change change)
+{
+    if (gains.size == 0)
+        return list;
+    uint64_t hash = ((uintptr_t)gains.data >> 3 ^ list) * UINT64_C(0x9e3779b97f4a7c15);
+    struct fold_added *known = &attributes->added[hash >> 40 & attributes->known_mask];
+    if (known->gains.data == gains.data && known->gains.size == gains.size && known->list == list &&
+        known->change == change && known->is_set)
+        return known->result;
+    return fold_attributes_add_new(attributes, list, gains, change, known);
+}
 
 #endif

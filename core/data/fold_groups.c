@@ -4,6 +4,7 @@
 #include "core/base/hash.h"
 #include "core/data/fold_attributes.h"
 #include "core/data/otlp.h"
+#include "core/data/sample_marks.h"
 #include "core/data/wire.h"
 
 struct fold_lists {
@@ -40,11 +41,35 @@ static struct fold_lists *lists_of(struct fold_groups *groups, uint32_t number)
     return group->lists;
 }
 
-uint32_t fold_groups_find(struct fold_groups *groups, const struct fold_key *key, bool *is_new_out)
+static void take_place(struct fold_place *place, const struct fold_key *key, uint32_t number)
 {
-    *is_new_out = false;
+    *place = (struct fold_place){.stack = key->stack,
+                                 .link = key->link,
+                                 .list = key->list * FOLD_SHAPES + key->shape,
+                                 .group_plus_one = number + 1};
+}
+
+/* Groups without a place are in by_key already: the first ones keep theirs, or get another. */
+static void reserve_places(struct fold_groups *groups)
+{
+    enum { PLACES_MIN = 64 };
+    uint32_t count = groups->places ? 2 * (groups->place_mask + 1) : PLACES_MIN;
+    groups->places = arena_array(groups->arena, count, sizeof *groups->places);
+    groups->place_mask = count - 1;
+    for (uint32_t i = 0; i < groups->count; i++) {
+        const struct fold_key *key = &groups->items[i].key;
+        struct fold_place *place = fold_groups_place(groups, key);
+        if (place->group_plus_one == 0 && key->shape != SHAPE_APART)
+            take_place(place, key, i);
+    }
+}
+
+/* Finds or makes the group of a key whose place another one has. */
+static uint32_t find_by_key(struct fold_groups *groups, const struct fold_key *key,
+                            bool *is_new_out)
+{
     if (index_table_is_full(&groups->by_key))
-        index_table_reserve(&groups->by_key, 1 + 2 * groups->count, groups->arena);
+        index_table_reserve(&groups->by_key, 1, groups->arena);
     struct index_probe probe =
         index_table_probe(&groups->by_key, (uint32_t)hash_bytes(slice_of(key, sizeof *key)));
     for (uint32_t i; index_table_next(&groups->by_key, &probe, &i);)
@@ -52,6 +77,21 @@ uint32_t fold_groups_find(struct fold_groups *groups, const struct fold_key *key
             return i;
     *is_new_out = true;
     index_table_add(&groups->by_key, &probe, groups->count);
+    return new_group(groups, key);
+}
+
+uint32_t fold_groups_find_other(struct fold_groups *groups, const struct fold_key *key,
+                                bool *is_new_out)
+{
+    enum { PLACES_MAX = 16384 };
+    *is_new_out = false;
+    if (groups->count >= groups->place_mask / 2 && groups->place_mask < PLACES_MAX - 1)
+        reserve_places(groups);
+    struct fold_place *place = fold_groups_place(groups, key);
+    if (place->group_plus_one != 0)
+        return find_by_key(groups, key, is_new_out);
+    *is_new_out = true;
+    take_place(place, key, groups->count);
     return new_group(groups, key);
 }
 
@@ -144,6 +184,18 @@ size_t fold_groups_measure(struct fold_groups *groups, uint32_t number)
     if (group->lists)
         group->size += size_of_lists(group->lists);
     return wire_size_bytes(PROFILE_SAMPLES, group->size);
+}
+
+void fold_groups_mark(struct fold_groups *groups, uint32_t number, const struct sample_marks *marks)
+{
+    const struct fold_key *key = &groups->items[number].key;
+    assert(number < groups->count && key->list < groups->attributes->list_count);
+    struct fold_list *list = &groups->attributes->lists[key->list];
+    entry_marks_set(&marks->stacks, key->stack);
+    entry_marks_set(&marks->links, key->link);
+    if (!list->is_marked)
+        entry_marks_set_all(&marks->attributes, list->packed);
+    list->is_marked = true;
 }
 
 static uint8_t *write_index(uint8_t *to, uint32_t number, uint32_t index)

@@ -17,7 +17,9 @@
 
 #include <assert.h>
 
-enum fold_shape { SHAPE_SUM, SHAPE_TIMESTAMPS, SHAPE_PAIRS, SHAPE_APART };
+struct sample_marks;
+
+enum fold_shape { SHAPE_SUM, SHAPE_TIMESTAMPS, SHAPE_PAIRS, SHAPE_APART, FOLD_SHAPES };
 
 /* Without padding. */
 struct fold_key {
@@ -36,16 +38,49 @@ struct fold_group {
     bool is_sum; /* its value is `sum`, otherwise its values are those of the members */
 };
 
-struct fold_groups {
-    struct arena *arena;
-    const struct fold_attributes *attributes;
-    struct fold_group *items;
-    uint32_t count, capacity;
-    struct index_table by_key;
+/* Where a group is, by a hash of its key: the first one that has the place. */
+struct fold_place {
+    uint32_t stack, link;
+    uint32_t list;           /* times FOLD_SHAPES, plus the shape */
+    uint32_t group_plus_one; /* 0: the place is free */
 };
 
+struct fold_groups {
+    struct arena *arena;
+    struct fold_attributes *attributes;
+    struct fold_group *items;
+    uint32_t count, capacity;
+    struct fold_place *places; /* two or more for each group, if those are not too many */
+    uint32_t place_mask;
+    struct index_table by_key; /* groups whose place another one has */
+};
+
+/* Does what fold_groups_find does, for a key that is not in its place. */
+uint32_t fold_groups_find_other(struct fold_groups *groups, const struct fold_key *key,
+                                bool *is_new_out);
+/* Returns the place of a group. A sender who finds keys with the same place gains nothing: their
+ * groups are found by a keyed hash. */
+static inline struct fold_place *fold_groups_place(const struct fold_groups *groups,
+                                                   const struct fold_key *key)
+{
+    uint64_t hash = ((uint64_t)key->stack << 32 | key->link) * UINT64_C(0x9e3779b97f4a7c15);
+    hash = (hash ^ (uint64_t)key->list << 2 ^ key->shape) * UINT64_C(0xff51afd7ed558ccd);
+    return &groups->places[hash >> 32 & groups->place_mask];
+}
 /* Returns the number of the group with this key. If there is none, makes one: the newest. */
-uint32_t fold_groups_find(struct fold_groups *groups, const struct fold_key *key, bool *is_new_out);
+static inline uint32_t fold_groups_find(struct fold_groups *groups, const struct fold_key *key,
+                                        bool *is_new_out)
+{
+    if (groups->places) {
+        const struct fold_place *place = fold_groups_place(groups, key);
+        uint32_t differs = (place->stack ^ key->stack) | (place->link ^ key->link) |
+                           (place->list ^ (key->list * FOLD_SHAPES + key->shape));
+        *is_new_out = false;
+        if (differs == 0 && place->group_plus_one != 0)
+            return place->group_plus_one - 1;
+    }
+    return fold_groups_find_other(groups, key, is_new_out);
+}
 /* Add a sample to the group that fold_groups_find has returned for its key. The first one is for
  * SHAPE_SUM: a sum that does not fit begins another group; returns whether this one did. The second
  * one is for lists, which must exist until the groups are written; values are packed and may be
@@ -72,6 +107,9 @@ void fold_groups_keep_value(struct fold_groups *groups, const struct fold_key *k
 
 /* Returns the size of a group as a field of the profile. Nothing may be added afterwards. */
 size_t fold_groups_measure(struct fold_groups *groups, uint32_t number);
+/* Marks what a group refers to. */
+void fold_groups_mark(struct fold_groups *groups, uint32_t number,
+                      const struct sample_marks *marks);
 /* Writes a measured group, and returns the address after it. */
 uint8_t *fold_groups_write(const struct fold_groups *groups, uint32_t number, uint8_t *to);
 

@@ -747,39 +747,66 @@ static const struct thread *find_voter(struct thread_spans *threads,
     return votes ? thread : NULL;
 }
 
+/* Of the threads of the last samples, those that vote, in slots by the addresses of the former. */
+enum { KNOWN_THREADS = 32 };
+struct known_voter {
+    const struct sample_thread *sample;
+    const struct thread *thread; /* NULL: it does not vote */
+};
+
+static const struct thread *know_voter(struct thread_spans *threads, struct known_voter *known,
+                                       const struct sample_thread *sample)
+{
+    struct known_voter *slot = &known[(uintptr_t)sample / sizeof *sample % KNOWN_THREADS];
+    if (slot->sample != sample)
+        *slot = (struct known_voter){sample, find_voter(threads, sample)};
+    return slot->thread;
+}
+
 static void vote(struct thread_spans *threads, const struct thread_ask *asks, size_t count,
                  uint64_t arrived_ns)
 {
+    struct known_voter voters[KNOWN_THREADS] = {{.sample = NULL}};
     const struct clock *known = clock_of(threads, asks[0].thread->instance, false);
     size_t votes = known && clock_offset_is_settled(&known->offset) ? LATER_VOTES : VOTES;
     size_t step = count / votes + 1;
     struct voting voting = {.threads = threads, .arrived_ns = arrived_ns};
     for (size_t i = 0; i < count; i += step) {
-        const struct thread *thread = find_voter(threads, asks[i].thread);
+        const struct thread *thread = know_voter(threads, voters, asks[i].thread);
         if (thread)
             vote_one(&voting, &asks[i], thread);
     }
     finish_votes(&voting);
 }
 
+/* Returns the clock of a process if there is an offset to check. */
+static struct clock *clock_to_check(struct thread_spans *threads, uint16_t instance)
+{
+    struct clock *clock = clock_of(threads, instance, false);
+    return clock && clock_offset_find(&clock->offset) ? clock : NULL;
+}
+
 /* Lets some of them check the offset that has most votes, if there is one. */
 static void check(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
 {
+    struct known_voter voters[KNOWN_THREADS] = {{.sample = NULL}};
     const struct clock *known = clock_of(threads, asks[0].thread->instance, false);
     size_t checks = known && clock_offset_is_checked(&known->offset) ? LATER_VOTES : VOTES;
+    struct clock *clock = NULL;
+    uint16_t instance = 0; /* of no process */
     for (size_t i = 0; i < count; i += count / checks + 1) {
-        struct clock *clock = clock_of(threads, asks[i].thread->instance, false);
-        if (!clock || !clock_offset_find(&clock->offset))
-            continue;
-        const struct thread *thread = find_voter(threads, asks[i].thread);
+        if (asks[i].thread->instance != instance) {
+            instance = asks[i].thread->instance;
+            clock = clock_to_check(threads, instance);
+        }
+        const struct thread *thread = clock ? know_voter(threads, voters, asks[i].thread) : NULL;
         if (thread)
             clock_offset_check(&clock->offset, &thread->timeline,
                                asks[i].time_ns + (uint64_t)clock->moved_ns);
     }
 }
 
-/* The threads of the last questions, in slots by their addresses. */
-enum { KNOWN_THREADS = 32 };
+/* The threads of the last questions, likewise. */
 struct known_thread {
     const struct sample_thread *thread;
     struct resolved resolved;
@@ -788,22 +815,27 @@ struct known_thread {
     struct timeline_found found; /* by the last question; from_ns 1 and to_ns 0: none */
 };
 
-static struct known_thread *know(struct thread_spans *threads, struct known_thread *known,
-                                 const struct sample_thread *thread)
+static void learn(struct thread_spans *threads, struct known_thread *slot,
+                  const struct sample_thread *thread)
 {
-    struct known_thread *slot = &known[(uintptr_t)thread / sizeof *thread % KNOWN_THREADS];
-    if (slot->thread == thread)
-        return slot;
     struct clock *clock = clock_of(threads, thread->instance, false);
     *slot = (struct known_thread){.thread = thread,
                                   .resolved = resolve(threads, thread),
                                   .is_unclear = may_be_of_others(threads, thread),
                                   .found = {.from_ns = 1, .to_ns = 0}};
     if (!clock)
-        return slot;
+        return;
     enum offset_verdict verdict = clock_offset_judge(&clock->offset, &slot->offset_ns);
     slot->offset_ns += clock->moved_ns;
     slot->is_unclear |= clock->is_unclear || verdict == CLOCK_UNKNOWN;
+}
+
+static inline struct known_thread *know(struct thread_spans *threads, struct known_thread *known,
+                                        const struct sample_thread *thread)
+{
+    struct known_thread *slot = &known[(uintptr_t)thread / sizeof *thread % KNOWN_THREADS];
+    if (slot->thread != thread)
+        learn(threads, slot, thread);
     return slot;
 }
 

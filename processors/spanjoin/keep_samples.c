@@ -207,7 +207,23 @@ static void take_detail(struct sample_plan *plan, struct fold_rule *rule)
     rule->taken = indices;
 }
 
-static struct fold_result fold(struct sample_plan *plan, bool keeps_all, bool counts_only)
+static struct entry_marks make_marks(struct sample_plan *plan, int table)
+{
+    uint32_t count = dictionary_count(batch_dictionary(plan->batch), table);
+    return (struct entry_marks){arena_array(&plan->arena, (size_t)count + 1, 1), count};
+}
+
+/* What samples refer to, for pruning: nothing yet. */
+static struct sample_marks new_marks(struct sample_plan *plan)
+{
+    return (struct sample_marks){.stacks = make_marks(plan, DICTIONARY_STACK_TABLE),
+                                 .links = make_marks(plan, DICTIONARY_LINK_TABLE),
+                                 .attributes = make_marks(plan, DICTIONARY_ATTRIBUTE_TABLE)};
+}
+
+/* marks: NULL: nothing changes, samples are counted only. */
+static struct fold_result fold(struct sample_plan *plan, bool keeps_all,
+                               const struct sample_marks *marks)
 {
     struct batch *batch = plan->batch;
     struct keeping keeping;
@@ -218,8 +234,9 @@ static struct fold_result fold(struct sample_plan *plan, bool keeps_all, bool co
                              .context = &keeping,
                              .stripped_keys = sample_thread_keys,
                              .stripped_count = plan->has_added_threads ? SAMPLE_THREAD_KEYS : 0,
-                             .counts_only = counts_only};
-    if (counts_only)
+                             .counts_only = !marks,
+                             .marks = marks};
+    if (!marks)
         take_detail(plan, &rule);
     struct fold_result result =
         profiles_fold(&batch->parts[0].root, batch_dictionary(batch), &batch->arena, &rule);
@@ -232,8 +249,11 @@ void keep_samples_apply(struct sample_plan *plan, struct keep_counts *counts)
     const struct keep_settings *keep = &plan->settings->keep;
     struct batch *batch = plan->batch;
     struct fold_result result = {.kept = 0};
+    if (!keep->enabled && !plan->has_added_threads)
+        return;
+    const struct sample_marks marks = new_marks(plan);
     if (keep->enabled) {
-        result = fold(plan, false, keep->dry_run);
+        result = fold(plan, false, keep->dry_run ? NULL : &marks);
         counts->kept = result.kept;
         counts->folded = result.folded;
         counts->combined = result.combined;
@@ -243,8 +263,8 @@ void keep_samples_apply(struct sample_plan *plan, struct keep_counts *counts)
     if (keeps_all && !plan->has_added_threads)
         return;
     if (keeps_all) /* only removes the threads that readers added */
-        result = fold(plan, true, false);
+        result = fold(plan, true, &marks);
     batch->items = result.kept - result.merged + result.combined;
     if (batch->items > 0 && (plan->has_added_threads || result.folded + result.dropped > 0))
-        batch_prune(batch);
+        batch_prune_marked(batch, &marks);
 }

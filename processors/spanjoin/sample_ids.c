@@ -434,11 +434,13 @@ static struct named_ids ids_of_profile(struct sample_plan *plan,
 static void plan_samples(struct sample_plan *plan, struct surroundings *around, bool with_totals)
 {
     struct wire_cursor cursor = wire_cursor(around->header->raw);
-    for (struct slice raw; wire_next_payload(&cursor, PROFILE_SAMPLES, &raw);)
-        if (plan->only_threads)
+    if (plan->only_threads) {
+        for (uint32_t i = 0; i < around->header->samples; i++)
             plan_unnamed(plan, TRAIT_THREAD, true);
-        else
-            plan_sample(plan, around, raw, with_totals);
+        return;
+    }
+    for (struct slice raw; wire_next_payload(&cursor, PROFILE_SAMPLES, &raw);)
+        plan_sample(plan, around, raw, with_totals);
     assert(!cursor.broken); /* scanned */
 }
 

@@ -163,15 +163,6 @@ static void find_role(struct profile_window *window, size_t i)
         profile->sums.cpu_per_value = profile->measure.cpu.ns_per_value;
 }
 
-/* Skips samples of less than 128 bytes. */
-static const uint8_t *behind_samples(const uint8_t *at, const uint8_t *end)
-{
-    while (end - at >= 2 && at[0] == (PROFILE_SAMPLES << 3 | WIRE_BYTES) && at[1] < 0x80 &&
-           at[1] <= end - at - 2)
-        at += 2 + at[1];
-    return at;
-}
-
 void profile_header_read(struct sample_plan *plan, struct profile_header *profile, struct slice raw)
 {
     *profile = (struct profile_header){.raw = raw};
@@ -179,8 +170,11 @@ void profile_header_read(struct sample_plan *plan, struct profile_header *profil
     struct message_field field = {.node = NULL};
     while (message_next(&it, &field)) {
         read_field(plan, profile, &field.wire);
-        if (field.wire.number == PROFILE_SAMPLES)
-            it.cursor.next = behind_samples(it.cursor.next, it.cursor.end);
+        if (field.wire.number != PROFILE_SAMPLES || field.wire.type != WIRE_BYTES)
+            continue;
+        profile->samples++;
+        it.cursor.next = wire_skip_short(it.cursor.next, it.cursor.end,
+                                         PROFILE_SAMPLES << 3 | WIRE_BYTES, &profile->samples);
     }
     profile->measure = measure_of(profile);
 }

@@ -36,6 +36,7 @@ struct profile_header {
     uint64_t time_ns;
     uint64_t duration_ns;
     const uint8_t *profile_id; /* NULL: none, or all zero */
+    uint32_t samples;          /* their number */
     bool has_attributes;
     struct profile_sums sums;
 };

@@ -143,7 +143,7 @@ static void add_asks(struct linking *linking, struct timed_sample *threaded,
     uint64_t time_ns;
     while (wire_next(&cursor, &field)) {
         if (field.number == SAMPLE_VALUES || field.number == SAMPLE_TIMESTAMPS_UNIX_NANO)
-            threaded->repeated -= (size_t)(field.end - field.start);
+            threaded->repeated -= (uint32_t)(field.end - field.start);
         if (field.number != SAMPLE_TIMESTAMPS_UNIX_NANO)
             continue;
         struct wire_cursor packed =
@@ -217,7 +217,7 @@ static void read_usual(struct linking *linking, struct timed_sample *threaded,
     if (!has_link_field(threaded->raw, layout))
         threaded->bits |= sample_bits_of_place(threaded->raw, layout);
     set_amount(threaded, times, values, sum);
-    threaded->repeated -= layout->values.size + layout->timestamps.size;
+    threaded->repeated -= (uint32_t)(layout->values.size + layout->timestamps.size);
     reserve_asks(linking, times);
     struct wire_cursor list = wire_cursor(layout->timestamps);
     for (uint64_t time_ns; wire_packed_fixed64(&list, &time_ns);)
@@ -243,10 +243,13 @@ static void read_sample(struct linking *linking, uint32_t sample,
                         const struct profile_plan *profile, struct slice raw)
 {
     assert(linking->sample_count < linking->source->sample_count);
+    assert(linking->ask_count <= UINT32_MAX && raw.size <= UINT32_MAX); /* requests are smaller */
     struct timed_sample *threaded = &linking->samples[linking->sample_count++];
     struct sample_layout layout;
-    *threaded = (struct timed_sample){
-        .raw = raw, .sample = sample, .first_ask = linking->ask_count, .repeated = raw.size};
+    *threaded = (struct timed_sample){.raw = raw,
+                                      .sample = sample,
+                                      .first_ask = (uint32_t)linking->ask_count,
+                                      .repeated = (uint32_t)raw.size};
     if (sample_layout_read(raw, &layout) && layout.timestamps.size % sizeof(uint64_t) == 0)
         read_usual(linking, threaded, profile, &layout);
     else
@@ -353,7 +356,7 @@ static void note_ambiguous(struct linking *linking, uint32_t sample)
 static size_t growth_of(const struct timed_sample *threaded, uint32_t pieces)
 {
     assert(pieces > 0 && threaded->repeated <= threaded->raw.size);
-    return (pieces - 1) * threaded->repeated + (size_t)pieces * PIECE_OVERHEAD;
+    return (size_t)(pieces - 1) * threaded->repeated + (size_t)pieces * PIECE_OVERHEAD;
 }
 
 /* Decides whether the sample is linked. A split repeats its attributes, so that there is a limit on

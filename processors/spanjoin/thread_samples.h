@@ -32,17 +32,17 @@ struct thread_links {
     uint64_t more;          /* samples that the request gained */
 };
 
-/* A sample with times. */
+/* A sample with times. Small, because all of a request are read several times. */
 struct timed_sample {
     struct slice raw;
-    uint32_t sample;    /* its number in the request */
-    uint32_t ask_count; /* of its timestamps, in their order */
-    size_t first_ask;
-    size_t repeated; /* bytes of it that each part has; times and values are divided */
-    uint32_t pieces; /* it is split into so many at most; 0: it stays as it is */
-    uint32_t bits;   /* as in struct found_span */
     struct sample_amount amount;
-    bool is_paired; /* it has a value for each timestamp, or none */
+    uint32_t sample;    /* its number in the request */
+    uint32_t first_ask; /* of its timestamps, */
+    uint32_t ask_count; /* in their order */
+    uint32_t repeated;  /* bytes of it that each part has; times and values are divided */
+    uint32_t pieces;    /* it is split into so many at most; 0: it stays as it is */
+    uint32_t bits;      /* as in struct found_span */
+    bool is_paired;     /* it has a value for each timestamp, or none */
 };
 
 /* Where the Links of samples come from. */
