@@ -10,10 +10,12 @@
 enum {
     VOTES_KEPT = 16384, /* samples; then all votes count half */
     VOTES_SETTLED = 4096,
+    DOUBTED = 128, /* samples that are left of those before the clock was set */
     RANGES_MAX = 256,
     /* How many standard deviations the difference must have: there are hundreds of offsets to
      * choose from. */
     DEVIATIONS = 5,
+    DEVIATIONS_OF_REST = 3,        /* if the clocks are known to differ */
     NO_OFFSET = CLOCK_OFFSETS / 2, /* the position of 0 */
     TIMES = 8,                     /* near each sample that checks */
     CHECKS_KEPT = 16384,           /* samples; then all count half */
@@ -65,10 +67,11 @@ static void fade(struct clock_offset *clock)
 /* Whether chance does not explain that so many samples are inside spans at one offset, and so many
  * at another: a sign test (McNemar's). The samples that are inside at one of the two only are not
  * counted; there are at most as many as those that are outside at one of them. */
-static bool is_significant(int64_t samples, int64_t most, int64_t votes)
+static bool is_significant(const struct clock_offset *clock, int64_t most, int64_t votes)
 {
-    int64_t outside = (samples - most) + (samples - votes);
-    return (most - votes) * (most - votes) > (int64_t)DEVIATIONS * DEVIATIONS * outside;
+    int64_t outside = (clock->samples - most) + (clock->samples - votes);
+    int64_t deviations = clock->is_rest ? DEVIATIONS_OF_REST : DEVIATIONS;
+    return (most - votes) * (most - votes) > deviations * deviations * outside;
 }
 
 static int64_t estimate(const struct clock_offset *clock)
@@ -86,10 +89,11 @@ static int64_t estimate(const struct clock_offset *clock)
         if (i == NO_OFFSET)
             without = sum;
     }
-    if (!is_significant(clock->samples, most, without))
+    if (!is_significant(clock, most, without))
         return 0;
     int64_t offset_ns = ((int64_t)first + last) * STEP_NS / 2 - CLOCK_OFFSET_MAX_NS;
-    return offset_ns >= USED_MIN_NS || offset_ns <= -USED_MIN_NS ? offset_ns : 0;
+    int64_t used_ns = clock->is_rest ? STEP_NS : USED_MIN_NS;
+    return offset_ns >= used_ns || offset_ns <= -used_ns ? offset_ns : 0;
 }
 
 bool clock_offset_is_settled(const struct clock_offset *clock)
@@ -177,6 +181,16 @@ void clock_offset_check(struct clock_offset *clock, const struct thread_timeline
     if (count_checks(check) > CHECKS_KEPT) {
         halve(check->samples);
         halve(check->times);
+    }
+}
+
+void clock_offset_doubt(struct clock_offset *clock)
+{
+    while (clock->samples > DOUBTED)
+        fade(clock);
+    while (count_checks(&clock->check) > DOUBTED) {
+        halve(clock->check.samples);
+        halve(clock->check.times);
     }
 }
 

@@ -4,8 +4,8 @@
  * Samples of a thread are taken while it runs, and mostly inside its spans. Each sample votes for
  * the offsets at which its time is inside a span of its thread. If the clocks agree, no other
  * offset has many more votes. If another one has, more than chance explains, the offset with the
- * most votes is a candidate. Those below 5 ms are not used: code that runs directly before a span
- * looks the same.
+ * most votes is a candidate. Those below 5 ms are not used, unless the clocks are known to differ:
+ * code that runs directly before a span looks the same.
  *
  * A candidate is checked, because a program may do its work after its spans (or before them), and
  * wait inside. If the clocks differ, the part of the spans that the candidate moves out of them has
@@ -46,6 +46,7 @@ struct clock_check {
 
 /* All-zero is new. */
 struct clock_offset {
+    bool is_rest;         /* what is left of a difference of seconds: small ones are used, too */
     int64_t candidate_ns; /* 0: none */
     uint32_t samples;     /* that voted */
     uint32_t newer;       /* of these, since the candidate was found */
@@ -58,6 +59,8 @@ struct clock_offset {
 /* Lets the sample of a thread vote, if its spans before and after it are known. */
 void clock_offset_vote(struct clock_offset *clock, const struct thread_timeline *timeline,
                        uint64_t time_ns);
+/* Call it when the clock may have been set: votes so far count little. */
+void clock_offset_doubt(struct clock_offset *clock);
 /* Whether so many samples have voted that a few of those to come are enough. */
 bool clock_offset_is_settled(const struct clock_offset *clock);
 /* Finds the candidate after votes. Returns whether there is one; then samples check it. */

@@ -1,6 +1,7 @@
 #include "core/data/clock_search.h"
 
 #include "core/data/clock_offset.h"
+#include "core/data/share.h"
 
 #include <assert.h>
 
@@ -10,14 +11,16 @@
 
 enum {
     RANGES_MAX = 512,
+    REQUESTS_MIN = 8,    /* so many tell how soon they arrive */
     KNOWN_MIN = 48,      /* samples that an offset must be known of, */
     KNOWN_PART = 2,      /* and this part of the most that any is known of */
     KNOWN_NEAR_MIN = 16, /* or near what arrivals show, */
-    SAMPLES_STAND = 256, /* so many show that nothing is wrong */
+    SAMPLES_STAND = 256, /* so many show that nothing is wrong, if nothing looks so */
     SAMPLES_MAX = 1024,
     /* Standard deviations, squared. There are thousands of offsets to choose from, */
     SURELY_WORSE = 36,
-    NEAR_WORSE = 16, /* hundreds near what arrivals show, */
+    MAYBE_WORSE = 16, /* more samples will show it */
+    NEAR_WORSE = 16,  /* hundreds near what arrivals show, */
     /* but few that are nearly as good as the best one. */
     HARDLY_WORSE = 9,
 };
@@ -81,34 +84,11 @@ void clock_search_vote(struct clock_search *search, const struct thread_timeline
 
 /* ---- counting ---- */
 
-/* How many of the samples are inside a span at an offset. */
-struct share {
-    int32_t inside;
-    int32_t known;
-};
-
-static bool is_greater(struct share a, struct share b)
-{
-    return (int64_t)a.inside * b.known > (int64_t)b.inside * a.known;
-}
-
-/* Whether a share is so much smaller than another one that chance does not explain it: a test of
- * two proportions. */
-static bool is_worse(struct share share, struct share best, int deviations)
-{
-    if (share.known == 0 || best.known == 0 || !is_greater(best, share))
-        return false;
-    double mean = (double)(share.inside + best.inside) / (share.known + best.known);
-    double apart = (double)best.inside / best.known - (double)share.inside / share.known;
-    double variance = mean * (1 - mean) * (1.0 / share.known + 1.0 / best.known);
-    return apart * apart > deviations * variance;
-}
-
 struct shares {
-    struct share of[CLOCK_SEARCH_OFFSETS];
-    int32_t most;  /* samples that an offset is known of */
-    int32_t least; /* an offset counts if it is known of so many */
-    int64_t best;  /* position; -1: none counts */
+    struct share of[CLOCK_SEARCH_OFFSETS]; /* the samples inside a span at each offset */
+    int32_t most;                          /* samples that an offset is known of */
+    int32_t least;                         /* an offset counts if it is known of so many */
+    int64_t best;                          /* position; -1: none counts */
 };
 
 static void count_votes(const struct clock_search *search, struct shares *shares)
@@ -131,7 +111,7 @@ static void find_best(struct shares *shares, int64_t first, int64_t last, int32_
     shares->best = -1;
     for (int64_t i = first; i <= last; i++)
         if (shares->of[i].known >= shares->least &&
-            (shares->best < 0 || is_greater(shares->of[i], shares->of[shares->best])))
+            (shares->best < 0 || share_is_greater(shares->of[i], shares->of[shares->best])))
             shares->best = i;
 }
 
@@ -139,7 +119,7 @@ static void find_best(struct shares *shares, int64_t first, int64_t last, int32_
 static bool is_candidate(const struct shares *shares, int64_t position)
 {
     struct share share = shares->of[position], best = shares->of[shares->best];
-    return share.known >= shares->least && !is_worse(share, best, HARDLY_WORSE);
+    return share.known >= shares->least && !share_is_worse(share, best, HARDLY_WORSE);
 }
 
 /* The candidates around the best one. Offsets between them may be none, if they are not far apart:
@@ -166,10 +146,11 @@ static struct candidates candidates_of(const struct shares *shares)
     return found;
 }
 
-/* Most samples of a thread that has spans are inside them, if the clocks agree. */
-static bool are_most(struct share share)
+/* Whether so many quarters of the samples are inside. Of a thread that has spans, most are, if the
+ * clocks agree. */
+static bool are_quarters(struct share share, int quarters)
 {
-    return share.inside * 4 >= share.known * 3;
+    return share.inside * 4 >= share.known * quarters;
 }
 
 /* Whether it is known how many samples are inside at an offset. */
@@ -190,13 +171,6 @@ static struct share average(const struct shares *shares)
     return (struct share){known ? (int32_t)(inside * count / known) : 0, count};
 }
 
-/* Whether the best offset is better than another one. */
-static bool is_better(const struct shares *shares, struct share other, int deviations)
-{
-    struct share best = shares->of[shares->best];
-    return are_most(best) && is_worse(other, best, deviations);
-}
-
 static int64_t offset_at(struct candidates candidates)
 {
     return (candidates.first + candidates.last) * CLOCK_SEARCH_STEP_NS / 2 - CLOCK_SEARCH_MAX_NS;
@@ -213,12 +187,12 @@ static uint64_t distance(int64_t a, int64_t b)
 }
 
 /* Looks near what arrivals show, if that is not the present offset: there, fewer votes are enough,
- * and it need not be known how good the present one is (no span has arrived yet of times that are
- * ahead). But none elsewhere may be better. */
+ * the program may work mostly outside of spans, and it need not be known how good the present
+ * offset is (no span has arrived yet of times that are ahead). But none elsewhere may be better. */
 static bool find_near_estimate(struct shares *shares, int64_t present_ns,
                                struct clock_estimate estimate, int64_t *offset_out)
 {
-    if (!estimate.is_known || distance(estimate.offset_ns, present_ns) < SAME_NS ||
+    if (!clock_estimate_differs(estimate, present_ns) ||
         distance(estimate.offset_ns, 0) > CLOCK_SEARCH_MAX_NS)
         return false;
     find_best(shares, clamp_position(position_of(estimate.offset_ns - SAME_NS)),
@@ -226,14 +200,15 @@ static bool find_near_estimate(struct shares *shares, int64_t present_ns,
     if (shares->best < 0)
         return false;
     int64_t present = clamp_position(position_of(present_ns));
-    struct share other = is_known(shares, present) ? shares->of[present] : average(shares);
-    if (!is_better(shares, other, NEAR_WORSE))
+    struct share near = shares->of[shares->best], chance = average(shares);
+    struct share other = is_known(shares, present) ? shares->of[present] : chance;
+    if (!share_is_worse(other, near, NEAR_WORSE) ||
+        !(are_quarters(near, 3) || share_is_worse(chance, near, NEAR_WORSE)))
         return false;
     *offset_out = offset_at(candidates_of(shares));
-    struct share near = shares->of[shares->best];
     find_best(shares, 0, CLOCK_SEARCH_OFFSETS - 1, KNOWN_NEAR_MIN);
     return distance(*offset_out, estimate.offset_ns) < 2 * SAME_NS &&
-           (shares->best < 0 || !is_worse(near, shares->of[shares->best], NEAR_WORSE));
+           (shares->best < 0 || !share_is_worse(near, shares->of[shares->best], NEAR_WORSE));
 }
 
 /* Whether what arrives shows about the same difference. */
@@ -273,30 +248,49 @@ enum clock_verdict clock_search_decide(struct clock_search *search, int64_t pres
         return CLOCK_MOVES;
     find_best(&shares, 0, CLOCK_SEARCH_OFFSETS - 1, KNOWN_MIN);
     int64_t present = clamp_position(position_of(present_ns));
-    if (shares.best >= 0 && is_known(&shares, present) &&
-        is_better(&shares, shares.of[present], SURELY_WORSE))
+    bool may_be_better = shares.best >= 0 && is_known(&shares, present) &&
+                         are_quarters(shares.of[shares.best], 2) &&
+                         share_is_worse(shares.of[present], shares.of[shares.best], MAYBE_WORSE);
+    if (may_be_better && share_is_worse(shares.of[present], shares.of[shares.best], SURELY_WORSE))
         return judge_better(&shares, present_ns, estimate, is_last, offset_out);
-    return search->samples >= SAMPLES_STAND ? CLOCK_STANDS : CLOCK_OPEN;
+    bool are_enough = search->samples >= SAMPLES_STAND && !may_be_better;
+    return are_enough || is_last ? CLOCK_STANDS : CLOCK_OPEN;
 }
 
 /* ---- arrivals ---- */
 
-void clock_lag_add(struct clock_lag *lag, uint64_t end_ns, uint64_t arrived_ns)
+static int64_t least_lag(const struct clock_lag *lag)
+{
+    return lag->now_ns < lag->before_ns ? lag->now_ns : lag->before_ns;
+}
+
+/* Whether a request arrives so much sooner than others did that the clock was set. */
+static bool is_sooner(const struct clock_lag *lag, int64_t lag_ns)
+{
+    return lag->requests >= REQUESTS_MIN && lag_ns < least_lag(lag) - SAME_NS;
+}
+
+bool clock_lag_add(struct clock_lag *lag, uint64_t end_ns, uint64_t arrived_ns)
 {
     if (arrived_ns == 0)
-        return;
+        return false;
+    int64_t now_ns = (int64_t)(arrived_ns - end_ns);
+    bool is_set = is_sooner(lag, now_ns);
+    if (is_set)
+        *lag = (struct clock_lag){.since_ns = 0};
+    lag->requests += lag->requests < REQUESTS_MIN;
     if (lag->since_ns == 0 || arrived_ns - lag->since_ns > MINUTE_NS) {
         lag->before_ns = lag->since_ns == 0 ? INT64_MAX : lag->now_ns;
         lag->since_ns = arrived_ns;
         lag->now_ns = INT64_MAX;
     }
-    int64_t now_ns = (int64_t)(arrived_ns - end_ns);
     lag->now_ns = now_ns < lag->now_ns ? now_ns : lag->now_ns;
+    return is_set;
 }
 
-static int64_t least_lag(const struct clock_lag *lag)
+bool clock_estimate_differs(struct clock_estimate estimate, int64_t offset_ns)
 {
-    return lag->now_ns < lag->before_ns ? lag->now_ns : lag->before_ns;
+    return estimate.is_known && distance(estimate.offset_ns, offset_ns) >= SAME_NS;
 }
 
 struct clock_estimate clock_lag_compare(const struct clock_lag *spans,

@@ -44,9 +44,11 @@ struct clock_lag {
     uint64_t since_ns; /* `now` counts since this time; 0: nothing is known */
     int64_t now_ns;
     int64_t before_ns; /* of the minute before */
+    uint32_t requests; /* up to those that are enough */
 };
-/* Notes the newest end of a request. Both since 1970; arrived_ns 0: not known. */
-void clock_lag_add(struct clock_lag *lag, uint64_t end_ns, uint64_t arrived_ns);
+/* Notes the newest end of a request. Both since 1970; arrived_ns 0: not known. Returns whether the
+ * clock seems to have been set: requests before it took longer. */
+bool clock_lag_add(struct clock_lag *lag, uint64_t end_ns, uint64_t arrived_ns);
 
 /* The difference that arrivals show: what is to be added to times of samples. */
 struct clock_estimate {
@@ -55,6 +57,8 @@ struct clock_estimate {
 };
 struct clock_estimate clock_lag_compare(const struct clock_lag *spans,
                                         const struct clock_lag *samples);
+/* Whether it shows another offset than this one. */
+bool clock_estimate_differs(struct clock_estimate estimate, int64_t offset_ns);
 
 enum clock_verdict {
     CLOCK_OPEN,    /* more votes are needed */

@@ -7,6 +7,7 @@
 #include "core/base/memory.h"
 #include "core/data/clock_offset.h"
 #include "core/data/clock_search.h"
+#include "core/data/clock_watch.h"
 #include "core/data/thread_log.h"
 #include "core/data/thread_match.h"
 
@@ -63,15 +64,16 @@ enum { MATCHES_MAX = 256, SPANS_OF_MATCH = 4096, MATCH_VOTES = 128, MATCH_VOTES_
 enum { CLOCKS_MAX = 1024 };
 /* Clocks are looked at one after another. A search takes 24 KiB, so that only some are at the same
  * time: one for so many spans. After a search, the clock is not looked at for some requests. */
-enum { SPANS_OF_SEARCH = 4096, SEARCHES_MAX = 256, REQUESTS_BETWEEN_SEARCHES = 32 };
+enum { SPANS_OF_SEARCH = 4096, SEARCHES_MAX = 256, REQUESTS_BETWEEN_SEARCHES = 8 };
 
 struct clock {
     struct clock_offset offset;  /* what is left after `moved_ns` */
     struct clock_search *search; /* NULL: it is not looked at */
     struct clock_lag lag;        /* of its samples */
-    int64_t moved_ns;            /* a difference of seconds, which is added to times of samples */
-    bool is_unclear;             /* they differ, but it is not sure by how much */
-    uint32_t requests;           /* for which it is not looked at */
+    struct clock_watch watch;
+    int64_t moved_ns;  /* a difference of seconds, which is added to times of samples */
+    bool is_unclear;   /* they differ, but it is not sure by how much */
+    uint32_t requests; /* for which it is not looked at */
     uint16_t instance;
     bool is_used;     /* since the last sweep */
     uint64_t used_ns; /* the last sweep that found it used; monotonic */
@@ -659,7 +661,24 @@ static void begin_search(struct thread_spans *threads, struct clock *clock)
 static void move_clock(struct clock *clock, int64_t offset_ns)
 {
     clock->moved_ns = offset_ns;
-    clock->offset = (struct clock_offset){.candidate_ns = 0};
+    clock->offset = (struct clock_offset){.is_rest = offset_ns != 0};
+}
+
+static struct clock_estimate estimate_of(const struct thread_spans *threads,
+                                         const struct clock *clock)
+{
+    const struct thread_log *log = thread_logs_find(&threads->logs, clock->instance);
+    return log ? clock_lag_compare(&log->lag, &clock->lag)
+               : (struct clock_estimate){.is_known = false};
+}
+
+/* Begins anew to look at a clock that seems to have been set. */
+static void doubt_clock(struct thread_spans *threads, struct clock *clock)
+{
+    clock_offset_doubt(&clock->offset);
+    end_search(threads, clock);
+    clock->requests = 0;
+    begin_search(threads, clock);
 }
 
 /* Decides what the search has found. */
@@ -668,12 +687,8 @@ static void decide_search(struct thread_spans *threads, struct clock *clock)
     int64_t offset_ns, present_ns;
     clock_offset_judge(&clock->offset, &present_ns);
     present_ns += clock->moved_ns;
-    const struct thread_log *log = thread_logs_find(&threads->logs, clock->instance);
-    struct clock_estimate estimate = {.is_known = false};
-    if (log)
-        estimate = clock_lag_compare(&log->lag, &clock->lag);
     enum clock_verdict verdict =
-        clock_search_decide(clock->search, present_ns, estimate, &offset_ns);
+        clock_search_decide(clock->search, present_ns, estimate_of(threads, clock), &offset_ns);
     if (verdict == CLOCK_OPEN)
         return;
     if (verdict == CLOCK_MOVES)
@@ -695,9 +710,16 @@ static void finish_votes(struct voting *voting)
 {
     if (!voting->clock)
         return;
-    clock_lag_add(&voting->clock->lag, voting->newest_ns, voting->arrived_ns);
-    if (voting->clock->search)
-        decide_search(voting->threads, voting->clock);
+    struct clock *clock = voting->clock;
+    if (clock_lag_add(&clock->lag, voting->newest_ns, voting->arrived_ns)) {
+        doubt_clock(voting->threads, clock);
+        /* Until it is known by how much: */
+        clock->is_unclear |=
+            clock->search &&
+            clock_estimate_differs(estimate_of(voting->threads, clock), clock->moved_ns);
+    } else if (clock->search) {
+        decide_search(voting->threads, clock);
+    }
 }
 
 static void begin_votes(struct voting *voting, struct clock *clock)
@@ -810,6 +832,7 @@ static void check(struct thread_spans *threads, const struct thread_ask *asks, s
 struct known_thread {
     const struct sample_thread *thread;
     struct resolved resolved;
+    struct clock *clock; /* NULL: it has none */
     int64_t offset_ns;
     bool is_unclear;             /* the offset is not known, or whose samples these are */
     struct timeline_found found; /* by the last question; from_ns 1 and to_ns 0: none */
@@ -821,6 +844,7 @@ static void learn(struct thread_spans *threads, struct known_thread *slot,
     struct clock *clock = clock_of(threads, thread->instance, false);
     *slot = (struct known_thread){.thread = thread,
                                   .resolved = resolve(threads, thread),
+                                  .clock = clock,
                                   .is_unclear = may_be_of_others(threads, thread),
                                   .found = {.from_ns = 1, .to_ns = 0}};
     if (!clock)
@@ -842,8 +866,11 @@ static inline struct known_thread *know(struct thread_spans *threads, struct kno
 /* Most questions about a thread come in the order of their times, many for one span. */
 static const struct timeline_found *find_span(struct known_thread *known, uint64_t time_ns)
 {
-    if (time_ns < known->found.from_ns || time_ns > known->found.to_ns)
-        known->found = timeline_find(&known->resolved.thread->timeline, time_ns);
+    if (time_ns >= known->found.from_ns && time_ns <= known->found.to_ns)
+        return &known->found;
+    known->found = timeline_find(&known->resolved.thread->timeline, time_ns);
+    if (known->clock && !known->found.is_unsure)
+        clock_watch_note(&known->clock->watch, known->found.span != NULL);
     return &known->found;
 }
 
@@ -1000,6 +1027,19 @@ static void note_names(struct thread_spans *threads, const struct thread_ask *as
     }
 }
 
+/* Looks whether the clocks of these samples were set. */
+static void watch_clocks(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint16_t instance = asks[i].thread->instance;
+        if (i > 0 && instance == asks[i - 1].thread->instance)
+            continue;
+        struct clock *clock = clock_of(threads, instance, false);
+        if (clock && clock_watch_is_set(&clock->watch))
+            doubt_clock(threads, clock);
+    }
+}
+
 void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, size_t count,
                        uint64_t arrived_ns)
 {
@@ -1024,6 +1064,7 @@ void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, si
         let_others_in(threads);
         answer_some(threads, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER);
     }
+    watch_clocks(threads, asks, count);
     pthread_mutex_unlock(&threads->lock);
 }
 

@@ -377,6 +377,8 @@ static void decide(struct linking *linking, struct timed_sample *threaded)
     linking->room -= growth;
     linking->more += pieces - 1;
     threaded->pieces = pieces;
+    if (pieces > 1 && has_answer(linking, threaded, THREAD_AMBIGUOUS))
+        note_ambiguous(linking, threaded->sample); /* the part without a span */
 }
 
 /* ---- writing ---- */

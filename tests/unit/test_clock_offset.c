@@ -40,10 +40,9 @@ static int64_t offset_of(const struct clock_offset *clock)
 
 /* A thread that serves one request after another, for 5 to 40 ms each, with pauses. The sample of
  * each has a clock that is `late` milliseconds late, and some samples are in the pauses. */
-static struct clock_offset run_thread(int64_t late, uint64_t pause_max)
+static void run_thread_on(struct clock_offset *clock, int64_t late, uint64_t pause_max)
 {
     struct thread_timeline timeline = {.count = 0};
-    struct clock_offset clock = {.samples = 0};
     uint64_t samples[SPANS], time = BEGIN;
     seed = 1;
     for (uint64_t i = 0; i < SPANS; i++) {
@@ -56,9 +55,15 @@ static struct clock_offset run_thread(int64_t late, uint64_t pause_max)
         samples[i] = time + below(duration + (i % 10 == 0 ? pause : 0)) + (uint64_t)late;
         time += duration + pause;
     }
-    ask_all(&clock, &timeline, samples, SPANS);
+    ask_all(clock, &timeline, samples, SPANS);
     while (timeline.count > 0)
         timeline_drop_first(&timeline);
+}
+
+static struct clock_offset run_thread(int64_t late, uint64_t pause_max)
+{
+    struct clock_offset clock = {.samples = 0};
+    run_thread_on(&clock, late, pause_max);
     return clock;
 }
 
@@ -91,6 +96,18 @@ static void test_small_offsets_are_not_used(void **state)
     assert_int_equal(offset_of(&clock), 0);
 }
 
+/* Unless the clocks are known to differ. */
+static void test_what_is_left_of_a_difference(void **state)
+{
+    (void)state;
+    struct clock_offset clock = {.is_rest = true};
+    run_thread_on(&clock, 3, 20);
+    assert_in_range(-offset_of(&clock), 2 * MS, 4 * MS);
+    clock = (struct clock_offset){.is_rest = true};
+    run_thread_on(&clock, 0, 20);
+    assert_int_equal(offset_of(&clock), 0);
+}
+
 /* One of a second and one of a day are none that it looks for: no offset is better than another. */
 static void test_large_offsets_are_not_found(void **state)
 {
@@ -116,6 +133,20 @@ static void test_the_estimate_follows(void **state)
         clock.newer += later.samples;
         clock_offset_find(&clock);
     }
+}
+
+/* That it was set is known: votes from before count little. */
+static void test_votes_that_are_in_doubt(void **state)
+{
+    (void)state;
+    struct clock_offset clock = {.samples = 0};
+    for (int i = 0; i < 8; i++)
+        run_thread_on(&clock, 50, 20);
+    assert_true(clock_offset_is_settled(&clock));
+    clock_offset_doubt(&clock);
+    assert_false(clock_offset_is_settled(&clock));
+    run_thread_on(&clock, -100, 20);
+    assert_in_range(offset_of(&clock), 99 * MS, 101 * MS);
 }
 
 /* The ends of a thread's known spans say nothing: others may be missing there. */
@@ -202,8 +233,10 @@ int main(void)
         cmocka_unit_test(test_clocks_that_agree),
         cmocka_unit_test(test_a_clock_that_is_wrong),
         cmocka_unit_test(test_small_offsets_are_not_used),
+        cmocka_unit_test(test_what_is_left_of_a_difference),
         cmocka_unit_test(test_large_offsets_are_not_found),
         cmocka_unit_test(test_the_estimate_follows),
+        cmocka_unit_test(test_votes_that_are_in_doubt),
         cmocka_unit_test(test_only_between_known_spans),
         cmocka_unit_test(test_programs_that_work_outside_of_spans),
     };

@@ -28,6 +28,7 @@ struct traffic {
     int64_t period;   /* requests begin at its multiples; 0: not */
     bool is_wall;     /* samples are taken in pauses, too */
     int64_t after;    /* all of them in the pause, so long after the span; 0: inside */
+    int outside;      /* one of so many is in the pause; 0: none */
 };
 
 static const struct traffic web = {.shortest = 20, .longer = 700, .pause = 200};
@@ -60,6 +61,8 @@ static void make_scene(struct scene *scene, const struct traffic *traffic)
         scene->samples[i] = time + below(duration + (traffic->is_wall ? pause : 0));
         if (traffic->after > 0)
             scene->samples[i] = time + duration + traffic->after + below(traffic->pause / 4);
+        if (traffic->outside > 0 && i % (uint64_t)traffic->outside == 0)
+            scene->samples[i] = time + duration + below(pause);
         time += duration + pause;
     }
 }
@@ -125,6 +128,25 @@ static void test_a_clock_that_is_wrong(void **state)
         assert_in_range(offset / MS + 100, 0, 200);
         assert_int_equal(run(&web, lates[i], -lates[i], about, &offset), CLOCK_STANDS);
     }
+}
+
+/* A program that also works outside of spans. */
+static void test_a_wrong_clock_with_work_outside(void **state)
+{
+    (void)state;
+    static const struct traffic third = {.shortest = 20, .longer = 300, .pause = 200, .outside = 3};
+    static const int64_t lates[] = {-3000, -1000, 1000, 3000};
+    for (size_t i = 0; i < sizeof lates / sizeof *lates; i++) {
+        int64_t offset = 0;
+        assert_int_equal(run(&third, lates[i], 0, unknown, &offset), CLOCK_MOVES);
+        assert_in_range(offset / MS + lates[i] + 100, 0, 200);
+        assert_int_equal(run(&third, lates[i], 0, estimate_of(-lates[i] + 300), &offset),
+                         CLOCK_MOVES);
+        assert_in_range(offset / MS + lates[i] + 100, 0, 200);
+    }
+    int64_t offset;
+    assert_int_equal(run(&third, 0, 0, unknown, &offset), CLOCK_STANDS);
+    assert_int_equal(run(&third, 0, 0, estimate_of(-2000), &offset), CLOCK_STANDS);
 }
 
 /* A thread that works for seconds after each span, outside of all: the clocks agree. */
@@ -209,16 +231,35 @@ static void test_what_arrivals_show(void **state)
     assert_int_equal(clock_lag_compare(&spans, &samples).offset_ns, (int64_t)second_ns);
 }
 
+/* Requests that arrive much sooner than those before. */
+static void test_a_clock_that_is_set(void **state)
+{
+    (void)state;
+    struct clock_lag lag = {.since_ns = 0};
+    uint64_t now_ns = UINT64_C(1000000000000000000), second_ns = UINT64_C(1000000000);
+    for (int i = 0; i < 20; i++, now_ns += second_ns)
+        assert_false(clock_lag_add(&lag, now_ns - (uint64_t)(1 + i % 3) * second_ns, now_ns));
+    assert_false(clock_lag_add(&lag, now_ns - second_ns / 2, now_ns));
+    assert_true(clock_lag_add(&lag, now_ns + second_ns, now_ns));
+    assert_false(clock_lag_add(&lag, now_ns + second_ns, now_ns));
+    /* The first ones may have been slow. */
+    lag = (struct clock_lag){.since_ns = 0};
+    assert_false(clock_lag_add(&lag, now_ns - 9 * second_ns, now_ns));
+    assert_false(clock_lag_add(&lag, now_ns - second_ns, now_ns));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clocks_that_agree),
         cmocka_unit_test(test_a_clock_that_is_wrong),
+        cmocka_unit_test(test_a_wrong_clock_with_work_outside),
         cmocka_unit_test(test_code_that_runs_after_spans),
         cmocka_unit_test(test_a_difference_that_is_not_sure),
         cmocka_unit_test(test_a_clock_that_is_far_away),
         cmocka_unit_test(test_times_that_are_none),
         cmocka_unit_test(test_what_arrivals_show),
+        cmocka_unit_test(test_a_clock_that_is_set),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -300,6 +300,34 @@ static void waits_for_the_spans_of_its_process(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* A sample is split by its times; the part whose span is not sure counts as such. */
+static void a_part_that_is_not_sure(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request, out;
+    join_init(&join, "samples: {wait: 0s}");
+    send_span(&join, TRACE, FIRST, 0, 100);
+    send_span(&join, TRACE + 1, SECOND_SPAN, 50, 150); /* so that the first one went on elsewhere */
+    for (uint64_t i = 1; i < 8; i++)
+        send_span(&join, TRACE + 1 + i, CHILD + i, 200 * i, 200 * i + 100);
+    begin_upload(&request, "shop");
+    add_sample(&request, (const uint64_t[]){75, 10, 250, 20}, 2);
+    join_send(&join, &request);
+    read_last(&join, SIGNAL_PROFILES, &out);
+    expect_sample(&out, 0, 0, (const int64_t[]){10}, 1);
+    expect_sample(&out, 1, CHILD + 1, (const int64_t[]){20}, 1);
+    request_free(&out);
+    struct metrics *metrics = join.fixture.process.metrics;
+    assert_int_equal(metrics_value(metrics, "profcol_spanjoin_samples_unjoined",
+                                   "spanjoin=\"spanjoin\",reason=\"ambiguous_thread\""),
+                     1);
+    assert_int_equal(metrics_value(metrics, "profcol_spanjoin_samples_unjoined",
+                                   "spanjoin=\"spanjoin\",reason=\"no_id\""),
+                     0);
+    fixture_deinit(&join.fixture);
+}
+
 /* Sends an upload of the first thread, which says that it was profiled between two times. */
 static void send_upload_of(struct join *join, uint64_t from, uint64_t to, uint64_t time)
 {
@@ -893,6 +921,7 @@ int main(void)
         cmocka_unit_test(joins_at_once_without_wait),
         cmocka_unit_test(waits_for_the_spans_of_its_process),
         cmocka_unit_test(several_processes_that_count_as_one_are_not_joined),
+        cmocka_unit_test(a_part_that_is_not_sure),
         cmocka_unit_test(two_profilers_are_not_two_processes),
         cmocka_unit_test(splits_a_sample_by_its_times),
         cmocka_unit_test(a_named_span_goes_first),
