@@ -21,7 +21,10 @@ struct recorder_node {
 
 static void record(struct recorder *recorder, const struct recorded *offered)
 {
-    recorder->items = memory_grow(recorder->items, recorder->count + 1, sizeof *recorder->items);
+    size_t count = recorder->count;
+    if ((count & (count - 1)) == 0) /* it is full: its size is a power of two */
+        recorder->items =
+            memory_grow(recorder->items, count ? count * 2 : 1, sizeof *recorder->items);
     recorder->items[recorder->count++] = *offered;
 }
 

@@ -69,6 +69,33 @@ static void many_spans(struct wire_writer *out, size_t size)
         add_span(out, span);
 }
 
+/* An upload of 10 s, whose sample names no span, so that it does not wait. */
+static void add_upload(struct wire_writer *out, uint64_t begin_s)
+{
+    struct request request;
+    profiles_begin(&request);
+    profiles_resource_string(&request, "service.name", "shop");
+    ProfileMessage *profile = profiles_profile(&request, "cpu", "nanoseconds");
+    profile->time_unix_nano = WALL + begin_s * SECOND + SECOND / 2;
+    profile->duration_nano = 10 * SECOND;
+    sample_value(&request, profiles_sample(&request, 1), 30);
+    add_request(out, &request);
+}
+
+/* All spans wait for an upload that is missing between two others. It comes last. */
+static void spans_in_a_gap(struct wire_writer *out, size_t size)
+{
+    add_upload(out, 0);
+    add_upload(out, 20);
+    for (uint64_t span = SPAN; out->size < size; span++) {
+        struct request request;
+        traces_begin(&request, "shop");
+        traces_span(&request, TRACE, span, WALL + 12 * SECOND, WALL + 18 * SECOND, "pay");
+        add_request(out, &request);
+    }
+    add_upload(out, 10);
+}
+
 /* ---- the join ---- */
 
 struct join {
@@ -158,6 +185,7 @@ int main(int argc, char **argv)
         {"held_samples_found", samples_then_their_span, send_and_find, GRPC_OK},
         {"held_samples_drained", samples_of_many_spans, send_and_drain, GRPC_OK},
         {"held_spans", many_spans, send_and_wait, GRPC_OK},
+        {"held_spans_in_a_gap", spans_in_a_gap, send_and_find, GRPC_OK},
     };
     return cost_main(argc, argv, cases, sizeof cases / sizeof *cases);
 }
