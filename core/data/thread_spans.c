@@ -9,15 +9,11 @@
 #include "core/data/clock_search.h"
 #include "core/data/clock_watch.h"
 #include "core/data/thread_log.h"
-#include "core/data/thread_match.h"
+#include "core/data/thread_names.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
-
-/* Two threads of the operating system that ran with the same name within this time are two; later,
- * one may have taken the place of the other. */
-#define SAME_NAME_NS UINT64_C(5000000000)
 
 /* If samples of other processes have names of threads of a process, it is sure whose its samples
  * are if one has so many times as many of them: a child has the name of a thread that has started
@@ -33,26 +29,8 @@ struct thread {
     uint64_t os_id; /* likewise, of the id in the operating system; 0: not known, or it is `id` */
     uint64_t matched_id; /* likewise, of the id that samples name it by, as their times show; 0: not
                             known */
-    uint32_t name;       /* number of its name, from 1; 0: none */
-    uint32_t next_named; /* thread with this name, its number + 1; 0: none */
-    uint32_t previous_named;
     uint32_t spans;
     uint16_t owner;
-};
-
-/* A name that threads of one process have. */
-struct name {
-    uint64_t hash;    /* of the process and the name */
-    uint32_t threads; /* that have spans */
-    uint32_t first;   /* number of one of them + 1 */
-    bool has_os_id;
-    bool is_shared;             /* samples of several threads had it */
-    int64_t os_id;              /* of the samples with this name */
-    uint64_t sampled_ns;        /* the time of one of them */
-    struct thread_match *match; /* which of the threads samples are of; NULL: nobody needs it */
-    uint64_t match_used_ns;     /* the last sweep after samples voted; monotonic */
-    bool match_is_used;         /* since the last sweep */
-    uint32_t next_free;
 };
 
 /* Matching takes some 34 KiB for each name of many threads: of so many names at the same time, and
@@ -87,13 +65,8 @@ struct thread_spans {
     uint32_t capacity;
     uint32_t used;
     uint32_t likely_free; /* the first number that may be free */
-    struct name *names;
-    uint32_t names_capacity;
-    uint32_t names_used;
-    uint32_t names_free;      /* number + 1 */
-    uint32_t matches;         /* names with one */
-    struct index_table by_id; /* also by os_id and matched_id */
-    struct index_table by_name;
+    struct thread_names names;
+    struct index_table by_id;         /* also by os_id and matched_id */
     struct clock *clocks[CLOCKS_MAX]; /* by instance; NULL: none */
     uint32_t searches;                /* of these, those that are looked at */
     struct thread_logs logs;
@@ -138,12 +111,11 @@ void thread_spans_free(struct thread_spans *threads)
     thread_logs_deinit(&threads->logs);
     for (uint32_t i = 0; i < CLOCKS_MAX; i++)
         free_clock(threads, i);
-    assert(threads->searches == 0 && threads->matches == 0);
+    assert(threads->searches == 0);
     pthread_mutex_destroy(&threads->lock);
     free(threads->by_id.slots);
-    free(threads->by_name.slots);
     free(threads->items);
-    free(threads->names);
+    thread_names_deinit(&threads->names);
     free(threads);
 }
 
@@ -190,98 +162,6 @@ static struct thread *find_thread(struct thread_spans *threads, uint64_t hash)
     return NULL;
 }
 
-static struct name *find_name(struct thread_spans *threads, uint64_t hash)
-{
-    if (!threads->by_name.slots)
-        return NULL;
-    struct index_probe probe = index_table_probe(&threads->by_name, (uint32_t)hash);
-    for (uint32_t number; index_table_next(&threads->by_name, &probe, &number);)
-        if (threads->names[number].hash == hash)
-            return &threads->names[number];
-    return NULL;
-}
-
-/* ---- names ---- */
-
-static struct name *new_name(struct thread_spans *threads, uint64_t hash)
-{
-    uint32_t number = threads->names_free ? threads->names_free - 1 : threads->names_used;
-    if (number == threads->names_capacity) {
-        threads->names_capacity = number ? number * 2 : 64;
-        threads->names =
-            memory_grow(threads->names, threads->names_capacity, sizeof *threads->names);
-    }
-    if (number == threads->names_used)
-        threads->names_used++;
-    else
-        threads->names_free = threads->names[number].next_free;
-    threads->names[number] = (struct name){.hash = hash};
-    add_to(&threads->by_name, hash, number);
-    return &threads->names[number];
-}
-
-static void free_match(struct thread_spans *threads, struct name *name)
-{
-    if (!name->match)
-        return;
-    thread_match_deinit(name->match);
-    free(name->match);
-    name->match = NULL;
-    threads->matches--;
-}
-
-static struct thread *thread_of_number(const struct thread_spans *threads, uint32_t number)
-{
-    return number != 0 ? threads->items[number - 1] : NULL;
-}
-
-static void leave_name(struct thread_spans *threads, struct thread *thread)
-{
-    if (thread->name == 0)
-        return;
-    struct name *name = &threads->names[thread->name - 1];
-    struct thread *next = thread_of_number(threads, thread->next_named);
-    struct thread *previous = thread_of_number(threads, thread->previous_named);
-    if (next)
-        next->previous_named = thread->previous_named;
-    if (previous)
-        previous->next_named = thread->next_named;
-    else
-        name->first = thread->next_named;
-    thread->next_named = thread->previous_named = 0;
-    if (name->match)
-        thread_match_remove(name->match, thread->number);
-    if (--name->threads == 0) {
-        assert(name->first == 0);
-        free_match(threads, name);
-        index_table_remove(&threads->by_name, (uint32_t)name->hash, thread->name - 1);
-        *name = (struct name){.next_free = threads->names_free};
-        threads->names_free = thread->name;
-    }
-    thread->name = 0;
-}
-
-/* Threads change their names; the name of the newest span counts. hash: 0: none. */
-static void set_name(struct thread_spans *threads, struct thread *thread, uint64_t hash)
-{
-    if (thread->name != 0 && threads->names[thread->name - 1].hash == hash)
-        return;
-    leave_name(threads, thread);
-    if (hash == 0)
-        return;
-    struct name *name = find_name(threads, hash);
-    if (!name)
-        name = new_name(threads, hash);
-    name->threads++;
-    thread->next_named = name->first;
-    if (name->first != 0)
-        thread_of_number(threads, name->first)->previous_named = thread->number + 1;
-    name->first = thread->number + 1;
-    if (name->match)
-        thread_match_place(name->match, thread->number);
-    thread->name = (uint32_t)(name - threads->names) + 1;
-}
-
 /* ---- threads ---- */
 
 static uint32_t take_number(struct thread_spans *threads)
@@ -296,6 +176,11 @@ static uint32_t take_number(struct thread_spans *threads)
     if (number == threads->used)
         threads->used++;
     return number;
+}
+
+static struct thread *thread_of_number(const struct thread_spans *threads, uint32_t number)
+{
+    return number != 0 ? threads->items[number - 1] : NULL;
 }
 
 static struct thread *new_thread(struct thread_spans *threads, uint64_t id, uint16_t owner)
@@ -329,7 +214,7 @@ static void free_thread(struct thread_spans *threads, struct thread *thread)
     assert(thread->timeline.count == 0 && thread->spans == 0);
     forget_os_id(threads, thread);
     forget_matched_id(threads, thread);
-    leave_name(threads, thread);
+    thread_names_set(&threads->names, thread->number, 0);
     index_table_remove(&threads->by_id, (uint32_t)thread->id, thread->number);
     list_remove(&threads->recent[thread->owner], &thread->link);
     threads->items[thread->number] = NULL;
@@ -426,7 +311,7 @@ static void sort(struct thread_spans *threads, const struct thread_log *process,
     list_remove(recent, &thread->link);
     list_append(recent, &thread->link);
     make_room(threads, thread);
-    set_name(threads, thread, span->name);
+    thread_names_set(&threads->names, thread->number, span->name);
     struct timeline_span added = timeline_span_of(span);
     if (!timeline_add(&thread->timeline, &added, now_ns))
         return;
@@ -570,26 +455,17 @@ static bool may_be_of_others(const struct thread_spans *threads, const struct sa
 /* ---- asking ---- */
 
 /* Whether samples with this name are of one thread, as far as is known. */
-static bool is_of_one_thread(struct name *name, const struct sample_thread *thread,
+static bool is_of_one_thread(struct thread_name *name, const struct sample_thread *thread,
                              uint64_t time_ns)
 {
-    if (!thread->has_id[THREAD_ID_OS])
-        return true;
-    int64_t os_id = thread->id[THREAD_ID_OS];
-    uint64_t apart_ns =
-        time_ns > name->sampled_ns ? time_ns - name->sampled_ns : name->sampled_ns - time_ns;
-    if (name->has_os_id && name->os_id != os_id && apart_ns < SAME_NAME_NS)
-        name->is_shared = true;
-    name->has_os_id = true;
-    name->os_id = os_id;
-    name->sampled_ns = time_ns;
-    return !name->is_shared;
+    return !thread->has_id[THREAD_ID_OS] ||
+           thread_name_note(name, thread->id[THREAD_ID_OS], time_ns);
 }
 
 /* The thread of a question. */
 struct resolved {
     const struct thread *thread; /* NULL: it has no spans, or it is not known which one it is */
-    struct name *name;           /* it was found by this name; NULL: by an id */
+    struct thread_name *name;    /* it was found by this name; NULL: by an id */
     bool is_ambiguous;
     bool is_matched; /* its samples' times show the thread */
 };
@@ -620,7 +496,8 @@ static struct resolved resolve(struct thread_spans *threads, const struct sample
     }
     if (resolved.thread || has_runtime_id || sample->name.size == 0)
         return resolved;
-    resolved.name = find_name(threads, hash_of_name(sample->instance, sample->name));
+    resolved.name =
+        thread_names_find(&threads->names, hash_of_name(sample->instance, sample->name));
     if (resolved.name && resolved.name->threads == 1)
         resolved.thread = thread_of_number(threads, resolved.name->first);
     resolved.is_ambiguous = resolved.name && resolved.name->threads > 1;
@@ -878,32 +755,22 @@ static const struct timeline_found *find_span(struct known_thread *known, uint64
 
 /* Returns the name of a sample's thread if it is that of several threads, and times may show which
  * one it is. */
-static struct name *name_to_match(struct thread_spans *threads, const struct sample_thread *sample)
+static struct thread_name *name_to_match(struct thread_spans *threads,
+                                         const struct sample_thread *sample)
 {
     if (!sample->has_id[THREAD_ID_OS] || sample->has_id[THREAD_ID_RUNTIME])
         return NULL;
     struct resolved resolved = resolve(threads, sample);
-    struct name *name = resolved.name;
-    if (resolved.is_matched && resolved.thread->name != 0)
-        name = &threads->names[resolved.thread->name - 1];
+    struct thread_name *name = resolved.name;
+    if (resolved.is_matched)
+        name = thread_names_of(&threads->names, resolved.thread->number);
     return name && (name->threads > 1 || name->is_shared) ? name : NULL;
 }
 
-/* Returns the match of a name, which gets one if it has none; NULL: there is no room. */
-static struct thread_match *match_of(struct thread_spans *threads, struct name *name)
+static struct thread_match *match_of(struct thread_spans *threads, struct thread_name *name)
 {
     uint64_t most = 1 + threads->max_spans / SPANS_OF_MATCH;
-    name->match_is_used = true;
-    if (name->match || threads->matches >= (most < MATCHES_MAX ? most : MATCHES_MAX))
-        return name->match;
-    name->match = memory_zalloc(sizeof *name->match);
-    threads->matches++;
-    uint32_t number = name->first;
-    for (int i = 0; i < MATCH_THREADS_MAX && number != 0; i++) {
-        thread_match_place(name->match, number - 1);
-        number = thread_of_number(threads, number)->next_named;
-    }
-    return name->match;
+    return thread_names_match(&threads->names, name, most < MATCHES_MAX ? most : MATCHES_MAX);
 }
 
 static uint32_t hash_of_trace(const struct span_key *key)
@@ -939,7 +806,7 @@ static void set_matched(struct thread_spans *threads, struct thread *thread, uin
 static void match_one(struct thread_spans *threads, struct known_thread *known_threads,
                       const struct thread_ask *ask)
 {
-    struct name *name = name_to_match(threads, ask->thread);
+    struct thread_name *name = name_to_match(threads, ask->thread);
     const struct known_thread *known = name ? know(threads, known_threads, ask->thread) : NULL;
     struct thread_match *match = known && !known->is_unclear ? match_of(threads, name) : NULL;
     int64_t id = ask->thread->id[THREAD_ID_OS];
@@ -1124,18 +991,6 @@ static void sweep_clocks(struct thread_spans *threads, uint64_t now_ns, uint64_t
     }
 }
 
-static void sweep_matches(struct thread_spans *threads, uint64_t now_ns, uint64_t window_ns)
-{
-    for (uint32_t i = 0; i < threads->names_used; i++) {
-        struct name *name = &threads->names[i];
-        if (name->match_is_used)
-            name->match_used_ns = now_ns;
-        name->match_is_used = false;
-        if (name->match && name->match_used_ns + window_ns < now_ns)
-            free_match(threads, name);
-    }
-}
-
 void thread_spans_sweep(struct thread_spans *threads, uint64_t now_ns, uint64_t window_ns)
 {
     pthread_mutex_lock(&threads->lock);
@@ -1148,7 +1003,7 @@ void thread_spans_sweep(struct thread_spans *threads, uint64_t now_ns, uint64_t 
         if (thread->timeline.count == 0)
             free_thread(threads, thread);
     }
-    sweep_matches(threads, now_ns, window_ns);
+    thread_names_sweep(&threads->names, now_ns, window_ns);
     sweep_logs(threads, now_ns, window_ns);
     sweep_clocks(threads, now_ns, window_ns);
     pthread_mutex_unlock(&threads->lock);
@@ -1184,18 +1039,14 @@ size_t thread_spans_memory(struct thread_spans *threads)
 {
     pthread_mutex_lock(&threads->lock);
     size_t size = sizeof *threads + thread_logs_memory(&threads->logs);
-    size += table_memory(&threads->by_id) + table_memory(&threads->by_name);
+    size += table_memory(&threads->by_id) + thread_names_memory(&threads->names);
     size += threads->capacity * sizeof(struct thread *);
-    size += threads->names_capacity * sizeof *threads->names;
     for (uint32_t i = 0; i < threads->used; i++)
         if (threads->items[i])
             size += sizeof(struct thread) + timeline_memory(&threads->items[i]->timeline);
     for (uint32_t i = 0; i < CLOCKS_MAX; i++)
         size += threads->clocks[i] ? sizeof(struct clock) : 0;
     size += threads->searches * sizeof(struct clock_search);
-    for (uint32_t i = 0; i < threads->names_used; i++)
-        if (threads->names[i].match)
-            size += sizeof(struct thread_match) + thread_match_memory(threads->names[i].match);
     pthread_mutex_unlock(&threads->lock);
     return size;
 }
