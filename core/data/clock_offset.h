@@ -9,9 +9,11 @@
  *
  * A candidate is checked, because a program may do its work after its spans (or before them), and
  * wait inside. If the clocks differ, the part of the spans that the candidate moves out of them has
- * few samples, and all parts that it leaves or moves into them have about as many. If the clocks
- * agree, samples are as frequent at the start of spans as later on, or rare in all of their time.
- * If samples do not decide this, the offset is not known, and no sample belongs to a span.
+ * few samples, and all parts that it leaves or moves into them have about as many. If there are few
+ * beyond what has to be moved, the program begins its work later than its spans, and ends it later.
+ * If the clocks agree, samples are as frequent at the start of spans as later on, or rare in all of
+ * their time. If samples do not decide this, the offset is not known, and no sample belongs to a
+ * span.
  *
  * Offsets of up to a quarter of a second are found. Votes fade, so that the estimate follows a
  * clock that is set.
@@ -38,16 +40,22 @@ enum offset_verdict {
 /* Where samples are, and where times near them: by whether they are inside a span without the
  * candidate, and with it. */
 enum { CLOCK_OUTSIDE, CLOCK_WITH_OFFSET, CLOCK_WITHOUT_OFFSET, CLOCK_WITH_BOTH, CLOCK_PLACES };
+struct clock_places {
+    uint32_t at[CLOCK_PLACES];
+    uint32_t next; /* inside, and next to what the least offset moves out of spans */
+};
 struct clock_check {
-    int64_t offset_ns;
-    uint32_t samples[CLOCK_PLACES];
-    uint32_t times[CLOCK_PLACES];
+    int64_t offset_ns; /* the candidate */
+    int64_t least_ns;  /* nearest to 0 of the offsets that may be as good */
+    struct clock_places samples;
+    struct clock_places times;
 };
 
 /* All-zero is new. */
 struct clock_offset {
     bool is_rest;         /* what is left of a difference of seconds: small ones are used, too */
     int64_t candidate_ns; /* 0: none */
+    int64_t least_ns;     /* nearest to 0 of those that may be as good */
     uint32_t samples;     /* that voted */
     uint32_t newer;       /* of these, since the candidate was found */
     uint32_t random;

@@ -227,6 +227,43 @@ static void test_programs_that_work_outside_of_spans(void **state)
                          programs[i].is_undecided ? CLOCK_UNKNOWN : CLOCK_AGREES);
 }
 
+/* Each request waits first, then works to the end of its span and some time longer. Times are in
+ * milliseconds. */
+static enum offset_verdict run_late_work(uint64_t duration, uint64_t wait, uint64_t longer)
+{
+    struct thread_timeline timeline = {.count = 0};
+    struct clock_offset clock = {.samples = 0};
+    uint64_t samples[SAMPLES_MAX], time = BEGIN;
+    size_t count = 0;
+    seed = 1;
+    for (uint64_t i = 0; i < SPANS; i++) {
+        uint64_t end = time + duration * 3 / 4 + below(duration / 2);
+        struct timeline_span span = {.start_ns = time * MS, .end_ns = end * MS};
+        memcpy(span.key.trace_id, &i, sizeof i);
+        memcpy(span.key.span_id, &i, sizeof i);
+        assert_true(timeline_add(&timeline, &span, 1));
+        for (uint64_t at = time + wait + below(20); at < end + longer && count < SAMPLES_MAX;
+             at += 20)
+            samples[count++] = at;
+        time = end + longer + 5 + below(300);
+    }
+    ask_all(&clock, &timeline, samples, count);
+    while (timeline.count > 0)
+        timeline_drop_first(&timeline);
+    int64_t offset_ns;
+    return clock_offset_judge(&clock, &offset_ns);
+}
+
+static void test_work_that_begins_late_and_ends_late(void **state)
+{
+    (void)state;
+    assert_int_equal(run_late_work(100, 60, 20), CLOCK_AGREES);
+    assert_int_equal(run_late_work(200, 100, 30), CLOCK_AGREES);
+    assert_int_equal(run_late_work(500, 200, 50), CLOCK_AGREES);
+    /* It waits as long as it works after the span: that is the same as a wrong clock. */
+    assert_int_equal(run_late_work(200, 30, 30), CLOCK_IS_OFF);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_votes_that_are_in_doubt),
         cmocka_unit_test(test_only_between_known_spans),
         cmocka_unit_test(test_programs_that_work_outside_of_spans),
+        cmocka_unit_test(test_work_that_begins_late_and_ends_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
