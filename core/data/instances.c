@@ -3,6 +3,7 @@
 #include "core/base/container_of.h"
 #include "core/base/index_table.h"
 #include "core/base/memory.h"
+#include "core/data/process_group.h"
 #include "core/data/upload_senders.h"
 
 #include <assert.h>
@@ -21,6 +22,15 @@ struct held_upload {
     uint32_t uploads;
 };
 
+/* The processes of a group that have sent spans with threads last. */
+struct recent_processes {
+    struct {
+        uint16_t number;   /* 0: there is none here */
+        uint64_t first_ns; /* of the instance that had the number */
+    } items[GROUP_MEMBERS_MAX];
+    uint64_t crowded_ns; /* one was forgotten for another one; 0: never */
+};
+
 struct instance {
     uint64_t ids[IDS_MAX];
     uint64_t claims[INSTANCE_CLAIMS_MAX];
@@ -30,10 +40,11 @@ struct instance {
     uint64_t uploads_from_ns; /* when an upload came after none for a window; 0: never */
     uint64_t showed_ns;       /* its samples showed `shows` last */
     uint64_t shared_ns;       /* they showed another one than before; 0: never */
-    uint64_t threads_ns;      /* its last span with a thread; 0: none */
     uint64_t in_container_ns; /* profiles of its container asked for its threads last; 0: never */
-    int64_t pid;              /* of its spans with threads; 0: not known */
-    struct timer_queue *waiting; /* by the ends of spans; NULL: none yet */
+    struct process_spans spans;      /* that name their threads */
+    struct recent_processes *recent; /* NULL: it stands for no group */
+    int64_t pid;                     /* of its spans with threads; 0: not known */
+    struct timer_queue *waiting;     /* by the ends of spans; NULL: none yet */
     uint32_t waiting_for_gaps;
     struct list *held;              /* struct held_upload, the newest last; NULL: none so far */
     struct upload_senders *senders; /* of samples with its threads; NULL: none so far */
@@ -110,6 +121,7 @@ void instances_free(struct instances *instances)
         free_waiting(&instances->items[i]);
         free(instances->items[i].held);
         free(instances->items[i].senders);
+        free(instances->items[i].recent);
         service_naming_deinit(&instances->items[i].naming);
     }
     pthread_mutex_destroy(&instances->lock);
@@ -218,13 +230,17 @@ static bool has_claims(const struct instance_ids *ids)
     return false;
 }
 
-static bool contradicts(const struct instance *instance, const struct instance_ids *ids)
+static bool are_different(const uint64_t *claims, const uint64_t *others)
 {
     for (unsigned i = 0; i < INSTANCE_CLAIMS_MAX; i++)
-        if (instance->claims[i] != 0 && ids->claims[i] != 0 &&
-            instance->claims[i] != ids->claims[i])
+        if (claims[i] != 0 && others[i] != 0 && claims[i] != others[i])
             return true;
     return false;
+}
+
+static bool contradicts(const struct instance *instance, const struct instance_ids *ids)
+{
+    return are_different(instance->claims, ids->claims);
 }
 
 /* Finds a process by its number on a host. */
@@ -764,22 +780,106 @@ void instances_stop_waiting(struct instances *instances, struct instance_waiter 
 
 /* ---- threads ---- */
 
+static bool has_threads(const struct instances *instances, uint16_t number,
+                        const struct instance_clock *clock)
+{
+    return is_live(instances, number) &&
+           is_within(instances->items[number].spans.arrived_ns, clock->now_ns, clock->window_ns);
+}
+
+/* Returns the only instance with threads that this one shows; 0: there is none. */
+static uint16_t shown_with_threads(const struct instances *instances, uint16_t number,
+                                   const struct instance_clock *clock)
+{
+    if (!is_live(instances, number) || !shows_one(instances, &instances->items[number], clock))
+        return 0;
+    uint16_t shows = instances->items[number].shows;
+    return has_threads(instances, shows, clock) ? shows : 0;
+}
+
+/* ---- groups ---- */
+
+/* Returns the member's number, if spans with threads of it have arrived within the window; 0: not.
+ */
+static uint16_t member_of(const struct instances *instances, const struct recent_processes *recent,
+                          unsigned i, const struct instance_clock *clock)
+{
+    uint16_t number = recent->items[i].number;
+    bool is_it = has_threads(instances, number, clock) &&
+                 instances->items[number].first_ns == recent->items[i].first_ns;
+    return is_it ? number : 0;
+}
+
+/* Returns the place of a process; if it has none, an unused one, or the one that arrived first. */
+static unsigned place_of_member(const struct instances *instances,
+                                const struct recent_processes *recent, uint16_t number,
+                                const struct instance_clock *clock)
+{
+    unsigned place = 0;
+    uint64_t first_ns = UINT64_MAX;
+    for (unsigned i = 0; i < GROUP_MEMBERS_MAX; i++) {
+        uint16_t member = member_of(instances, recent, i, clock);
+        uint64_t arrived_ns = member != 0 ? instances->items[member].spans.arrived_ns : 0;
+        if (member == number)
+            return i;
+        if (arrived_ns < first_ns) {
+            place = i;
+            first_ns = arrived_ns;
+        }
+    }
+    return place;
+}
+
+static void note_member(struct instances *instances, uint16_t of_group, uint16_t number,
+                        const struct instance_clock *clock)
+{
+    struct instance *group = &instances->items[of_group];
+    if (!group->recent)
+        group->recent = memory_zalloc(sizeof *group->recent);
+    unsigned place = place_of_member(instances, group->recent, number, clock);
+    uint16_t before = member_of(instances, group->recent, place, clock);
+    if (before != 0 && before != number)
+        group->recent->crowded_ns = happened_at(clock->now_ns);
+    group->recent->items[place].number = number;
+    group->recent->items[place].first_ns = instances->items[number].first_ns;
+    group->used_ns = clock->now_ns;
+}
+
 static void note_in_group(struct instances *instances, uint64_t group, uint16_t number,
                           uint16_t owner, const struct instance_clock *clock)
 {
     uint16_t of_group = group != 0 ? find_or_add(instances, group, owner, clock->now_ns) : 0;
     if (of_group != 0)
-        show(&instances->items[of_group], number, clock);
+        note_member(instances, of_group, number, clock);
+}
+
+/* of_group: 0: none. */
+static struct group_finding judge_group(const struct instances *instances, uint16_t of_group,
+                                        const struct instance_clock *clock)
+{
+    struct group_member members[GROUP_MEMBERS_MAX];
+    unsigned count = 0;
+    const struct recent_processes *recent =
+        is_live(instances, of_group) ? instances->items[of_group].recent : NULL;
+    for (unsigned i = 0; recent && i < GROUP_MEMBERS_MAX; i++) {
+        uint16_t number = member_of(instances, recent, i, clock);
+        if (number != 0)
+            members[count++] = (struct group_member){number, &instances->items[number].spans};
+    }
+    struct group_finding finding = process_group_judge(members, count, clock->now_ns);
+    if (recent && is_within(recent->crowded_ns, clock->now_ns, clock->window_ns))
+        finding.state = GROUP_RUNS_SEVERAL;
+    return finding;
 }
 
 void instances_note_threads(struct instances *instances, uint16_t number,
                             const struct instance_place *place, uint16_t owner,
-                            const struct instance_clock *clock)
+                            struct upload_range ran, const struct instance_clock *clock)
 {
     pthread_mutex_lock(&instances->lock);
     if (is_live(instances, number)) {
         instances->threads_ns = clock->now_ns;
-        instances->items[number].threads_ns = clock->now_ns;
+        process_spans_note(&instances->items[number].spans, ran, clock->now_ns);
         instances->items[number].pid = place->pid;
         for (unsigned i = 0; i < INSTANCE_GROUPS; i++)
             note_in_group(instances, place->groups[i], number, owner, clock);
@@ -795,92 +895,91 @@ bool instances_some_have_threads(struct instances *instances, const struct insta
     return some;
 }
 
-static bool has_threads(const struct instances *instances, uint16_t number,
-                        const struct instance_clock *clock)
+/* The process that is meant by a place. */
+struct of_place {
+    struct group_finding finding;
+    enum instance_group group;
+    uint16_t of_group; /* the instance that stands for it */
+};
+
+/* Of a pod no process is meant whose container others have named, so that its profiles are known;
+ * nor one of several. */
+static struct group_finding judge_kind(struct instances *instances, enum instance_group kind,
+                                       uint16_t of_group, const struct instance_clock *clock)
 {
-    return is_live(instances, number) &&
-           is_within(instances->items[number].threads_ns, clock->now_ns, clock->window_ns);
+    struct group_finding finding = judge_group(instances, of_group, clock);
+    struct instance *instance = &instances->items[finding.number];
+    if (finding.state == GROUP_IS_EMPTY)
+        return finding;
+    if (kind == GROUP_OF_CONTAINER)
+        instance->in_container_ns = happened_at(clock->now_ns);
+    bool is_elsewhere = is_within(instance->in_container_ns, clock->now_ns, clock->window_ns);
+    if (kind == GROUP_OF_POD && (is_elsewhere || finding.state == GROUP_RUNS_SEVERAL))
+        finding = (struct group_finding){.state = GROUP_IS_EMPTY};
+    return finding;
 }
 
-/* Returns the only instance with threads that this one shows; 0: there is none. */
-static uint16_t shown_with_threads(const struct instances *instances, uint16_t number,
+/* Judges the first group of which spans with threads are known. */
+static struct of_place judge_place(struct instances *instances, const struct instance_place *place,
                                    const struct instance_clock *clock)
 {
-    if (!is_live(instances, number) || !shows_one(instances, &instances->items[number], clock))
-        return 0;
-    uint16_t shows = instances->items[number].shows;
-    return has_threads(instances, shows, clock) ? shows : 0;
+    struct of_place found = {.finding = {.state = GROUP_IS_EMPTY}};
+    for (unsigned i = 0; i < INSTANCE_GROUPS && found.finding.state == GROUP_IS_EMPTY; i++) {
+        found.group = (enum instance_group)i;
+        found.of_group = place->groups[i] != 0 ? find(instances, place->groups[i]) : 0;
+        if (found.of_group != 0)
+            found.finding = judge_kind(instances, found.group, found.of_group, clock);
+    }
+    return found;
 }
 
-/* Whether spans of several instances of the group name their threads. */
-static bool is_shared_group(const struct instances *instances, uint16_t of_group,
-                            const struct instance_clock *clock)
+/* Whether a process was one of the group, of which another one runs that this sender may be. */
+static bool has_ended(const struct instances *instances, uint16_t number, uint16_t sender,
+                      const struct of_place *found, const struct instance_clock *clock)
 {
-    return is_live(instances, of_group) &&
-           is_within(instances->items[of_group].shared_ns, clock->now_ns, clock->window_ns);
+    uint16_t runs = found->finding.number;
+    if (found->finding.state != GROUP_RUNS_ONE || number == runs ||
+        are_different(instances->items[sender].claims, instances->items[runs].claims))
+        return false;
+    for (unsigned i = 0; i < GROUP_MEMBERS_MAX; i++)
+        if (member_of(instances, instances->items[found->of_group].recent, i, clock) == number)
+            return true;
+    return false;
 }
 
 /* Returns the instance with threads that is known by more than the place: itself, or what its
  * samples showed. */
 static uint16_t own_with_threads(const struct instances *instances, uint16_t number,
-                                 const struct instance_place *place,
+                                 const struct instance_place *place, const struct of_place *found,
                                  const struct instance_clock *clock)
 {
-    uint64_t group = place->groups[GROUP_OF_SERVICE];
     if (has_threads(instances, number, clock))
         return number;
-    if (place->is_all_known && group != 0 &&
-        is_shared_group(instances, find(instances, group), clock))
+    if (found->group == GROUP_OF_SERVICE && found->finding.state > GROUP_RUNS_ONE &&
+        place->is_all_known)
         return 0;
-    return shown_with_threads(instances, number, clock);
-}
-
-/* Returns the only instance with threads of a group. Of a pod it is none whose container others
- * have named, so that its profiles are known. 0: there is none. */
-static uint16_t of_group_with_threads(struct instances *instances, enum instance_group kind,
-                                      uint16_t of_group, const struct instance_clock *clock)
-{
-    uint16_t found = shown_with_threads(instances, of_group, clock);
-    struct instance *instance = &instances->items[found];
-    if (found != 0 && kind == GROUP_OF_CONTAINER)
-        instance->in_container_ns = clock->now_ns;
-    bool is_elsewhere = found != 0 && kind == GROUP_OF_POD &&
-                        is_within(instance->in_container_ns, clock->now_ns, clock->window_ns);
-    return is_elsewhere ? 0 : found;
-}
-
-static struct instance_threads of_place(struct instances *instances,
-                                        const struct instance_place *place,
-                                        const struct instance_clock *clock)
-{
-    struct instance_threads none = {.instance = 0};
-    for (unsigned i = 0; i < INSTANCE_GROUPS; i++) {
-        uint16_t of_group = place->groups[i] != 0 ? find(instances, place->groups[i]) : 0;
-        if (of_group == 0)
-            continue;
-        uint16_t found = of_group_with_threads(instances, (enum instance_group)i, of_group, clock);
-        if (found != 0)
-            return (struct instance_threads){found, i != GROUP_OF_SERVICE};
-        if (is_shared_group(instances, of_group, clock))
-            return none;
-    }
-    return none;
+    uint16_t shown = shown_with_threads(instances, number, clock);
+    return shown != 0 && !has_ended(instances, shown, number, found, clock) ? shown : 0;
 }
 
 struct instance_threads instances_with_threads(struct instances *instances, uint16_t number,
                                                const struct instance_place *place,
                                                const struct instance_clock *clock)
 {
-    struct instance_threads found = {.instance = 0};
+    struct instance_threads threads = {.state = GROUP_RUNS_ONE};
     pthread_mutex_lock(&instances->lock);
-    found.instance = own_with_threads(instances, number, place, clock);
-    if (found.instance == 0)
-        found = of_place(instances, place, clock);
-    int64_t pid = found.instance != 0 ? instances->items[found.instance].pid : 0;
+    struct of_place found = judge_place(instances, place, clock);
+    threads.instance = own_with_threads(instances, number, place, &found, clock);
+    if (threads.instance == 0) {
+        threads.state = found.finding.state;
+        threads.instance = threads.state < GROUP_RUNS_SEVERAL ? found.finding.number : 0;
+        threads.is_foreign = threads.instance != 0 && found.group != GROUP_OF_SERVICE;
+    }
+    int64_t pid = threads.instance != 0 ? instances->items[threads.instance].pid : 0;
     if (pid != 0 && place->pid != 0)
-        found.is_foreign = pid != place->pid;
+        threads.is_foreign = pid != place->pid;
     pthread_mutex_unlock(&instances->lock);
-    return found;
+    return threads;
 }
 
 void instances_note_sender(struct instances *instances, uint16_t number, uint64_t form,
@@ -920,6 +1019,7 @@ static void forget(struct instances *instances, uint32_t number)
     free_waiting(instance);
     free(instance->held);
     free(instance->senders);
+    free(instance->recent);
     service_naming_deinit(&instance->naming);
     *instance = (struct instance){.first_ns = 0};
     if (number < instances->likely_free)
@@ -952,6 +1052,7 @@ size_t instances_memory(struct instances *instances)
         size += service_naming_memory(&instances->items[i].naming);
         size += held_count(&instances->items[i]) * sizeof(struct held_upload);
         size += instances->items[i].senders ? sizeof(struct upload_senders) : 0;
+        size += instances->items[i].recent ? sizeof(struct recent_processes) : 0;
         for (unsigned k = 0; k < instances->slot_count; k++)
             size += upload_slot_memory(&slots_of(instances, i)[k]);
     }

@@ -26,6 +26,7 @@
 #define PROFCOL_CORE_DATA_INSTANCES_H
 
 #include "core/base/timer.h"
+#include "core/data/process_group.h"
 #include "core/data/service_naming.h"
 #include "core/data/span_records.h"
 #include "core/data/upload_slot.h"
@@ -167,20 +168,22 @@ struct instance_place {
 };
 /* An instance with threads. */
 struct instance_threads {
-    uint16_t instance; /* 0: none */
-    bool is_foreign;   /* its spans have ids of processes and threads of another pid namespace */
+    enum group_state state; /* whether it is sure that it is this one */
+    uint16_t instance;      /* 0: GROUP_IS_EMPTY, or GROUP_RUNS_SEVERAL */
+    bool is_foreign; /* its spans have ids of processes and threads of another pid namespace */
 };
 
-/* Notes that spans of an instance name their threads (thread_spans.h). owner: of the groups. */
+/* Notes that spans of an instance name their threads (thread_spans.h). owner: of the groups. ran:
+ * of these spans. */
 void instances_note_threads(struct instances *instances, uint16_t number,
                             const struct instance_place *place, uint16_t owner,
-                            const struct instance_clock *clock);
+                            struct upload_range ran, const struct instance_clock *clock);
 /* Whether spans of any instance name their threads. */
 bool instances_some_have_threads(struct instances *instances, const struct instance_clock *clock);
 /* Returns the instance whose spans ran on the threads of this one, which sends profiles: itself,
- * the only one that its samples showed, or the only one of its first group that has any. That of a
- * container or pod may be another process there, so that the names of threads have to show that it
- * is this one (struct sample_thread). */
+ * the only one that its samples showed, or the only one of its first group that has any and runs
+ * (process_group.h). That of a container or pod may be another process there, so that the names of
+ * threads have to show that it is this one (struct sample_thread). */
 struct instance_threads instances_with_threads(struct instances *instances, uint16_t number,
                                                const struct instance_place *place,
                                                const struct instance_clock *clock);

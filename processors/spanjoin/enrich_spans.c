@@ -28,6 +28,7 @@ struct reading {
     struct request_process process; /* likewise */
     enum thread_ids thread_ids;     /* likewise */
     bool has_threads;               /* likewise: spans of it name their thread */
+    struct upload_range ran;        /* likewise: of these spans */
     struct span_reader *reader;
     struct request_spans *spans;
     struct arena values;
@@ -154,8 +155,10 @@ static void read_thread(struct reading *reading, const struct span_view *span,
     thread->instance = reading->process.instance;
     thread->owner = reading->process.owner;
     reading->thread_count++;
-    if (!reading->has_threads)
-        request_process_note_threads(reading->sender, &reading->process);
+    struct upload_range ran = {thread->start_ns, thread->end_ns};
+    if (ran.to_ns < ran.from_ns)
+        ran.to_ns = ran.from_ns;
+    reading->ran = reading->has_threads ? upload_ranges_union(reading->ran, ran) : ran;
     reading->has_threads = true;
 }
 
@@ -240,6 +243,8 @@ static void read_resource(struct reading *reading, struct slice resource_spans)
         value_expressions_resource(&reading->expressions, resource_spans);
     while (message_next_bytes(&it, RESOURCE_SPANS_SCOPE_SPANS, &field))
         read_scope(reading, field.wire.bytes, &place);
+    if (reading->has_threads)
+        request_process_note_threads(reading->sender, &reading->process, reading->ran);
 }
 
 struct request_spans request_spans_read(struct batch *batch, const struct request_sender *sender,

@@ -361,10 +361,10 @@ struct sample_plan *join_link_threads(struct spanjoin *join, struct sample_plan 
     else if (links.linked > 0)
         find_spans(join, plan, keys, now_ns);
     plan->by_thread = links.linked;
-    plan->ambiguous_thread = links.ambiguous;
+    plan->ambiguous_thread += links.ambiguous;
     plan->not_split = links.not_split;
     for (uint32_t i = 0; links.ambiguous_of && i < plan->upload_count; i++)
-        plan->uploads[i].ambiguous = links.ambiguous_of[i];
+        plan->uploads[i].ambiguous += links.ambiguous_of[i];
     thread_links_deinit(&links);
     return plan;
 }

@@ -246,12 +246,12 @@ struct request_process request_process(const struct request_sender *sender, stru
 }
 
 void request_process_note_threads(const struct request_sender *sender,
-                                  const struct request_process *process)
+                                  const struct request_process *process, struct upload_range ran)
 {
     struct instance_clock clock = request_clock(sender);
     if (process->instance != 0)
         instances_note_threads(span_index_instances(sender->index), process->instance,
-                               &process->place, process->owner, &clock);
+                               &process->place, process->owner, ran, &clock);
 }
 
 struct instance_threads request_process_with_threads(const struct request_sender *sender,

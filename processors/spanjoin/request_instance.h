@@ -26,9 +26,9 @@ struct request_process {
 /* Returns the process of a resource, which is encoded and may be empty. source: its source. */
 struct request_process request_process(const struct request_sender *sender, struct slice resource,
                                        const struct span_source *source);
-/* Notes that spans of the process name their threads. */
+/* Notes that spans of the process name their threads. ran: of all of these spans. */
 void request_process_note_threads(const struct request_sender *sender,
-                                  const struct request_process *process);
+                                  const struct request_process *process, struct upload_range ran);
 /* Returns the instance whose spans ran on the threads of this process, which sends profiles; 0: not
  * known, or spans do not name their threads. */
 struct instance_threads request_process_with_threads(const struct request_sender *sender,

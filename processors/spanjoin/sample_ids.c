@@ -332,18 +332,30 @@ static inline uint8_t known_traits(struct sample_plan *plan, struct slice packed
     return traits;
 }
 
+/* Notes a sample with thread and time of a process that is not known. */
+static void plan_unknown(struct sample_plan *plan)
+{
+    plan->may_have_threads |= plan->awaits_process;
+    if (!plan->is_of_several)
+        return;
+    plan->ambiguous_thread++;
+    plan->uploads[plan->upload_count - 1].ambiguous++;
+}
+
 /* Appends a sample that names no span. */
 static inline void plan_unnamed(struct sample_plan *plan, uint8_t traits, bool has_times)
 {
     bool has_thread = has_times && (traits & TRAIT_THREAD);
     uint32_t *named = new_sample(plan);
     plan->without_id++;
+    if (!has_thread)
+        return;
     if (plan->process == 0) { /* then it cannot be joined by thread and time */
-        plan->may_have_threads |= plan->awaits_process && has_thread;
-    } else if (has_thread) {
-        *named = SAMPLE_HAS_THREAD;
-        plan->with_thread++;
+        plan_unknown(plan);
+        return;
     }
+    *named = SAMPLE_HAS_THREAD;
+    plan->with_thread++;
 }
 
 static inline void plan_linked(struct sample_plan *plan, struct slice raw,
@@ -505,6 +517,8 @@ static void plan_upload(struct sample_plan *plan, struct slice resource_profiles
     struct request_process process = request_process(plan->sender, resource, &plan->source);
     struct instance_threads threads = request_process_with_threads(plan->sender, &process);
     plan->process = threads.instance;
+    plan->is_of_several = threads.state == GROUP_RUNS_SEVERAL;
+    plan->is_doubted = threads.state == GROUP_MAY_RUN_ONE;
     plan->sampler = threads.is_foreign ? process.instance : 0;
     plan->awaits_process = plan->process == 0 && request_threads_are_known(plan->sender);
     upload_times_begin(plan, &process);

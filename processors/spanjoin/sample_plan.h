@@ -196,6 +196,8 @@ struct sample_plan {
     uint16_t process;          /* likewise, as in profile_plan */
     uint16_t sampler;          /* likewise */
     bool awaits_process;       /* it is not known, but may turn out to be */
+    bool is_of_several;        /* it is one of several, but not known which one */
+    bool is_doubted;           /* likewise, but it may turn out to be this one */
     bool only_threads; /* known before: no sample names a span, all have threads and times */
     uint64_t now_ns;
     uint64_t arrived_ns; /* of the request, since 1970 */

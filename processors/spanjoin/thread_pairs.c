@@ -37,7 +37,8 @@ static void add_pair(struct sample_plan *plan, struct thread_pair pair)
 
 static inline bool notes_pairs(const struct sample_plan *plan)
 {
-    return plan->process != 0 && plan->has_added_threads && thread_pairs_count(plan);
+    return plan->process != 0 && !plan->is_doubted && plan->has_added_threads &&
+           thread_pairs_count(plan);
 }
 
 bool thread_pairs_find_new(struct sample_plan *plan, struct slice attributes)

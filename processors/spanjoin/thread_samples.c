@@ -801,6 +801,15 @@ struct thread_source {
     const struct sample_plan *plan;
 };
 
+/* Returns the upload of a sample, which is this one or a later one. */
+static const struct resource_upload *upload_of(const struct resource_upload *upload,
+                                               const struct timed_sample *sample)
+{
+    while (sample->sample >= upload->first_sample + upload->sample_count)
+        upload++;
+    return upload;
+}
+
 /* Several processes that count as one have threads with the same ids: which of them the span ran in
  * is not known. */
 static void doubt_several(const struct sample_plan *plan, const struct timed_sample *samples,
@@ -808,8 +817,7 @@ static void doubt_several(const struct sample_plan *plan, const struct timed_sam
 {
     const struct resource_upload *upload = plan->uploads;
     for (uint32_t i = 0; i < sample_count; i++) {
-        while (samples[i].sample >= upload->first_sample + upload->sample_count)
-            upload++;
+        upload = upload_of(upload, &samples[i]);
         struct thread_ask *of_sample = &asks[samples[i].first_ask];
         for (uint32_t k = 0; upload->is_of_several && k < samples[i].ask_count; k++)
             if (of_sample[k].answer == THREAD_SPAN)
@@ -817,11 +825,32 @@ static void doubt_several(const struct sample_plan *plan, const struct timed_sam
     }
 }
 
+/* Answers for the samples of a process that may be another one. Returns the asks behind them. */
+static size_t doubt_sample(const struct timed_sample *sample, struct thread_ask *asks)
+{
+    for (uint32_t k = 0; k < sample->ask_count; k++)
+        asks[sample->first_ask + k].answer = THREAD_AMBIGUOUS;
+    return sample->first_ask + sample->ask_count;
+}
+
 static void find_by_thread(struct link_source *source, const struct timed_sample *samples,
                            uint32_t sample_count, struct thread_ask *asks, size_t ask_count)
 {
     const struct sample_plan *plan = container_of(source, struct thread_source, source)->plan;
-    thread_spans_find(span_index_threads(source->totals.index), asks, ask_count, plan->arrived_ns);
+    struct thread_spans *threads = span_index_threads(source->totals.index);
+    const struct resource_upload *upload = plan->uploads;
+    size_t first = 0;
+    for (uint32_t i = 0; i < sample_count; i++) {
+        upload = upload_of(upload, &samples[i]);
+        if (!upload->is_doubted)
+            continue;
+        if (samples[i].first_ask > first)
+            thread_spans_find(threads, asks + first, samples[i].first_ask - first,
+                              plan->arrived_ns);
+        first = doubt_sample(&samples[i], asks);
+    }
+    if (ask_count > first)
+        thread_spans_find(threads, asks + first, ask_count - first, plan->arrived_ns);
     doubt_several(plan, samples, sample_count, asks);
 }
 

@@ -63,6 +63,7 @@ void upload_times_begin(struct sample_plan *plan, const struct request_process *
         .uploader = process->instance,
         .service = process->service,
         .process = plan->process,
+        .is_doubted = plan->is_doubted,
         .form = process->form,
         .first_sample = plan->sample_count,
         .ranges = arena_array(&plan->arena, slot_count(plan), sizeof(struct upload_range))};

@@ -33,6 +33,7 @@ struct resource_upload {
     bool adds_later;    /* its samples may be joined to more spans when it leaves */
     bool has_threads;   /* some of its samples may be joined by thread */
     bool is_of_several; /* its process is several ones, so that none are */
+    bool is_doubted;    /* it may be of another process, so that none are yet */
 };
 
 /* Adds a resource, before its profiles are read. */

@@ -142,7 +142,8 @@ static uint16_t with_threads(struct instances *instances, uint16_t number, bool 
 static void note_threads(struct instances *instances, uint16_t number, struct instance_place place)
 {
     struct instance_clock clock = clock_at(1);
-    instances_note_threads(instances, number, &place, 0, &clock);
+    struct upload_range ran = {WINDOW, 2 * WINDOW};
+    instances_note_threads(instances, number, &place, 0, ran, &clock);
 }
 
 /* Uploads of two processes of a service look alike if they name nothing else. */
