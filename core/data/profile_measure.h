@@ -52,4 +52,12 @@ struct profile_role {
 void profile_role_compare(struct profile_role *role, const struct profile_measure *own,
                           const struct profile_measure *other, bool is_later, bool same_period);
 
+/* What the samples of a profile add to totals. */
+struct profile_sums {
+    bool counts_samples;
+    bool counts_values;    /* values are numbers of samples */
+    int type_position;     /* of their sample type in totals, not of CPU time; -1: none */
+    int64_t cpu_per_value; /* nanoseconds of CPU time for each unit of a value; 0: none */
+};
+
 #endif

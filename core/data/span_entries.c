@@ -273,6 +273,7 @@ static struct span_entry *put_new(struct span_operation *op, struct span_put *pu
     struct span_entry *entry = insert(op, &put->key, &put->source, 0, 0);
     put->totals = NULL;
     put->samples_left = 0;
+    put->lacks = false;
     put->has_lag = false;
     put->lag_ns = 0;
     store_span(op, entry, put);
@@ -294,7 +295,8 @@ static __attribute__((noinline)) struct span_entry *put_again(struct span_operat
     put->lag_ns =
         put->has_lag ? (int64_t)(span_shard_samples(op->shard, entry)->first_ns - op->now_ns) : 0;
     if (!again) /* an expired span may have left it */
-        entry->flags &= SPAN_ENTRY_FLAGS & ~SPAN_ENTRY_IS_KEPT;
+        entry->flags &= SPAN_ENTRY_FLAGS & ~(SPAN_ENTRY_IS_KEPT | SPAN_ENTRY_LACKS);
+    put->lacks = entry->flags & SPAN_ENTRY_LACKS;
     if (conflict)
         span_shard_note_conflict(op->shard);
     else
@@ -318,10 +320,13 @@ void span_entries_collect(struct span_operation *op, void *item)
 {
     struct span_put *put = item;
     put->totals = NULL;
+    put->lacks = false;
     struct candidates found;
     find_candidates(op, &put->key, &put->source, &found);
-    if (found.exact)
-        put->totals = copy_totals(op, found.exact);
+    if (!found.exact)
+        return;
+    put->totals = copy_totals(op, found.exact);
+    put->lacks = found.exact->flags & SPAN_ENTRY_LACKS;
 }
 
 /* ---- samples ---- */
@@ -496,6 +501,8 @@ void span_entries_add(struct span_operation *op, void *item)
         add_anywhere(op, find);
     else if (find->totals)
         add_totals(op, entry, find->totals, op->now_ns, op->now_ns);
+    if (entry && find->lacks)
+        entry->flags |= SPAN_ENTRY_LACKS;
 }
 
 /* Records whether samples of a chosen span are sent on with its detail. */

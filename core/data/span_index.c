@@ -3,6 +3,7 @@
 #include "core/base/hash.h"
 #include "core/base/memory.h"
 #include "core/data/instances.h"
+#include "core/data/left_samples.h"
 #include "core/data/span_entries.h"
 #include "core/data/span_trees.h"
 #include "core/data/thread_spans.h"
@@ -23,6 +24,8 @@ enum {
     SPANS_PER_INSTANCE = 16,
     INSTANCES_MIN = 1024,
     SPANS_PER_THREAD_SPAN = 4,
+    LEFT_BYTES_PER_SPAN = 32, /* two times of samples */
+    LEFT_SPANS_MIN = 4096,
     BLOCK_KEYS = 512,
     PURGE_PER_KEY = 4, /* expired entries that an arrival removes */
     PURGE_PER_SWEEP = 2048,
@@ -50,6 +53,7 @@ struct span_index {
     struct span_sets *sets;
     struct instances *instances;
     struct thread_spans *threads;
+    struct left_samples *left;
     struct span_trees *trees;        /* NULL: nobody needs them */
     struct top_functions *functions; /* likewise */
     struct span_index_common common;
@@ -88,6 +92,8 @@ struct span_index *span_index_new(const struct span_index_options *options)
     index->instances = instances_new(
         options->type_count + 1, instances < INSTANCES_MAX ? (uint32_t)instances : INSTANCES_MAX);
     index->threads = thread_spans_new(options->max_spans / SPANS_PER_THREAD_SPAN + 1);
+    uint64_t left = options->max_spans > LEFT_SPANS_MIN ? options->max_spans : LEFT_SPANS_MIN;
+    index->left = left_samples_new((size_t)left * LEFT_BYTES_PER_SPAN);
     if (options->keeps_trees)
         index->trees = span_trees_new(options->max_spans, options->keeps_runs);
     if (options->keeps_functions)
@@ -117,6 +123,7 @@ void span_index_unref(struct span_index *index)
     span_sets_free(index->sets);
     instances_free(index->instances);
     thread_spans_free(index->threads);
+    left_samples_free(index->left);
     span_trees_free(index->trees);
     top_functions_free(index->functions);
     free(index->shards);
@@ -339,6 +346,11 @@ struct thread_spans *span_index_threads(struct span_index *index)
     return index->threads;
 }
 
+struct left_samples *span_index_left(struct span_index *index)
+{
+    return index->left;
+}
+
 struct span_trees *span_index_trees(struct span_index *index)
 {
     return index->trees;
@@ -383,6 +395,7 @@ void span_index_sweep(struct span_index *index, uint64_t now_ns)
     struct instance_clock clock = {.now_ns = now_ns, .window_ns = window_ns};
     instances_sweep(index->instances, &clock);
     thread_spans_sweep(index->threads, now_ns, clock.window_ns);
+    left_samples_sweep(index->left, now_ns, clock.window_ns);
     if (index->trees)
         span_trees_sweep(index->trees, now_ns, window_ns);
     if (index->functions)
@@ -411,7 +424,7 @@ size_t span_index_memory(struct span_index *index)
 {
     size_t size = sizeof *index + index->shard_count * sizeof *index->shards +
                   span_sets_memory(index->sets) + instances_memory(index->instances) +
-                  thread_spans_memory(index->threads) +
+                  thread_spans_memory(index->threads) + left_samples_memory(index->left) +
                   (index->trees ? span_trees_memory(index->trees) : 0) +
                   (index->functions ? top_functions_memory(index->functions) : 0);
     for (uint32_t i = 0; i < index->shard_count; i++) {

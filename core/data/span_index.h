@@ -25,6 +25,7 @@
 #include "core/data/span_records.h"
 
 struct instances;
+struct left_samples;
 struct span_index;
 struct span_trees;
 struct thread_spans;
@@ -86,6 +87,8 @@ uint64_t span_index_window(const struct span_index *index);
 struct instances *span_index_instances(struct span_index *index);
 /* The spans that name their threads; likewise. */
 struct thread_spans *span_index_threads(struct span_index *index);
+/* What left without a span, by thread; likewise. */
+struct left_samples *span_index_left(struct span_index *index);
 
 /* Which span is above which; likewise. NULL if the options do not ask for it. */
 struct span_trees *span_index_trees(struct span_index *index);

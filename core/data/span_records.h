@@ -75,6 +75,7 @@ struct span_put {
 
     const uint64_t *totals; /* result: totals of the samples that have arrived; NULL: none */
     uint64_t samples_left;  /* result: samples that were sent on without it */
+    bool lacks;             /* result: span_find.lacks was set for it */
     int64_t lag_ns;         /* result: arrival of its first sample minus its own, <= 0 */
     bool has_lag; /* lag_ns is set: samples arrived before the span, which arrived for the first
                      time */
@@ -102,6 +103,8 @@ struct span_find {
     struct span_source source;
     const uint64_t *totals;          /* to be added by span_index_add_many; NULL: nothing */
     const struct span_match *chosen; /* the match that the caller has chosen; NULL: none */
+    bool lacks; /* for span_index_add_many: samples of the chosen span are lost, which it keeps in
+                   mind */
     /* For span_index_leave_many: */
     uint64_t samples_left; /* samples that are sent on without the span, or without its detail */
     bool is_kept;          /* samples of the span are sent on with its detail */

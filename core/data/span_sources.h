@@ -28,6 +28,11 @@ struct span_source {
     uint16_t owner; /* number of the tenant or peer */
 };
 
+static inline bool span_source_equal(const struct span_source *a, const struct span_source *b)
+{
+    return a->scope == b->scope && a->number == b->number;
+}
+
 struct span_sources;
 
 /* Creates an empty table of sources. */

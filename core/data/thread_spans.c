@@ -1,7 +1,6 @@
 #include "core/data/thread_spans.h"
 
 #include "core/base/container_of.h"
-#include "core/base/hash.h"
 #include "core/base/index_table.h"
 #include "core/base/list.h"
 #include "core/base/memory.h"
@@ -120,26 +119,6 @@ void thread_spans_free(struct thread_spans *threads)
 }
 
 /* ---- finding threads ---- */
-
-enum hash_kind {
-    HASH_OS = THREAD_ID_OS,
-    HASH_RUNTIME = THREAD_ID_RUNTIME,
-    HASH_NAME,
-    HASH_MATCHED
-};
-
-static uint64_t hash_of(enum hash_kind kind, uint16_t instance, uint64_t value)
-{
-    const uint64_t parts[] = {(uint64_t)kind << 32 | instance, value};
-    return hash_bytes(slice_of(parts, sizeof parts)) | 1;
-}
-
-static uint64_t hash_of_name(uint16_t instance, struct slice name)
-{
-    if (name.size > THREAD_NAME_COMPARED)
-        name.size = THREAD_NAME_COMPARED;
-    return hash_of(HASH_NAME, instance, hash_bytes(name));
-}
 
 static void add_to(struct index_table *table, uint64_t hash, uint32_t number)
 {
@@ -302,7 +281,8 @@ static struct timeline_span timeline_span_of(const struct logged_span *span)
 static void sort(struct thread_spans *threads, const struct thread_log *process,
                  const struct logged_span *span, uint64_t now_ns)
 {
-    uint64_t id = hash_of((enum hash_kind)span->kind, process->instance, (uint64_t)span->id);
+    uint64_t id =
+        thread_hash((enum thread_hash_kind)span->kind, process->instance, (uint64_t)span->id);
     struct thread *thread = find_thread(threads, id);
     if (!thread)
         thread = new_thread(threads, id, process->owner);
@@ -328,7 +308,7 @@ static void note_span(const struct thread_span *span, struct logged_span *out)
     out->end_ns = span->end_ns;
     out->id = span->id;
     out->kind = (uint8_t)span->kind;
-    out->name = span->name.size > 0 ? hash_of_name(span->instance, span->name) : 0;
+    out->name = span->name.size > 0 ? thread_hash_name(span->instance, span->name) : 0;
 }
 
 /* Returns room for a span in the log of its process. */
@@ -475,7 +455,8 @@ struct resolved {
 static const struct thread *find_by_id(struct thread_spans *threads,
                                        const struct sample_thread *sample, enum thread_id_kind kind)
 {
-    uint64_t hash = hash_of((enum hash_kind)kind, sample->instance, (uint64_t)sample->id[kind]);
+    uint64_t hash =
+        thread_hash((enum thread_hash_kind)kind, sample->instance, (uint64_t)sample->id[kind]);
     const struct thread *thread = find_thread(threads, hash);
     bool is_paired = thread && thread->id != hash;
     return is_paired && sample->has_id[THREAD_ID_RUNTIME] ? NULL : thread;
@@ -490,14 +471,14 @@ static struct resolved resolve(struct thread_spans *threads, const struct sample
     if (!resolved.thread && sample->has_id[THREAD_ID_OS] && sample->sampler == 0)
         resolved.thread = find_by_id(threads, sample, THREAD_ID_OS);
     if (!resolved.thread && !has_runtime_id && sample->has_id[THREAD_ID_OS]) {
-        resolved.thread = find_thread(
-            threads, hash_of(HASH_MATCHED, sample->instance, (uint64_t)sample->id[THREAD_ID_OS]));
+        resolved.thread = find_thread(threads, thread_hash(THREAD_HASH_MATCHED, sample->instance,
+                                                           (uint64_t)sample->id[THREAD_ID_OS]));
         resolved.is_matched = resolved.thread != NULL;
     }
     if (resolved.thread || has_runtime_id || sample->name.size == 0)
         return resolved;
     resolved.name =
-        thread_names_find(&threads->names, hash_of_name(sample->instance, sample->name));
+        thread_names_find(&threads->names, thread_hash_name(sample->instance, sample->name));
     if (resolved.name && resolved.name->threads == 1)
         resolved.thread = thread_of_number(threads, resolved.name->first);
     resolved.is_ambiguous = resolved.name && resolved.name->threads > 1;
@@ -818,7 +799,7 @@ static void match_one(struct thread_spans *threads, struct known_thread *known_t
     thread_match_vote(voter, votes);
     if (thread_match_decide(match, voter))
         set_matched(threads, thread_of_number(threads, match->threads[voter->thread]),
-                    hash_of(HASH_MATCHED, ask->thread->instance, (uint64_t)id));
+                    thread_hash(THREAD_HASH_MATCHED, ask->thread->instance, (uint64_t)id));
 }
 
 /* Lets samples vote for the thread that they are of, if several have their name. */
@@ -839,6 +820,7 @@ static void answer(struct known_thread *known, struct thread_ask *ask)
 {
     const struct resolved *resolved = &known->resolved;
     ask->answer = resolved->is_ambiguous ? THREAD_AMBIGUOUS : THREAD_NO_SPAN;
+    ask->has_spans = resolved->thread != NULL;
     if (!resolved->thread)
         return;
     if (known->is_unclear) {
@@ -856,11 +838,17 @@ static void answer(struct known_thread *known, struct thread_ask *ask)
         ask->key = found->span->key;
 }
 
-static void answer_some(struct thread_spans *threads, struct thread_ask *asks, size_t count)
+/* is_again: they say nothing of clocks. */
+static void answer_some(struct thread_spans *threads, struct thread_ask *asks, size_t count,
+                        bool is_again)
 {
     struct known_thread known[KNOWN_THREADS] = {{.thread = NULL}};
-    for (size_t i = 0; i < count; i++)
-        answer(know(threads, known, asks[i].thread), &asks[i]);
+    for (size_t i = 0; i < count; i++) {
+        struct known_thread *of_ask = know(threads, known, asks[i].thread);
+        if (is_again)
+            of_ask->clock = NULL;
+        answer(of_ask, &asks[i]);
+    }
 }
 
 /* Notes whose samples have names of threads of other pid namespaces. */
@@ -907,13 +895,17 @@ static void watch_clocks(struct thread_spans *threads, const struct thread_ask *
     }
 }
 
-void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, size_t count,
-                       uint64_t arrived_ns)
+/* Sorts what is known of the processes of these questions. */
+static void sort_asked(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
 {
-    pthread_mutex_lock(&threads->lock);
     for (size_t i = 0; i < count; i++)
         if (i == 0 || asks[i].thread->instance != asks[i - 1].thread->instance)
             sort_logged(threads, asks[i].thread->instance);
+}
+
+/* Each kind of notes is taken of all questions before the next one. */
+static void note_all(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
+{
     for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
         let_others_in(threads);
         note_samplers(threads, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER);
@@ -922,27 +914,87 @@ void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, si
         let_others_in(threads);
         note_names(threads, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER);
     }
+}
+
+static void answer_all(struct thread_spans *threads, struct thread_ask *asks, size_t count,
+                       bool is_again)
+{
+    for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
+        let_others_in(threads);
+        answer_some(threads, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER,
+                    is_again);
+    }
+}
+
+void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, size_t count,
+                       uint64_t arrived_ns)
+{
+    pthread_mutex_lock(&threads->lock);
+    sort_asked(threads, asks, count);
+    note_all(threads, asks, count);
     if (count > 0)
         vote(threads, asks, count, arrived_ns);
     if (count > 0)
         check(threads, asks, count);
     match(threads, asks, count);
-    for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
-        let_others_in(threads);
-        answer_some(threads, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER);
-    }
+    answer_all(threads, asks, count, false);
     watch_clocks(threads, asks, count);
+    pthread_mutex_unlock(&threads->lock);
+}
+
+void thread_spans_find_again(struct thread_spans *threads, struct thread_ask *asks, size_t count)
+{
+    pthread_mutex_lock(&threads->lock);
+    sort_asked(threads, asks, count);
+    note_all(threads, asks, count);
+    answer_all(threads, asks, count, true);
+    pthread_mutex_unlock(&threads->lock);
+}
+
+static int64_t offset_of(struct thread_spans *threads, uint16_t instance)
+{
+    const struct clock *clock = clock_of(threads, instance, false);
+    int64_t offset_ns = 0;
+    if (clock)
+        clock_offset_judge(&clock->offset, &offset_ns);
+    return clock ? offset_ns + clock->moved_ns : 0;
+}
+
+int64_t thread_spans_offset(struct thread_spans *threads, uint16_t instance)
+{
+    pthread_mutex_lock(&threads->lock);
+    int64_t offset_ns = offset_of(threads, instance);
+    pthread_mutex_unlock(&threads->lock);
+    return offset_ns;
+}
+
+void thread_spans_handles(struct thread_spans *threads, const struct thread_span *spans,
+                          size_t count, struct thread_handles *handles_out)
+{
+    pthread_mutex_lock(&threads->lock);
+    for (size_t i = 0; i < count; i++) {
+        const struct thread_span *span = &spans[i];
+        uint64_t id =
+            thread_hash((enum thread_hash_kind)span->kind, span->instance, (uint64_t)span->id);
+        const struct thread *thread = find_thread(threads, id);
+        uint64_t name = span->name.size > 0 ? thread_hash_name(span->instance, span->name) : 0;
+        const struct thread_name *known = name ? thread_names_find(&threads->names, name) : NULL;
+        handles_out[i] = (struct thread_handles){
+            .hashes = {id, thread ? thread->os_id : 0, thread ? thread->matched_id : 0,
+                       known && known->threads == 1 ? name : 0},
+            .offset_ns = offset_of(threads, span->instance)};
+    }
     pthread_mutex_unlock(&threads->lock);
 }
 
 void thread_spans_pair(struct thread_spans *threads, uint16_t instance, int64_t os_id,
                        int64_t runtime_id)
 {
-    uint64_t os = hash_of(HASH_OS, instance, (uint64_t)os_id);
+    uint64_t os = thread_hash(THREAD_HASH_OS, instance, (uint64_t)os_id);
     pthread_mutex_lock(&threads->lock);
     sort_logged(threads, instance);
     struct thread *thread =
-        find_thread(threads, hash_of(HASH_RUNTIME, instance, (uint64_t)runtime_id));
+        find_thread(threads, thread_hash(THREAD_HASH_RUNTIME, instance, (uint64_t)runtime_id));
     struct thread *before = thread ? find_thread(threads, os) : NULL;
     if (thread && before != thread && (!before || before->os_id == os)) {
         if (before)

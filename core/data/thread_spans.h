@@ -34,17 +34,13 @@
 #define PROFCOL_CORE_DATA_THREAD_SPANS_H
 
 #include "core/data/span_records.h"
-
-/* Linux keeps so many bytes of a thread's name, so that only these are compared. */
-enum { THREAD_NAME_COMPARED = 15 };
+#include "core/data/thread_hash.h"
 
 struct thread_spans;
 
 /* Creates an empty table for so many spans. */
 struct thread_spans *thread_spans_new(uint64_t max_spans);
 void thread_spans_free(struct thread_spans *threads); /* NULL is allowed */
-
-enum thread_id_kind { THREAD_ID_OS, THREAD_ID_RUNTIME };
 
 /* A span and the thread on which it began. */
 struct thread_span {
@@ -85,11 +81,26 @@ struct thread_ask {
     const struct sample_thread *thread;
     uint64_t time_ns;          /* since 1970 */
     enum thread_answer answer; /* result */
+    bool has_spans;            /* result: spans of its thread are known */
     struct span_key key;       /* result, with THREAD_SPAN */
 };
 /* Answers the questions of one request. arrived_ns: since 1970; 0: not known. */
 void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, size_t count,
                        uint64_t arrived_ns);
+/* Answers questions about samples that came before: they say nothing of clocks any more. */
+void thread_spans_find_again(struct thread_spans *threads, struct thread_ask *asks, size_t count);
+
+/* What is added to the times of a process's samples for the search. */
+int64_t thread_spans_offset(struct thread_spans *threads, uint16_t instance);
+
+/* By what samples may name the thread of a span: hashes (thread_hash.h) of its id, of others that
+ * are known of it, and of its name if no other thread has it; 0: none. */
+struct thread_handles {
+    uint64_t hashes[THREAD_HASH_KINDS];
+    int64_t offset_ns; /* of its process, as above */
+};
+void thread_spans_handles(struct thread_spans *threads, const struct thread_span *spans,
+                          size_t count, struct thread_handles *handles_out);
 
 /* Notes that both ids are those of one thread, if spans of it are known by one of them. */
 void thread_spans_pair(struct thread_spans *threads, uint16_t instance, int64_t os_id,

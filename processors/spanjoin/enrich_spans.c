@@ -2,6 +2,7 @@
 
 #include "core/base/clock.h"
 #include "core/data/any_value.h"
+#include "core/data/left_samples.h"
 #include "core/pipeline/items.h"
 #include "processors/spanjoin/keep_spans.h"
 #include "processors/spanjoin/request_instance.h"
@@ -39,6 +40,7 @@ struct reading {
     struct span_put puts[READ_TOGETHER];
     size_t put_count;
     struct thread_span threads[READ_TOGETHER];
+    struct span_source thread_sources[READ_TOGETHER];
     size_t thread_count;
     struct tree_span trees[READ_TOGETHER];
     size_t tree_count;
@@ -58,8 +60,10 @@ static void keep_totals(struct request_spans *spans, const struct span_put *put,
             memcpy(grown, spans->seen, spans->seen_count * sizeof *grown);
         spans->seen = grown;
     }
-    spans->seen[spans->seen_count++] = (struct seen_span){
-        .number = number, .around.totals = put->totals, .is_incomplete = put->is_incomplete};
+    spans->seen[spans->seen_count++] =
+        (struct seen_span){.number = number,
+                           .around.totals = put->totals,
+                           .is_incomplete = put->is_incomplete || put->lacks};
 }
 
 /* Notes where a span is whose root or functions are needed. */
@@ -115,6 +119,26 @@ static void find_surroundings(struct reading *reading)
         find_functions(reading);
 }
 
+/* Notes a span that may own samples which have left. */
+static void note_late(struct request_spans *spans, const struct thread_span *span,
+                      const struct span_source *source)
+{
+    spans->late = arena_grow(&spans->arena, spans->late, spans->late_count, &spans->late_capacity,
+                             sizeof *spans->late);
+    spans->late[spans->late_count++] = (struct late_span){.span = *span, .source = *source};
+}
+
+static void put_threads(struct reading *reading)
+{
+    const struct request_sender *sender = reading->sender;
+    thread_spans_put(span_index_threads(sender->index), reading->threads, reading->thread_count,
+                     sender->now_ns, clock_wall_ns());
+    for (size_t i = 0; i < reading->thread_count; i++)
+        if (left_samples_reach(span_index_left(sender->index), &reading->threads[i]))
+            note_late(reading->spans, &reading->threads[i], &reading->thread_sources[i]);
+    reading->thread_count = 0;
+}
+
 static void read_block(struct reading *reading)
 {
     struct request_spans *spans = reading->spans;
@@ -133,9 +157,7 @@ static void read_block(struct reading *reading)
     spans->count += reading->put_count;
     reading->put_count = 0;
     if (reading->thread_count > 0)
-        thread_spans_put(span_index_threads(reading->sender->index), reading->threads,
-                         reading->thread_count, reading->sender->now_ns, clock_wall_ns());
-    reading->thread_count = 0;
+        put_threads(reading);
     if (reading->tree_count > 0)
         span_trees_put(span_index_trees(reading->sender->index), reading->trees,
                        reading->tree_count, reading->sender->now_ns);
@@ -154,7 +176,7 @@ static void read_thread(struct reading *reading, const struct span_view *span,
         return;
     thread->instance = reading->process.instance;
     thread->owner = reading->process.owner;
-    reading->thread_count++;
+    reading->thread_sources[reading->thread_count++] = reading->source;
     struct upload_range ran = {thread->start_ns, thread->end_ns};
     if (ran.to_ns < ran.from_ns)
         ran.to_ns = ran.from_ns;

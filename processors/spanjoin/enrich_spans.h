@@ -13,9 +13,16 @@
 #ifndef PROFCOL_SPANJOIN_ENRICH_SPANS_H
 #define PROFCOL_SPANJOIN_ENRICH_SPANS_H
 
+#include "core/data/thread_spans.h"
 #include "core/pipeline/batch.h"
 #include "processors/spanjoin/joined_values.h"
 #include "processors/spanjoin/request_source.h"
+
+/* A span that may own samples which have left (left_by_thread.h). */
+struct late_span {
+    struct thread_span span;
+    struct span_source source;
+};
 
 struct request_spans {
     struct arena arena;
@@ -23,6 +30,9 @@ struct request_spans {
     size_t seen_count;
     size_t seen_capacity;
     size_t count; /* spans that have both ids */
+    struct late_span *late;
+    uint32_t late_count;
+    uint32_t late_capacity;
 };
 
 /* Called for blocks of spans that have both ids; looks them up in the index. Totals that it sets

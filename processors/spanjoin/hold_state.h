@@ -44,6 +44,7 @@ struct join_counts {
     uint64_t ambiguous_thread;
     uint64_t not_split;
     uint64_t not_found;
+    uint64_t span_open; /* by thread: left before; their span has arrived meanwhile */
     uint64_t expired;
     uint64_t overflow;
     uint64_t ambiguous;

@@ -3,12 +3,14 @@
 #include "core/base/clock.h"
 #include "core/base/container_of.h"
 #include "core/base/memory.h"
+#include "core/data/left_samples.h"
 #include "processors/spanjoin/child_samples.h"
 #include "processors/spanjoin/empty_uploads.h"
 #include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/join_group.h"
 #include "processors/spanjoin/keep_samples.h"
+#include "processors/spanjoin/left_by_thread.h"
 #include "processors/spanjoin/request_instance.h"
 #include "processors/spanjoin/root_spans.h"
 #include "processors/spanjoin/sample_functions.h"
@@ -204,37 +206,6 @@ static void learn_block(struct span_reader *reader, struct span_put *puts, size_
     }
 }
 
-void join_learn_spans(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
-                      const struct span_waiter *waiter, struct learned_spans *learned_out)
-{
-    struct request_sender sender = sender_of(join, batch, now_ns);
-    struct learning learning = {.reader = {.read = learn_block, .wants_values = true},
-                                .join = join,
-                                .clock = request_clock(&sender),
-                                .waiter = waiter,
-                                .learned = learned_out};
-    *learned_out = (struct learned_spans){.late = 0};
-    learned_out->spans = request_spans_read(batch, &sender, &learning.reader);
-    assert(waiter || !learned_out->waiters);
-}
-
-void join_tell_learned(struct spanjoin_node *node, struct learned_spans *learned)
-{
-    assert(node->node.signal == SIGNAL_TRACES);
-    const struct spanjoin_metrics *metrics = &node->join->metrics;
-    unsigned worker = node->node.worker->index;
-    post_wakeups(node->join, &learned->wakeups);
-    count_evictions(node);
-    for (uint32_t i = 0; i < learned->lag_count; i++)
-        histogram_record(metrics->lag, worker, (double)learned->lags[i] / 1e9);
-    if (learned->late > 0)
-        counter_add(metrics->unjoined[UNJOINED_SPAN_OPEN], worker, learned->late);
-    if (learned->late_detail > 0 && node->join->settings->keep.unjoined != KEEP_PASS)
-        counter_add(metrics->keep[KEEP_RESULT_LATE], worker, learned->late_detail);
-    learned->late = learned->late_detail = 0;
-    learned->lag_count = 0;
-}
-
 struct collecting {
     struct span_reader reader;
     struct spanjoin *join;
@@ -258,6 +229,71 @@ struct request_spans join_collect_spans(struct spanjoin *join, struct batch *bat
     struct collecting collecting = {
         .reader.read = collect_block, .join = join, .clock = request_clock(&sender)};
     return request_spans_read(batch, &sender, &collecting.reader);
+}
+
+/* Reads the totals again, which samples that had left have changed. */
+static void collect_again(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
+                          struct learned_spans *learned)
+{
+    struct request_spans spans = join_collect_spans(join, batch, now_ns);
+    int64_t *lags = arena_array(&spans.arena, learned->lag_count, sizeof *lags);
+    if (learned->lag_count > 0)
+        memcpy(lags, learned->lags, learned->lag_count * sizeof *lags);
+    learned->lags = lags;
+    learned->lag_capacity = learned->lag_count;
+    request_spans_deinit(&learned->spans);
+    learned->spans = spans;
+}
+
+/* Gives to the spans the samples that have left without them by thread. takings: how many had been
+ * given before the spans were read: what others gave since is not in their totals. */
+static void give_what_left(struct spanjoin *join, struct batch *batch,
+                           const struct request_sender *sender, uint64_t takings,
+                           struct learned_spans *learned)
+{
+    struct left_given given;
+    uint32_t late = learned->spans.late_count;
+    left_samples_give(&learned->spans, sender, &given);
+    learned->late += given.samples;
+    learned->late_detail += given.kept_samples;
+    for (uint32_t i = 0; i < given.lag_count; i++)
+        add_lag(learned, given.lags[i], &learned->spans.arena);
+    bool others = late > 0 && left_samples_takings(span_index_left(join->index)) != takings + 1;
+    if ((given.changed || others) && learned->waiting == 0) /* else they are read when it leaves */
+        collect_again(join, batch, sender->now_ns, learned);
+}
+
+void join_learn_spans(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
+                      const struct span_waiter *waiter, struct learned_spans *learned_out)
+{
+    struct request_sender sender = sender_of(join, batch, now_ns);
+    struct learning learning = {.reader = {.read = learn_block, .wants_values = true},
+                                .join = join,
+                                .clock = request_clock(&sender),
+                                .waiter = waiter,
+                                .learned = learned_out};
+    *learned_out = (struct learned_spans){.late = 0};
+    uint64_t takings = left_samples_takings(span_index_left(join->index));
+    learned_out->spans = request_spans_read(batch, &sender, &learning.reader);
+    give_what_left(join, batch, &sender, takings, learned_out);
+    assert(waiter || !learned_out->waiters);
+}
+
+void join_tell_learned(struct spanjoin_node *node, struct learned_spans *learned)
+{
+    assert(node->node.signal == SIGNAL_TRACES);
+    const struct spanjoin_metrics *metrics = &node->join->metrics;
+    unsigned worker = node->node.worker->index;
+    post_wakeups(node->join, &learned->wakeups);
+    count_evictions(node);
+    for (uint32_t i = 0; i < learned->lag_count; i++)
+        histogram_record(metrics->lag, worker, (double)learned->lags[i] / 1e9);
+    if (learned->late > 0)
+        counter_add(metrics->unjoined[UNJOINED_SPAN_OPEN], worker, learned->late);
+    if (learned->late_detail > 0 && node->join->settings->keep.unjoined != KEEP_PASS)
+        counter_add(metrics->keep[KEEP_RESULT_LATE], worker, learned->late_detail);
+    learned->late = learned->late_detail = 0;
+    learned->lag_count = 0;
 }
 
 /* ---- profiles ---- */
@@ -338,10 +374,13 @@ static struct sample_plan *plan_linked(struct spanjoin *join, struct sample_plan
                                  .counts = plan->index ? NULL : links->is_linked,
                                  .request = request,
                                  .content = plan->content};
+    struct left_upload *left = plan->left;
     sender.arrived_ns = plan->arrived_ns;
+    plan->left = NULL;
     sample_plan_free(plan);
     batch_flatten(batch);
     plan = sample_plan_new(batch, &sender, &totals, NULL);
+    plan->left = left;
     plan->counts = NULL;
     mark_linked(plan, links->is_linked);
     join_find_spans(join, plan, now_ns);
@@ -356,6 +395,7 @@ struct sample_plan *join_link_threads(struct spanjoin *join, struct sample_plan 
     uint32_t keys = plan->key_count;
     if (!join_has_threads(plan))
         return plan;
+    plan->left = left_upload_new(plan, join->index, request);
     if (thread_samples_link(plan, &totals, &links))
         plan = plan_linked(join, plan, now_ns, request, &links);
     else if (links.linked > 0)
@@ -367,6 +407,20 @@ struct sample_plan *join_link_threads(struct spanjoin *join, struct sample_plan 
         plan->uploads[i].ambiguous += links.ambiguous_of[i];
     thread_links_deinit(&links);
     return plan;
+}
+
+void join_leave_threads(struct sample_plan *plan, uint64_t now_ns, struct left_counts *counts_out)
+{
+    struct left_given given;
+    *counts_out = (struct left_counts){.late = 0};
+    if (!plan->left)
+        return;
+    left_upload_leave(plan->left, plan->settings, now_ns, &given);
+    counts_out->late = given.samples;
+    if (plan->settings->keep.unjoined != KEEP_PASS)
+        counts_out->late_detail = given.kept_samples;
+    left_upload_free(plan->left);
+    plan->left = NULL;
 }
 
 void join_stop_waiting(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,

@@ -20,6 +20,12 @@
 #include "processors/spanjoin/thread_samples.h"
 #include "processors/spanjoin/upload_times.h"
 
+/* Samples that had left without a span when it arrived. */
+struct left_counts {
+    uint64_t late;
+    uint64_t late_detail; /* of these, of spans that keep their detail */
+};
+
 /* ---- traces ---- */
 
 /* The results of adding a request's spans to the index. */
@@ -63,6 +69,10 @@ bool join_has_threads(const struct sample_plan *plan);
  * request: the number of the request. */
 struct sample_plan *join_link_threads(struct spanjoin *join, struct sample_plan *plan,
                                       uint64_t now_ns, uint64_t request);
+/* Keeps the samples for which join_link_threads has found no span, for spans that arrive later,
+ * when the request is sent on. Call it before join_end_hold and join_tell_uploads, once. Any
+ * thread. */
+void join_leave_threads(struct sample_plan *plan, uint64_t now_ns, struct left_counts *counts_out);
 /* Removes the waiter from the spans that the plan asked for (`place` of the keys). Call it before
  * join_link_threads, because the keys of its plan have other numbers. */
 void join_stop_waiting(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,

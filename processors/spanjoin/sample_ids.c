@@ -4,6 +4,7 @@
 #include "core/base/memory.h"
 #include "core/base/saturate.h"
 #include "processors/spanjoin/attribute_classes.h"
+#include "processors/spanjoin/left_upload.h"
 #include "processors/spanjoin/named_ids.h"
 #include "processors/spanjoin/request_instance.h"
 #include "processors/spanjoin/sample_functions.h"
@@ -89,8 +90,7 @@ static uint32_t new_key(struct sample_plan *plan, const struct span_key *ids, bo
 
 static bool is_of_source(const struct sample_plan *plan, uint32_t key)
 {
-    const struct span_source *source = &plan->finds[key].source;
-    return source->number == plan->source.number && source->scope == plan->source.scope;
+    return span_source_equal(&plan->finds[key].source, &plan->source);
 }
 
 /* Finds or adds a key. Returns BEYOND_KEYS if there is no room. */
@@ -471,9 +471,7 @@ static const uint8_t *id_of_profile(struct sample_plan *plan, const struct profi
 /* Whether totals contain the samples of a profile: not if it has arrived before. */
 static bool are_in_totals(const struct sample_plan *plan, const struct profile_plan *profile)
 {
-    return plan->index && !(profile->profile_id &&
-                            span_index_see_profile(plan->index, plan->now_ns, profile->profile_id,
-                                                   &profile->source, plan->request, false));
+    return plan->index && !profile_is_repeated(plan, profile, plan->index, plan->request);
 }
 
 static void plan_profile(struct sample_plan *plan, struct surroundings *around)
@@ -530,7 +528,7 @@ static void plan_upload(struct sample_plan *plan, struct slice resource_profiles
 
 static void set_source(struct sample_plan *plan, struct span_source source)
 {
-    bool changes = source.number != plan->source.number || source.scope != plan->source.scope;
+    bool changes = !span_source_equal(&source, &plan->source);
     plan->source_turn += changes || plan->source_turn == 0;
     plan->source = source;
 }
@@ -598,6 +596,7 @@ struct sample_plan *sample_plan_new(struct batch *batch, const struct request_se
 
 void sample_plan_free(struct sample_plan *plan)
 {
+    left_upload_free(plan->left);
     arena_deinit(&plan->arena);
     free(plan);
 }

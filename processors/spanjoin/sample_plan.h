@@ -14,11 +14,13 @@
 #define PROFCOL_SPANJOIN_SAMPLE_PLAN_H
 
 #include "core/base/index_table.h"
+#include "core/data/profile_measure.h"
 #include "core/pipeline/batch.h"
 #include "processors/spanjoin/joined_values.h"
 #include "processors/spanjoin/request_source.h"
 
 struct attribute_class;
+struct left_upload;
 struct sample_functions;
 struct resource_upload;
 struct thread_pair;
@@ -84,14 +86,6 @@ struct key_tally {
 enum { SAMPLE_KEYS_MAX = 65536 };
 _Static_assert(SAMPLE_KEYS_MAX <= SAMPLE_KEY, "the bits suffice");
 
-/* What the samples of a profile add to totals. */
-struct profile_sums {
-    bool counts_samples;
-    bool counts_values;    /* values are numbers of samples */
-    int type_position;     /* index in settings.types, not of CPU time; -1: none */
-    int64_t cpu_per_value; /* nanoseconds of CPU time for each unit of a value; 0: none */
-};
-
 /* Identifies a request by its bytes, for profiles without an id: a client that was refused sends
  * the same ones again. */
 struct content_id {
@@ -144,6 +138,8 @@ struct sample_plan {
     uint64_t ambiguous_thread; /* samples without an id whose span it does not know for sure */
     uint64_t not_split;        /* samples without an id that stay without their spans, because they
                                   cannot be split */
+    struct left_upload *left;  /* what thread_samples.h found no span for (left_upload.h); NULL:
+                                  none */
     bool has_added_threads;    /* samples have attributes of core/data/sample_threads.h */
     struct thread_pair *pairs; /* ids of the same threads (thread_pairs.h) */
     uint32_t pair_count;

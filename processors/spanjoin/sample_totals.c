@@ -1,5 +1,7 @@
 #include "processors/spanjoin/sample_totals.h"
 
+#include "core/data/span_index.h"
+
 #include <assert.h>
 
 _Static_assert(2 * PROFILE_SIBLINGS + 1 <= PROFILE_WINDOW, "all siblings are in the ring");
@@ -199,4 +201,11 @@ const struct profile_header *profile_window_next(struct profile_window *window)
         return NULL;
     find_role(window, window->next);
     return header_at(window, window->next++);
+}
+
+bool profile_is_repeated(const struct sample_plan *plan, const struct profile_plan *profile,
+                         struct span_index *index, uint64_t request)
+{
+    return profile->profile_id && span_index_see_profile(index, plan->now_ns, profile->profile_id,
+                                                         &profile->source, request, false);
 }

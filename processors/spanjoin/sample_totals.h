@@ -65,6 +65,11 @@ void profile_header_read(struct sample_plan *plan, struct profile_header *profil
 unsigned profile_header_slot(const struct spanjoin_settings *settings,
                              const struct profile_header *profile);
 
+/* Whether a profile of the plan arrived before in another request than this one, so that its
+ * samples count no more. */
+bool profile_is_repeated(const struct sample_plan *plan, const struct profile_plan *profile,
+                         struct span_index *index, uint64_t request);
+
 /* Adds to the totals of a sample type. */
 static inline void sample_totals_add(uint64_t *totals, int type, uint64_t count, uint64_t sum)
 {

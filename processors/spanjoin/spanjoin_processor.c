@@ -132,12 +132,16 @@ void spanjoin_tell_samples(struct spanjoin_node *node, struct sample_plan *plan,
 {
     assert(node->node.signal == SIGNAL_PROFILES);
     struct join_counts counts = join_count_samples(plan, overflow);
+    struct left_counts left;
+    join_leave_threads(plan, now_of(node), &left);
     if (plan->index) {
         bool records = join_records_samples(plan);
         join_add_samples(node, plan, NULL);
         if (records)
             counts.keep.late = join_leave_samples(node->join, plan, now_of(node), NULL);
     }
+    counts.span_open = left.late;
+    counts.keep.late += left.late_detail;
     spanjoin_count(node, &counts);
 }
 
@@ -308,8 +312,10 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
         join_add_linked(join, plan, now_ns);
     }
     struct moved_samples moved;
+    struct left_counts left;
     join_move_samples(join, plan, now_ns, hold->request, &moved);
     join_add_moved(join, &moved, now_ns);
+    join_leave_threads(plan, now_ns, &left);
     join_end_hold(join, &hold->uploads, now_ns);
     join_tell_uploads(join, plan, now_ns);
     hold->counts = join_count_samples(plan, hold->overflow);
@@ -319,7 +325,8 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
     struct sample_plan *applied = join_moved_plan(&moved, plan, &hold->counts);
     hold->report = join_report_of(join, applied, hold->overflow);
     join_apply(applied, &hold->counts);
-    hold->counts.keep.late = late;
+    hold->counts.span_open = left.late;
+    hold->counts.keep.late = late + left.late_detail;
     moved_samples_deinit(&moved);
     sample_plan_free(plan);
 }
@@ -336,6 +343,7 @@ void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts
     counter_add(metrics->unjoined[UNJOINED_AMBIGUOUS_THREAD], worker, counts->ambiguous_thread);
     counter_add(metrics->unjoined[UNJOINED_NOT_SPLIT], worker, counts->not_split);
     counter_add(metrics->unjoined[UNJOINED_NOT_FOUND], worker, counts->not_found);
+    counter_add(metrics->unjoined[UNJOINED_SPAN_OPEN], worker, counts->span_open);
     counter_add(metrics->unjoined[UNJOINED_EXPIRED], worker, counts->expired);
     counter_add(metrics->unjoined[UNJOINED_OVERFLOW], worker, counts->overflow);
     counter_add(metrics->ambiguous, worker, counts->ambiguous);

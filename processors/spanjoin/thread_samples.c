@@ -7,6 +7,7 @@
 #include "core/data/thread_spans.h"
 #include "core/pipeline/items.h"
 #include "processors/spanjoin/attribute_classes.h"
+#include "processors/spanjoin/left_upload.h"
 #include "processors/spanjoin/sample_view.h"
 #include "processors/spanjoin/thread_of_span.h"
 #include "processors/spanjoin/upload_times.h"
@@ -768,8 +769,11 @@ static bool find_spans(struct linking *linking)
     source->find(source, linking->samples, linking->sample_count, linking->asks,
                  linking->ask_count);
     for (uint32_t i = 0; i < linking->sample_count; i++) {
-        decide(linking, &linking->samples[i]);
-        any |= linking->samples[i].pieces > 0;
+        struct timed_sample *sample = &linking->samples[i];
+        decide(linking, sample);
+        any |= sample->pieces > 0;
+        if (sample->pieces != 1 && source->leaves)
+            source->leaves(source, sample, &linking->asks[sample->first_ask]);
     }
     return any;
 }
@@ -854,6 +858,13 @@ static void find_by_thread(struct link_source *source, const struct timed_sample
     doubt_several(plan, samples, sample_count, asks);
 }
 
+static void leave_by_thread(struct link_source *source, const struct timed_sample *sample,
+                            const struct thread_ask *asks)
+{
+    const struct sample_plan *plan = container_of(source, struct thread_source, source)->plan;
+    left_upload_note(plan->left, plan, sample, asks);
+}
+
 bool thread_samples_link(struct sample_plan *plan, const struct plan_totals *totals,
                          struct thread_links *links_out)
 {
@@ -861,6 +872,7 @@ bool thread_samples_link(struct sample_plan *plan, const struct plan_totals *tot
         .source =
             {
                 .find = find_by_thread,
+                .leaves = plan->left ? leave_by_thread : NULL,
                 .sample_count = plan->with_thread,
                 /* child_samples.h reads the Links of the request */
                 .writes = plan->settings->attribute_children,

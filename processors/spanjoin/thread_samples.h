@@ -16,6 +16,7 @@
 
 #include "core/data/thread_spans.h"
 #include "processors/spanjoin/sample_ids.h"
+#include "processors/spanjoin/timed_sample.h"
 
 enum { SAMPLE_IS_LINKED = 1, SAMPLE_IS_KEPT = 2 };
 
@@ -32,24 +33,15 @@ struct thread_links {
     uint64_t more;          /* samples that the request gained */
 };
 
-/* A sample with times. Small, because all of a request are read several times. */
-struct timed_sample {
-    struct slice raw;
-    struct sample_amount amount;
-    uint32_t sample;    /* its number in the request */
-    uint32_t first_ask; /* of its timestamps, */
-    uint32_t ask_count; /* in their order */
-    uint32_t repeated;  /* bytes of it that each part has; times and values are divided */
-    uint32_t pieces;    /* it is split into so many at most; 0: it stays as it is */
-    uint32_t bits;      /* as in struct found_span */
-    bool is_paired;     /* it has a value for each timestamp, or none */
-};
-
 /* Where the Links of samples come from. */
 struct link_source {
     /* Answers all asks, which are those of the samples, one after the other. */
     void (*find)(struct link_source *source, const struct timed_sample *samples,
                  uint32_t sample_count, struct thread_ask *asks, size_t ask_count);
+    /* Called for each sample that may have times without a span, with its answered asks; NULL:
+     * nobody wants to know. */
+    void (*leaves)(struct link_source *source, const struct timed_sample *sample,
+                   const struct thread_ask *asks);
     uint32_t sample_count;     /* with SAMPLE_HAS_THREAD: these are linked */
     bool keeps_links;          /* parts of samples that get no new Link keep theirs */
     bool writes;               /* all Links, even if no sample is split */

@@ -1,0 +1,41 @@
+/*
+ * thread_hash: keyed hashes of what names a thread of a process.
+ *
+ * Owner: plain values.
+ *
+ * Thread: any.
+ */
+#ifndef PROFCOL_CORE_DATA_THREAD_HASH_H
+#define PROFCOL_CORE_DATA_THREAD_HASH_H
+
+#include "core/base/hash.h"
+
+/* Linux keeps so many bytes of a thread's name, so that only these are compared. */
+enum { THREAD_NAME_COMPARED = 15 };
+
+enum thread_id_kind { THREAD_ID_OS, THREAD_ID_RUNTIME };
+
+enum thread_hash_kind {
+    THREAD_HASH_OS = THREAD_ID_OS,
+    THREAD_HASH_RUNTIME = THREAD_ID_RUNTIME,
+    THREAD_HASH_NAME,
+    THREAD_HASH_MATCHED, /* of an id in the operating system: of the thread that times show */
+    THREAD_HASH_KINDS
+};
+
+/* Returns the hash of an id, or of the hash of a name; never 0. */
+static inline uint64_t thread_hash(enum thread_hash_kind kind, uint16_t instance, uint64_t value)
+{
+    const uint64_t parts[] = {(uint64_t)kind << 32 | instance, value};
+    return hash_bytes(slice_of(parts, sizeof parts)) | 1;
+}
+
+/* Returns the hash of as much of a name as is compared. */
+static inline uint64_t thread_hash_name(uint16_t instance, struct slice name)
+{
+    if (name.size > THREAD_NAME_COMPARED)
+        name.size = THREAD_NAME_COMPARED;
+    return thread_hash(THREAD_HASH_NAME, instance, hash_bytes(name));
+}
+
+#endif
