@@ -32,11 +32,15 @@ static struct timeline_span *at(const struct thread_timeline *timeline, struct p
 
 /* ---- searching ---- */
 
-/* Finds the last block that starts at this time or before. Returns false if there is none. */
+/* Finds the last block that starts at this time or before. Returns false if there is none. A new
+ * span is mostly later than all others, so that the last block is looked at first; likewise below.
+ */
 static bool find_block(const struct thread_timeline *timeline, uint64_t time_ns,
                        uint32_t *block_out)
 {
     uint32_t low = 0, high = timeline->count;
+    if (high > 0 && timeline->blocks[high - 1].start_ns <= time_ns)
+        low = high;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (timeline->blocks[middle].start_ns <= time_ns)
@@ -52,6 +56,8 @@ static bool find_block(const struct thread_timeline *timeline, uint64_t time_ns,
 static uint32_t count_started(const struct timeline_block *block, uint64_t time_ns)
 {
     uint32_t low = 0, high = block->count;
+    if (high > 0 && block->spans[high - 1].start_ns <= time_ns)
+        low = high;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (block->spans[middle].start_ns <= time_ns)
@@ -123,12 +129,7 @@ static uint64_t last_before(const struct thread_timeline *timeline, struct place
 /* Returns where the first span is that starts after this time. */
 static struct place first_after(const struct thread_timeline *timeline, uint64_t time_ns)
 {
-    struct place place = {0, 0};
-    if (find_block(timeline, time_ns, &place.block))
-        place.span = count_started(&timeline->blocks[place.block], time_ns);
-    else
-        place.block = 0;
-    return place;
+    return look_outward(timeline, time_ns).next;
 }
 
 /* Returns the span at *place, and moves it to the next one; NULL at the end. */
@@ -163,10 +164,10 @@ bool timeline_covered(const struct thread_timeline *timeline, uint64_t from_ns, 
         timeline->blocks[timeline->count - 1].end_ns < to_ns)
         return false;
     struct outward outward = look_outward(timeline, from_ns);
+    struct place place = outward.next;
     for (const struct timeline_span *span; (span = next_outward(timeline, &outward));)
         if (!span->hops)
             add_range(ranges_out, count_out, from_ns, span->end_ns < to_ns ? span->end_ns : to_ns);
-    struct place place = first_after(timeline, from_ns);
     for (uint32_t looked = *count_out;; looked++) {
         const struct timeline_span *span = next_started(timeline, &place);
         if (!span || span->start_ns > to_ns)
@@ -444,7 +445,11 @@ static struct place end_of_those_before(const struct thread_timeline *timeline,
                                         const struct timeline_span *span)
 {
     struct place place = {0, 0};
-    for (uint32_t low = 0, high = timeline->count; low < high;) {
+    uint32_t low = 0, high = timeline->count - 1;
+    assert(timeline->count > 0);
+    if (is_before(&timeline->blocks[high].spans[0], span))
+        place.block = low = high;
+    while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (!is_before(&timeline->blocks[middle].spans[0], span)) {
             high = middle;
@@ -454,7 +459,9 @@ static struct place end_of_those_before(const struct thread_timeline *timeline,
         low = middle + 1;
     }
     const struct timeline_block *block = &timeline->blocks[place.block];
-    for (uint32_t high = block->count; place.span < high;) {
+    if (is_before(&block->spans[block->count - 1], span))
+        place.span = block->count;
+    for (high = block->count; place.span < high;) {
         uint32_t middle = place.span + (high - place.span) / 2;
         if (is_before(&block->spans[middle], span))
             place.span = middle + 1;

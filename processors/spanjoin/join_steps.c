@@ -324,7 +324,7 @@ struct sample_plan *join_plan_held(struct spanjoin *join, struct batch *batch, u
                                    uint64_t arrived_ns, const struct plan_before *before)
 {
     struct request_sender sender = sender_of(join, batch, now_ns);
-    struct plan_totals totals = {.index = NULL};
+    struct plan_totals totals = {.content = before->content};
     sender.arrived_ns = arrived_ns;
     return new_plan(join, batch, &sender, &totals, before);
 }

@@ -559,7 +559,8 @@ static void plan_resource(struct sample_plan *plan, struct slice resource_profil
 struct plan_before sample_plan_before(const struct sample_plan *plan)
 {
     return (struct plan_before){.only_threads = plan->with_thread == plan->sample_count,
-                                .has_added_threads = plan->has_added_threads};
+                                .has_added_threads = plan->has_added_threads,
+                                .content = plan->content};
 }
 
 struct sample_plan *sample_plan_new(struct batch *batch, const struct request_sender *sender,

@@ -28,6 +28,7 @@ struct plan_totals {
 struct plan_before {
     bool only_threads; /* all samples have SAMPLE_HAS_THREAD: they need not be read again */
     bool has_added_threads;
+    struct content_id content;
 };
 struct plan_before sample_plan_before(const struct sample_plan *plan);
 /* Builds the plan of a batch, which must be unchanged. sender: of this batch. before: NULL: there

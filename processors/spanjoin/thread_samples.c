@@ -244,7 +244,6 @@ static void read_sample(struct linking *linking, uint32_t sample,
                         const struct profile_plan *profile, struct slice raw)
 {
     assert(linking->sample_count < linking->source->sample_count);
-    assert(linking->ask_count <= UINT32_MAX && raw.size <= UINT32_MAX); /* requests are smaller */
     struct timed_sample *threaded = &linking->samples[linking->sample_count++];
     struct sample_layout layout;
     *threaded = (struct timed_sample){.raw = raw,
@@ -272,6 +271,7 @@ static void read_request(struct linking *linking)
 {
     const struct profile_plan *profile = linking->plan->profiles;
     struct wire_cursor resources = wire_cursor(linking->plan->batch->parts[0].root.raw);
+    assert(linking->plan->batch->parts[0].root.raw.size <= UINT32_MAX); /* sizes and counts fit */
     struct wire_field resource, scope, field;
     while (wire_next_bytes(&resources, PROFILES_RESOURCE_PROFILES, &resource)) {
         struct wire_cursor scopes = wire_cursor(resource.bytes);
