@@ -62,7 +62,9 @@ static bool read_pprof(const struct profile_intake *intake, struct slice pprof,
 static bool read_jfr(const struct profile_intake *intake, struct slice jfr,
                      struct profiles_builder *builder, struct error *err)
 {
-    struct jfr_options options = {.upload = intake->series->ids, .budget = intake->budget};
+    struct jfr_options options = {.upload = intake->series->ids,
+                                  .budget = intake->budget,
+                                  .with_threads = intake->with_threads};
     return jfr_read(builder, jfr, (struct slice){0}, &options, err);
 }
 

@@ -14,7 +14,6 @@
 #include "core/base/container_of.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
-#include "core/data/sample_threads.h"
 #include "core/data/signals.h"
 #include "core/data/utf8.h"
 #include "core/pipeline/component_as.h"
@@ -24,6 +23,7 @@
 #include "core/pipeline/received.h"
 #include "core/pipeline/received_profiles.h"
 #include "core/pipeline/receiver_server.h"
+#include "core/pipeline/threads_behind.h"
 #include "receivers/pyroscope/connect_error.h"
 #include "receivers/pyroscope/grpc_web.h"
 #include "receivers/pyroscope/ingest.h"
@@ -316,12 +316,6 @@ static bool read_upload(struct upload *upload, enum protocol protocol,
     }
 }
 
-/* Whether all profiles of the receiver are joined by thread. */
-static bool joins_threads(const struct pyroscope_receiver *receiver, const struct worker *worker)
-{
-    return receiver->nodes[worker->index]->outlets[SIGNAL_PROFILES].joins_threads;
-}
-
 /* How a body is converted. */
 struct conversion {
     enum protocol protocol;
@@ -396,14 +390,6 @@ static struct context *context_of(const struct pyroscope_receiver *receiver,
     return context;
 }
 
-/* A reload may have taken the join away while a job read the body. */
-static void remove_threads(struct batch *batch)
-{
-    batch->items =
-        sample_threads_remove(&batch->parts[0].root, batch_dictionary(batch), &batch->arena);
-    batch_prune(batch);
-}
-
 static void forward(struct pyroscope_receiver *receiver, struct exchange *exchange,
                     const struct conversion *conversion, struct buffer *profiles, uint32_t samples)
 {
@@ -420,8 +406,8 @@ static void forward(struct pyroscope_receiver *receiver, struct exchange *exchan
     batch->peer = exchange_peer_key(exchange);
     batch->links_are_labels = !protocol_is_otlp(protocol);
     batch->arrived_empty = samples == 0;
-    if (conversion->with_threads && !joins_threads(receiver, worker))
-        remove_threads(batch);
+    if (conversion->with_threads && !threads_are_joined(receiver->nodes[worker->index]))
+        threads_behind_remove(batch);
     if (protocol_is_otlp(protocol))
         service_names_set(&batch->parts[0].root, &batch->arena,
                           otlp_service(settings, exchange_headers(exchange)));
@@ -516,11 +502,10 @@ static void on_upload(struct pyroscope_receiver *receiver, struct exchange *exch
     uint32_t samples = 0;
     struct buffer *profiles = NULL;
     bool is_large = body->size >= READING_PACKED_BYTES;
-    const struct worker *worker = exchange_worker(exchange);
+    const struct node *node = receiver->nodes[exchange_worker(exchange)->index];
     struct conversion conversion = {.protocol = protocol,
-                                    .with_threads = joins_threads(receiver, worker),
-                                    .with_empty =
-                                        empty_profiles_are_removed(receiver->nodes[worker->index]),
+                                    .with_threads = threads_are_joined(node),
+                                    .with_empty = empty_profiles_are_removed(node),
                                     .plain_max = READING_UNPACKED_BYTES};
     if (!is_large)
         profiles = convert_upload(receiver, &conversion, exchange, buffer_slice(body), &is_large,

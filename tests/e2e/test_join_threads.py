@@ -33,6 +33,12 @@ service:
 """
 PLAIN = CONFIG.replace("processors: [spanjoin], exporters: [file]", "exporters: [file]")
 
+# The receiver pprof instead of pyroscope. A file has no sender, so only ids say which process it is of.
+PPROF = CONFIG.replace('pyroscope: {endpoint: "127.0.0.1:@pyroscope@"}', """pprof:
+    push: {endpoint: "127.0.0.1:@push@", labels: {service_name: cap-java}}
+    files: {directory: "@dir@", pattern: 'jfr$', interval: 100ms,
+            labels: {service_name: cap-java, service.instance.id: d28be809-8e75-488e-a1fc-4ffa0a9b9bef}}""").replace("[otlp, pyroscope]", "[otlp, pprof]")
+
 # Spans of 100 ms and less, and samples without a span, are folded; beside it the same as a dry run.
 KEEP = """
 receivers:
@@ -61,6 +67,30 @@ def spans_of(captures):
     return spanless.roots_of(canonical.decode(c.payload, c.signal, c.content) for c in captures)
 
 
+def to_pyroscope(profcol, capture, files):
+    """Send a recording to the receiver pyroscope, as it was sent."""
+    status = spanless.post_recording(profcol.address("pyroscope"), capture, files)
+    assert status == 200, status
+
+
+def push_pprof(profcol, _, files):
+    """Send a recording to the receiver pprof."""
+    connection = http.client.HTTPConnection(profcol.address("push"), timeout=30)
+    connection.request("POST", "/v1/pprof", files["jfr"])
+    status = connection.getresponse().status
+    connection.close()
+    assert status == 204, status
+
+
+def put_file(profcol, _, files):
+    """Let the receiver pprof read a recording from its folder."""
+    before = profcol.metric("profcol_receiver_files", result="ok") or 0
+    path = profcol.directory / f"{before:g}.jfr"
+    path.write_bytes(files["jfr"])
+    os.utime(path, (1, 1))
+    server.wait_until(lambda: profcol.metric("profcol_receiver_files", result="ok") > before, what="the file to be read")
+
+
 class Java:
     """The recording of a Java program: the agent's spans, and its profiler's recordings."""
 
@@ -69,14 +99,13 @@ class Java:
         self.uploads = uploads.captures("java-grpc-jfr")
         self.roots = spans_of(self.traces)
 
-    def run(self, change, config=CONFIG):
+    def run(self, change, config=CONFIG, send=to_pyroscope):
         """Return the output as {(type, stack): {local root or "": value}}, the messages, the output's samples."""
         with server.Profcol(config) as profcol:
             for result in replay.send(self.traces, grpc=profcol.address("grpc")):
                 assert result.ok, result.problem()
             for capture in self.uploads:
-                status = spanless.post_recording(profcol.address("pyroscope"), capture, change(uploads.form_files(capture)))
-                assert status == 200, status
+                send(profcol, capture, change(uploads.form_files(capture)))
             server.wait_until(lambda: not profcol.metric("profcol_spanjoin_held_requests"), what="requests to leave")
             counts = {"joined": profcol.metric("profcol_spanjoin_samples_joined"),
                       "by thread": profcol.metric("profcol_spanjoin_samples_joined_by_thread"),
@@ -267,6 +296,17 @@ class JoinThreads(unittest.TestCase):
             self.check(" ".join(metric), *of_metric, 0.99, 0.001)
         # One sample for each stack and span, as if they had named it.
         self.assertLess(len(samples_of(messages)), 1.2 * len(samples_of(plain)))
+
+    def test_recordings_at_the_receiver_pprof(self):
+        java = Java()
+        java.uploads = java.uploads[3:5]
+        messages, counts = java.run(spanless.without_spans)
+        self.assertGreater(counts["by thread"], 0)
+        for send in (push_pprof, put_file):
+            of_pprof, of_pprof_counts = java.run(spanless.without_spans, PPROF, send)
+            self.check_no_threads(of_pprof)
+            self.assertEqual(of_pprof_counts, counts, send.__name__)
+            self.assertEqual(spanless.sums(java.totals(of_pprof)), spanless.sums(java.totals(messages)))
 
     def test_recordings_that_name_their_spans(self):
         java = Java()
