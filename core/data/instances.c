@@ -268,14 +268,27 @@ static uint16_t find_process(const struct instances *instances, const struct ins
     return number;
 }
 
-/* Lets a number on a host stand for no process any more, because several have it. */
+static void set_member(struct instances *instances, uint16_t of_group, unsigned place,
+                       uint16_t number)
+{
+    struct instance *group = &instances->items[of_group];
+    if (!group->recent)
+        group->recent = memory_zalloc(sizeof *group->recent);
+    group->recent->items[place].number = number;
+    group->recent->items[place].first_ns = instances->items[number].first_ns;
+}
+
+/* Lets a number on a host stand for a group of processes, because several have it: in different
+ * containers, or one after the other. */
 static void share_pid(struct instances *instances, uint64_t pid, uint16_t owner, uint64_t now_ns)
 {
-    remove_id(instances, find(instances, pid), pid);
+    uint16_t first = find(instances, pid);
+    remove_id(instances, first, pid);
     uint16_t shared = add(instances, owner, now_ns);
     if (shared == 0)
         return;
     add_id(instances, shared, pid);
+    set_member(instances, shared, 0, first);
     instances->items[shared].is_shared = true;
     instances->items[shared].used_ns = now_ns;
 }
@@ -834,15 +847,28 @@ static void note_member(struct instances *instances, uint16_t of_group, uint16_t
                         const struct instance_clock *clock)
 {
     struct instance *group = &instances->items[of_group];
-    if (!group->recent)
-        group->recent = memory_zalloc(sizeof *group->recent);
-    unsigned place = place_of_member(instances, group->recent, number, clock);
-    uint16_t before = member_of(instances, group->recent, place, clock);
+    unsigned place = group->recent ? place_of_member(instances, group->recent, number, clock) : 0;
+    uint16_t before = group->recent ? member_of(instances, group->recent, place, clock) : 0;
+    set_member(instances, of_group, place, number);
     if (before != 0 && before != number)
         group->recent->crowded_ns = happened_at(clock->now_ns);
-    group->recent->items[place].number = number;
-    group->recent->items[place].first_ns = instances->items[number].first_ns;
     group->used_ns = clock->now_ns;
+}
+
+/* Returns the instance that stands for a number which several processes have; 0: only one has it.
+ */
+static uint16_t find_shared_pid(const struct instances *instances, uint64_t pid)
+{
+    uint16_t number = pid != 0 ? find(instances, pid) : 0;
+    return number != 0 && instances->items[number].is_shared ? number : 0;
+}
+
+static void note_in_pid(struct instances *instances, uint64_t pid, uint16_t number,
+                        const struct instance_clock *clock)
+{
+    uint16_t shared = find_shared_pid(instances, pid);
+    if (shared != 0)
+        note_member(instances, shared, number, clock);
 }
 
 static void note_in_group(struct instances *instances, uint64_t group, uint16_t number,
@@ -853,17 +879,25 @@ static void note_in_group(struct instances *instances, uint64_t group, uint16_t 
         note_member(instances, of_group, number, clock);
 }
 
-/* of_group: 0: none. */
-static struct group_finding judge_group(const struct instances *instances, uint16_t of_group,
-                                        const struct instance_clock *clock)
+/* Whether nothing that the sender of profiles says of itself contradicts that it is this process.
+ */
+static bool may_be(const struct instances *instances, uint16_t sender, uint16_t number)
 {
-    struct group_member members[GROUP_MEMBERS_MAX];
+    return sender == 0 ||
+           !are_different(instances->items[sender].claims, instances->items[number].claims);
+}
+
+/* Judges those of a group that the sender of profiles may be. of_group, sender: 0: none. */
+static struct group_finding judge_group(const struct instances *instances, uint16_t of_group,
+                                        uint16_t sender, const struct instance_clock *clock)
+{
+    struct group_member members[GROUP_MEMBERS_MAX] = {{.number = 0}};
     unsigned count = 0;
     const struct recent_processes *recent =
         is_live(instances, of_group) ? instances->items[of_group].recent : NULL;
     for (unsigned i = 0; recent && i < GROUP_MEMBERS_MAX; i++) {
         uint16_t number = member_of(instances, recent, i, clock);
-        if (number != 0)
+        if (number != 0 && may_be(instances, sender, number))
             members[count++] = (struct group_member){number, &instances->items[number].spans};
     }
     struct group_finding finding = process_group_judge(members, count, clock->now_ns);
@@ -883,6 +917,8 @@ void instances_note_threads(struct instances *instances, uint16_t number,
         instances->items[number].pid = place->pid;
         for (unsigned i = 0; i < INSTANCE_GROUPS; i++)
             note_in_group(instances, place->groups[i], number, owner, clock);
+        for (unsigned i = 0; i < INSTANCE_PIDS_MAX; i++)
+            note_in_pid(instances, place->pids[i], number, clock);
     }
     pthread_mutex_unlock(&instances->lock);
 }
@@ -907,7 +943,7 @@ struct of_place {
 static struct group_finding judge_kind(struct instances *instances, enum instance_group kind,
                                        uint16_t of_group, const struct instance_clock *clock)
 {
-    struct group_finding finding = judge_group(instances, of_group, clock);
+    struct group_finding finding = judge_group(instances, of_group, 0, clock);
     struct instance *instance = &instances->items[finding.number];
     if (finding.state == GROUP_IS_EMPTY)
         return finding;
@@ -919,11 +955,25 @@ static struct group_finding judge_kind(struct instances *instances, enum instanc
     return finding;
 }
 
+/* Judges the processes that have had the sender's number on its host. */
+static struct of_place judge_pids(const struct instances *instances, uint16_t sender,
+                                  const struct instance_place *place,
+                                  const struct instance_clock *clock)
+{
+    struct of_place found = {.finding = {.state = GROUP_IS_EMPTY}, .group = GROUP_OF_SERVICE};
+    for (unsigned i = 0; i < INSTANCE_PIDS_MAX && found.finding.state == GROUP_IS_EMPTY; i++) {
+        found.of_group = find_shared_pid(instances, place->pids[i]);
+        found.finding = judge_group(instances, found.of_group, sender, clock);
+    }
+    return found;
+}
+
 /* Judges the first group of which spans with threads are known. */
-static struct of_place judge_place(struct instances *instances, const struct instance_place *place,
+static struct of_place judge_place(struct instances *instances, uint16_t sender,
+                                   const struct instance_place *place,
                                    const struct instance_clock *clock)
 {
-    struct of_place found = {.finding = {.state = GROUP_IS_EMPTY}};
+    struct of_place found = judge_pids(instances, sender, place, clock);
     for (unsigned i = 0; i < INSTANCE_GROUPS && found.finding.state == GROUP_IS_EMPTY; i++) {
         found.group = (enum instance_group)i;
         found.of_group = place->groups[i] != 0 ? find(instances, place->groups[i]) : 0;
@@ -939,7 +989,7 @@ static bool has_ended(const struct instances *instances, uint16_t number, uint16
 {
     uint16_t runs = found->finding.number;
     if (found->finding.state != GROUP_RUNS_ONE || number == runs ||
-        are_different(instances->items[sender].claims, instances->items[runs].claims))
+        !may_be(instances, sender, runs))
         return false;
     for (unsigned i = 0; i < GROUP_MEMBERS_MAX; i++)
         if (member_of(instances, instances->items[found->of_group].recent, i, clock) == number)
@@ -968,7 +1018,7 @@ struct instance_threads instances_with_threads(struct instances *instances, uint
 {
     struct instance_threads threads = {.state = GROUP_RUNS_ONE};
     pthread_mutex_lock(&instances->lock);
-    struct of_place found = judge_place(instances, place, clock);
+    struct of_place found = judge_place(instances, number, place, clock);
     threads.instance = own_with_threads(instances, number, place, &found, clock);
     if (threads.instance == 0) {
         threads.state = found.finding.state;

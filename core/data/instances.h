@@ -42,7 +42,9 @@ enum {
 struct instances;
 
 /* Keyed hashes of what identifies a process. Its number on its host does if nothing contradicts it:
- * containers have numbers of their own, and a proxy on this host passes on what others send. */
+ * containers have numbers of their own, and a proxy on this host passes on what others send. Then
+ * it stands for all processes that have it, and for the one of them that runs, if it is known
+ * which. */
 struct instance_ids {
     uint64_t ids[INSTANCE_IDS_MAX]; /* each of them alone identifies it */
     unsigned count;
@@ -162,6 +164,7 @@ enum instance_group { GROUP_OF_SERVICE, GROUP_OF_CONTAINER, GROUP_OF_POD, INSTAN
 /* Where a process runs. */
 struct instance_place {
     uint64_t groups[INSTANCE_GROUPS]; /* hashes; 0: none */
+    uint64_t pids[INSTANCE_PIDS_MAX]; /* as in instance_ids */
     int64_t pid;                      /* in its pid namespace; 0: not known */
     bool is_all_known; /* of its sender nothing but the service is known, so that all of it look
                           alike */

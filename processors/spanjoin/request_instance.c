@@ -225,6 +225,7 @@ struct request_process request_process(const struct request_sender *sender, stru
     process.is_identified = ids.count > 0 || ids.pids[0] != 0 || ids.pids[1] != 0;
     process.place.is_all_known = is_bare(values);
     process.place.pid = pid_of(values[PROCESS_PID]);
+    memcpy(process.place.pids, ids.pids, sizeof ids.pids);
     process.form = form_of(values);
     if (ids.count == 0)
         ids.rest = id_of_all(values, scope, peer);
