@@ -91,6 +91,43 @@ bool child_samples_link(struct sample_plan *plan, struct span_index *index,
     return moves;
 }
 
+/* Returns which keys have samples that keep their detail because of their root, and others. */
+static const bool *find_mixed(struct sample_plan *plan, const struct thread_links *links)
+{
+    bool *has_kept = arena_array(&plan->arena, plan->key_count, sizeof *has_kept);
+    bool *are_mixed = arena_array(&plan->arena, plan->key_count, sizeof *are_mixed);
+    for (uint32_t i = 0; i < plan->sample_count; i++) {
+        uint32_t key = plan->samples[i] & SAMPLE_KEY;
+        if (key > 0 && (links->is_linked[i] & SAMPLE_IS_KEPT))
+            has_kept[key - 1] = true;
+    }
+    for (uint32_t i = 0; i < plan->sample_count; i++) {
+        uint32_t key = plan->samples[i] & SAMPLE_KEY;
+        if (key > 0 && !(links->is_linked[i] & SAMPLE_IS_KEPT))
+            are_mixed[key - 1] = has_kept[key - 1] && plan->keys[key - 1].match;
+    }
+    return are_mixed;
+}
+
+/* Lets samples whose root keeps its detail keep theirs. Other samples of the same child do not, so
+ * that these get a key of their own. */
+static void keep_moved(struct sample_plan *plan, const struct thread_links *links)
+{
+    if (!plan->settings->keep.enabled)
+        return;
+    const uint32_t *keys = sample_plan_double_keys(plan, find_mixed(plan, links));
+    for (uint32_t i = 0; i < plan->sample_count; i++) {
+        uint32_t key = plan->samples[i] & SAMPLE_KEY;
+        if (key == 0 || !(links->is_linked[i] & SAMPLE_IS_KEPT))
+            continue;
+        uint32_t own = keys[key - 1];
+        plan->samples[i] = (plan->samples[i] & ~SAMPLE_KEY) | (own + 1);
+        plan->keys[key - 1].samples--;
+        plan->keys[own].samples++;
+        plan->finds[own].is_kept = true;
+    }
+}
+
 void child_samples_finish(struct sample_plan *plan, const struct sample_plan *before,
                           const struct thread_links *links)
 {
@@ -104,11 +141,7 @@ void child_samples_finish(struct sample_plan *plan, const struct sample_plan *be
         plan->resources[i].span_taken |= before->resources[i].span_taken;
         plan->resources[i].trace_taken |= before->resources[i].trace_taken;
     }
-    for (uint32_t i = 0; i < plan->sample_count; i++) {
-        uint32_t key = plan->samples[i] & SAMPLE_KEY;
-        if (key > 0 && (links->is_linked[i] & SAMPLE_IS_KEPT))
-            plan->finds[key - 1].is_kept = true;
-    }
+    keep_moved(plan, links);
     keep_samples_keep_as(plan, before);
     assert(plan->upload_count == before->upload_count);
     for (uint32_t i = 0; i < plan->upload_count; i++) {

@@ -688,6 +688,34 @@ void sample_plan_choose(struct sample_plan *plan)
     }
 }
 
+static uint32_t double_key(struct sample_plan *plan, uint32_t k)
+{
+    const struct sample_key key = plan->keys[k];
+    const struct span_find find = plan->finds[k];
+    uint32_t second = new_key(plan, &find.key, key.trace_given, key.from_ns, key.to_ns);
+    plan->keys[second] = key;
+    plan->keys[second].samples = 0;
+    plan->finds[second] = find;
+    plan->finds[second].totals = NULL;
+    return second;
+}
+
+const uint32_t *sample_plan_double_keys(struct sample_plan *plan, const bool *wanted)
+{
+    uint32_t count = plan->key_count;
+    uint32_t *seconds = arena_array(&plan->arena, count, sizeof *seconds);
+    for (uint32_t k = 0; k < count; k++)
+        seconds[k] = wanted[k] && plan->key_count < SAMPLE_KEYS_MAX ? double_key(plan, k) : k;
+    if (!plan->roots || plan->key_count == count)
+        return seconds;
+    const struct span_match **roots =
+        arena_array(&plan->arena, plan->key_count, sizeof(const struct span_match *));
+    for (uint32_t k = 0; k < count; k++)
+        roots[k] = roots[seconds[k]] = plan->roots[k];
+    plan->roots = roots;
+    return seconds;
+}
+
 uint32_t sample_plan_missing(const struct sample_plan *plan)
 {
     uint32_t missing = 0;

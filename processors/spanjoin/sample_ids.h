@@ -64,6 +64,10 @@ void sample_plan_end_naming(struct sample_naming *naming);
 /* Call it after span_index_find_many on plan->finds: chooses the span of each key. Keys without a
  * trace id get that of their span. */
 void sample_plan_choose(struct sample_plan *plan);
+/* After that: gives some keys a second one for the same span, so that their samples can be treated
+ * in two ways. The second ones have no samples and no totals yet. wanted: for each key, whether it
+ * gets one. Returns for each key its second one; itself if it gets none, or if there is no room. */
+const uint32_t *sample_plan_double_keys(struct sample_plan *plan, const bool *wanted);
 /* Returns the number of keys whose span has not arrived yet. */
 uint32_t sample_plan_missing(const struct sample_plan *plan);
 /* Records the ids of the profiles in the index. Call it once the request is admitted. */

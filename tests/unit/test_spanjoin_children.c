@@ -283,6 +283,26 @@ static void the_detail_of_a_slow_root_is_kept(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* Samples that name the child themselves do not, if it is not worth it. */
+static void samples_of_a_child_are_not_kept_for_its_root(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    join_init(&join, "attribute_children: true, samples: {attributes: [{key: span_name, from: "
+                     "span.name}, {key: root, from: root.name}]}, "
+                     "keep: {span_detail_when: [{duration_above: 90ms}]}");
+    send_spans(&join);
+    begin_upload(&request);
+    add_sample(&request, QUERY, (const uint64_t[]){51, 8}, 1);
+    add_sample(&request, ROOT, (const uint64_t[]){50, 4}, 1);
+    sample_string(&request, add_sample(&request, QUERY, (const uint64_t[]){52, 16}, 1), "a", "b");
+    add_sample(&request, LOAD, (const uint64_t[]){30, 32}, 1);
+    join_send(&join, &request);
+    assert_string_equal(uploaded(&join), "span44 0: 8; span44 44: 4; span44 0: 16; span43 0: 32");
+    fixture_deinit(&join.fixture);
+}
+
 /* ---- random trees, against a model ---- */
 
 enum { MODEL_SPANS = 7, MODEL_SAMPLES = 5, MODEL_TIMES = 4, MODEL_RUNS = 1500 };
@@ -477,6 +497,7 @@ int main(void)
         cmocka_unit_test(a_sample_that_waits_goes_on),
         cmocka_unit_test(totals_are_those_of_the_children_and_of_the_root),
         cmocka_unit_test(the_detail_of_a_slow_root_is_kept),
+        cmocka_unit_test(samples_of_a_child_are_not_kept_for_its_root),
     };
     log_init(LOG_ERROR + 1, LOG_CONSOLE);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
