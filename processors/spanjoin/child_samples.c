@@ -142,7 +142,7 @@ void child_samples_finish(struct sample_plan *plan, const struct sample_plan *be
         plan->resources[i].trace_taken |= before->resources[i].trace_taken;
     }
     keep_moved(plan, links);
-    keep_samples_keep_as(plan, before);
+    keep_samples_decide_moved(plan, before);
     assert(plan->upload_count == before->upload_count);
     for (uint32_t i = 0; i < plan->upload_count; i++) {
         plan->uploads[i].service = before->uploads[i].service;

@@ -35,39 +35,46 @@ static uint32_t first_key(const struct sample_plan *plan, struct index_table *by
     return k;
 }
 
-/* Whether one of the keys matches this span. */
-static bool has_span(const struct sample_plan *plan, const struct index_table *by_span,
-                     const struct span_match *match)
+/* The CPU time in ns of the samples of each key's span, or 0 if the key has none. */
+struct span_cpu {
+    const struct sample_plan *plan;
+    struct index_table by_span; /* the first key of each span */
+    int64_t *by_key;
+};
+
+/* Returns what is known of a span: also what an earlier plan has added. */
+static int64_t known_cpu(const struct span_cpu *before, const struct span_match *match)
 {
-    struct index_probe probe = probe_span(by_span, match);
-    for (uint32_t k; index_table_next(by_span, &probe, &k);)
-        if (is_same_span(plan->keys[k].match, match))
-            return true;
-    return false;
+    struct index_probe probe = probe_span(&before->by_span, match);
+    int64_t cpu_ns = 0;
+    for (uint32_t k; index_table_next(&before->by_span, &probe, &k);)
+        if (is_same_span(before->plan->keys[k].match, match))
+            cpu_ns = before->by_key[k];
+    return cpu_ns > match->sum ? cpu_ns : match->sum;
 }
 
-/* Returns the CPU time in ns of the samples of each key's span, or 0 if the key has none. Several
- * keys mean one span if its samples differ in what they name beside its id, or in their time. A
- * held request was added to the index before; then the keys have no totals. */
-static const int64_t *cpu_of_keys(struct sample_plan *plan)
+/* Several keys mean one span if its samples differ in what they name beside its id, or in their
+ * time. A held request was added to the index before; then the keys have no totals. before: of the
+ * plan before samples went on to children, whose totals may not be in the index yet; NULL: none. */
+static struct span_cpu cpu_of_keys(const struct sample_plan *plan, const struct span_cpu *before,
+                                   struct arena *arena)
 {
     uint32_t count = plan->key_count;
-    int64_t *cpu = arena_array(&plan->arena, count, sizeof *cpu);
-    uint32_t *first = arena_array(&plan->arena, count, sizeof *first);
-    struct index_table by_span = {0};
-    index_table_reserve(&by_span, count, &plan->arena);
+    struct span_cpu cpu = {.plan = plan, .by_key = arena_array(arena, count, sizeof *cpu.by_key)};
+    uint32_t *first = arena_array(arena, count, sizeof *first);
+    index_table_reserve(&cpu.by_span, count, arena);
     for (uint32_t k = 0; k < count; k++) {
         const struct span_match *match = plan->keys[k].match;
         const uint64_t *totals = plan->finds[k].totals;
-        first[k] = match ? first_key(plan, &by_span, k) : k;
-        if (first[k] == k)
-            cpu[k] = match ? match->sum : 0;
+        first[k] = match ? first_key(plan, &cpu.by_span, k) : k;
+        if (match && first[k] == k)
+            cpu.by_key[k] = before ? known_cpu(before, match) : match->sum;
         if (match && totals)
-            cpu[first[k]] =
-                saturate_add(cpu[first[k]], (int64_t)totals[2 + 2 * plan->settings->cpu_type]);
+            cpu.by_key[first[k]] = saturate_add(cpu.by_key[first[k]],
+                                                (int64_t)totals[2 + 2 * plan->settings->cpu_type]);
     }
     for (uint32_t k = 0; k < count; k++)
-        cpu[k] = cpu[first[k]];
+        cpu.by_key[k] = cpu.by_key[first[k]];
     return cpu;
 }
 
@@ -92,26 +99,29 @@ void keep_samples_decide(struct sample_plan *plan)
     const struct keep_settings *keep = &plan->settings->keep;
     if (!keep->enabled || plan->key_count == 0)
         return;
-    const int64_t *cpu = keep->reads_cpu ? cpu_of_keys(plan) : NULL;
+    struct span_cpu cpu = {.by_key = NULL};
+    if (keep->reads_cpu)
+        cpu = cpu_of_keys(plan, NULL, &plan->arena);
     for (uint32_t k = 0; k < plan->key_count; k++) {
         const struct span_match *match = plan->keys[k].match;
         plan->finds[k].is_kept =
-            match && (match->facts.is_kept || (cpu && is_kept_by_cpu(keep, &match->facts, cpu[k])));
+            match && (match->facts.is_kept ||
+                      (cpu.by_key && is_kept_by_cpu(keep, &match->facts, cpu.by_key[k])));
     }
 }
 
-void keep_samples_keep_as(struct sample_plan *plan, const struct sample_plan *before)
+void keep_samples_decide_moved(struct sample_plan *plan, const struct sample_plan *before)
 {
-    struct index_table kept = {0};
-    if (!plan->settings->keep.reads_cpu || before->key_count == 0)
+    const struct keep_settings *keep = &plan->settings->keep;
+    if (!keep->reads_cpu || before->key_count == 0 || plan->key_count == 0)
         return;
-    index_table_reserve(&kept, before->key_count, &plan->arena);
-    for (uint32_t k = 0; k < before->key_count; k++)
-        if (before->finds[k].is_kept)
-            first_key(before, &kept, k);
-    for (uint32_t k = 0; k < plan->key_count; k++)
-        if (plan->keys[k].match && has_span(before, &kept, plan->keys[k].match))
+    struct span_cpu earlier = cpu_of_keys(before, NULL, &plan->arena);
+    struct span_cpu cpu = cpu_of_keys(plan, &earlier, &plan->arena);
+    for (uint32_t k = 0; k < plan->key_count; k++) {
+        const struct span_match *match = plan->keys[k].match;
+        if (match && is_kept_by_cpu(keep, &match->facts, cpu.by_key[k]))
             plan->finds[k].is_kept = true;
+    }
 }
 
 /* ---- samples ---- */

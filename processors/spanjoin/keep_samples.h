@@ -18,9 +18,10 @@
 
 /* Call it once the spans of the keys are chosen: decides about each key. */
 void keep_samples_decide(struct sample_plan *plan);
-/* Keeps also the spans that `before` keeps: the plan of the same request before samples went on to
- * children, so that the CPU time of a root is that of all samples that named it. */
-void keep_samples_keep_as(struct sample_plan *plan, const struct sample_plan *before);
+/* The same after samples went on to children. before: the plan of the same request before that. The
+ * CPU time of a root is that of all samples that named it, and that of a child also has what went
+ * on to it. */
+void keep_samples_decide_moved(struct sample_plan *plan, const struct sample_plan *before);
 /* Whether the samples of a key lose the detail of their span. */
 static inline bool keep_takes_detail(const struct sample_plan *plan, uint32_t k)
 {

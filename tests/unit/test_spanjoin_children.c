@@ -303,6 +303,36 @@ static void samples_of_a_child_are_not_kept_for_its_root(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* A child is judged by what went on to it and by what named it, whether the request waited or not.
+ */
+static void a_child_is_kept_for_all_of_its_samples(void **state)
+{
+    static const char *const keeps[] = {"35ns", "36ns"};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        char yaml[256];
+        struct join join;
+        struct request request;
+        snprintf(yaml, sizeof yaml, "%s, keep: {span_detail_when: [{cpu_above: %s}]}", children,
+                 keeps[i % 2]);
+        join_init(&join, yaml);
+        send_spans(&join);
+        begin_upload(&request);
+        add_sample(&request, QUERY, (const uint64_t[]){51, 20}, 1);
+        add_sample(&request, ROOT, (const uint64_t[]){50, 16}, 1);
+        if (i >= 2) /* it waits for this one */
+            add_sample(&request, OTHER, (const uint64_t[]){50, 4}, 1);
+        join_send(&join, &request);
+        fixture_advance(&join.fixture, 5 * SECOND);
+        const char *rest = i >= 2 ? "; none 45: 4" : "";
+        char wanted[64];
+        snprintf(wanted, sizeof wanted,
+                 i % 2 ? "span44 0: 20 16%s" : "span44 44: 20; span44 44: 16%s", rest);
+        assert_string_equal(uploaded(&join), wanted);
+        fixture_deinit(&join.fixture);
+    }
+}
+
 /* ---- random trees, against a model ---- */
 
 enum { MODEL_SPANS = 7, MODEL_SAMPLES = 5, MODEL_TIMES = 4, MODEL_RUNS = 1500 };
@@ -498,6 +528,7 @@ int main(void)
         cmocka_unit_test(totals_are_those_of_the_children_and_of_the_root),
         cmocka_unit_test(the_detail_of_a_slow_root_is_kept),
         cmocka_unit_test(samples_of_a_child_are_not_kept_for_its_root),
+        cmocka_unit_test(a_child_is_kept_for_all_of_its_samples),
     };
     log_init(LOG_ERROR + 1, LOG_CONSOLE);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
