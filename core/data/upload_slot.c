@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#define SECOND_NS UINT64_C(1000000000)
 #define HOLE_MIN_NS UINT64_C(2000000000)
 #define SILENCE_MIN_NS UINT64_C(2000000000)
 
@@ -18,11 +19,19 @@ bool upload_slot_counts(const struct upload_slot *slot, uint64_t now_ns, uint64_
     return is_within(slot->arrived_ns, now_ns, window_ns);
 }
 
-/* What is shorter is none: ends are rounded, and a profiler takes a while to begin again. */
+static bool may_be_rounded(struct upload_range range)
+{
+    return range.from_ns % SECOND_NS == 0 || range.to_ns % SECOND_NS == 0;
+}
+
+/* What is shorter is none: ends are rounded, and a profiler takes a while to begin again. If short
+ * uploads have exact times, a missing one leaves a hole of its length. */
 static uint64_t shortest_hole(struct upload_range range)
 {
-    uint64_t half_ns = (range.to_ns - range.from_ns) / 2;
-    return half_ns > HOLE_MIN_NS ? half_ns : HOLE_MIN_NS;
+    uint64_t length_ns = range.to_ns - range.from_ns;
+    if (length_ns / 4 * 3 < HOLE_MIN_NS && !may_be_rounded(range))
+        return length_ns / 4 * 3;
+    return length_ns / 2 > HOLE_MIN_NS ? length_ns / 2 : HOLE_MIN_NS;
 }
 
 /* ---- gaps ---- */
@@ -225,12 +234,22 @@ static bool is_continuous(const struct upload_slot *slot, struct upload_range ra
     return open >= holes || (holes - open) * STEPS_OF_HOLE <= slot->steps;
 }
 
+/* After a long upload, what a short one leaves may be usual. */
+static uint64_t shortest_hole_after(const struct upload_slot *slot, struct upload_range range)
+{
+    struct upload_range before = {slot->from_ns, slot->until_ns};
+    uint64_t usual_ns = slot->from_ns != 0 ? shortest_hole(before) : HOLE_MIN_NS;
+    uint64_t shortest_ns = shortest_hole(range);
+    usual_ns = usual_ns < HOLE_MIN_NS ? usual_ns : HOLE_MIN_NS;
+    return shortest_ns > usual_ns ? shortest_ns : usual_ns;
+}
+
 /* Goes on from the latest upload to a later one. The first hole of a new sender counts as a gap,
  * until a second one shows that it leaves them on purpose. */
 static void step(struct upload_slot *slot, struct upload_range range, uint64_t now_ns,
                  struct list *released)
 {
-    bool is_hole = range.from_ns > slot->until_ns + shortest_hole(range);
+    bool is_hole = range.from_ns > slot->until_ns + shortest_hole_after(slot, range);
     if (is_hole) {
         struct upload_range hole = {slot->until_ns, range.from_ns};
         bool is_meant = !is_continuous(slot, range, now_ns);

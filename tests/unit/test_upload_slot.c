@@ -57,6 +57,49 @@ static void test_a_missing_upload_is_a_gap(void **state)
     upload_slot_deinit(&slot);
 }
 
+/* Uploads of this length, in tenths of a second, one of which is missing. shift_ns: of all times.
+ * usual_ns: between two uploads. */
+static bool finds_missing(uint64_t tenths, uint64_t shift_ns, uint64_t usual_ns)
+{
+    struct upload_slot slot = {.until_ns = 0};
+    struct list released = {NULL};
+    uint64_t length_ns = tenths * SECOND / 10;
+    for (uint64_t i = 0; i < 8; i++) {
+        struct upload_range one = {START + shift_ns + i * length_ns,
+                                   START + shift_ns + (i + 1) * length_ns - usual_ns};
+        if (i == 6)
+            assert_int_equal(slot.holes, 0);
+        if (i != 6)
+            upload_slot_add(&slot, one, one.to_ns - START, WINDOW, &released);
+    }
+    bool finds = slot.holes != 0;
+    upload_slot_deinit(&slot);
+    return finds;
+}
+
+static void test_a_short_upload_is_missing(void **state)
+{
+    (void)state;
+    for (uint64_t tenths = 5; tenths <= 50; tenths++)
+        assert_true(finds_missing(tenths, SECOND / 1000, 0));
+    assert_true(finds_missing(20, SECOND / 1000, SECOND / 2));
+    /* Ends that may be rounded count as a second earlier. */
+    assert_true(finds_missing(20, 0, SECOND));
+    assert_false(finds_missing(10, 0, SECOND / 10));
+}
+
+/* A profiler that uploads 10 s begins anew, and is stopped soon. */
+static void test_a_short_upload_after_long_ones(void **state)
+{
+    (void)state;
+    struct upload_slot slot = continuous(4);
+    struct list released = {NULL};
+    struct upload_range last = {START + 416 * SECOND / 10, START + 421 * SECOND / 10};
+    upload_slot_add(&slot, last, 43 * SECOND, WINDOW, &released);
+    assert_int_equal(slot.holes, 0);
+    upload_slot_deinit(&slot);
+}
+
 static void test_a_late_upload_fills_it(void **state)
 {
     (void)state;
@@ -299,6 +342,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_missing_upload_is_a_gap),
+        cmocka_unit_test(test_a_short_upload_is_missing),
+        cmocka_unit_test(test_a_short_upload_after_long_ones),
         cmocka_unit_test(test_a_late_upload_fills_it),
         cmocka_unit_test(test_what_is_not_filled_stays),
         cmocka_unit_test(test_the_second_hole_of_a_new_sender),
