@@ -22,7 +22,7 @@ struct join_feed {
 static size_t report_bytes(uint32_t key_count, uint32_t resource_count)
 {
     return sizeof(struct join_report) + key_count * sizeof(struct join_key) +
-           resource_count * sizeof(uint32_t);
+           resource_count * sizeof(struct unnamed_samples);
 }
 
 struct join_report *join_report_new(uint32_t key_count, uint32_t resource_count)
@@ -30,7 +30,7 @@ struct join_report *join_report_new(uint32_t key_count, uint32_t resource_count)
     struct join_report *report = memory_zalloc(report_bytes(key_count, resource_count));
     report->key_count = key_count;
     report->resource_count = resource_count;
-    report->ambiguous_of = (void *)&report->keys[key_count];
+    report->unnamed_of = (void *)&report->keys[key_count];
     return report;
 }
 

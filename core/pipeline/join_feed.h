@@ -54,14 +54,19 @@ struct join_key {
     bool is_kept_out;  /* `keep` took the detail of its span from the samples, or dropped them */
 };
 
+/* Samples that name no span but a thread and times, and were not joined by them. */
+struct unnamed_samples {
+    uint32_t ambiguous_thread;  /* it is not sure which span ran on their thread */
+    uint32_t no_process;        /* their process is that of no spans that name threads */
+    uint32_t no_span_on_thread; /* none ran on their thread */
+};
+
 /* What became of the samples of a profiles request. */
 struct join_report {
-    uint64_t window_ns, wait_ns; /* settings of the join */
-    uint64_t no_id; /* samples that name no span, those that could not be split included */
-    uint64_t ambiguous_thread; /* likewise, of a thread whose span is not sure */
-    uint32_t *ambiguous_of;    /* these, for each resource of the request that arrived */
-    uint32_t resource_count;   /* 0: there are none of these */
-    uint64_t beyond_keys;      /* samples of spans beyond the limit of a request */
+    uint64_t window_ns, wait_ns;        /* settings of the join */
+    struct unnamed_samples *unnamed_of; /* for each resource of the request that arrived */
+    uint32_t resource_count;            /* 0: there are none of these */
+    uint64_t beyond_keys;               /* samples of spans beyond the limit of a request */
     uint32_t key_count;
     struct join_key keys[];
 };

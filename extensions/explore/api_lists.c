@@ -104,6 +104,8 @@ static void print_samples(struct json_text *json, const struct store_service *se
 {
     static const char *const names[STORE_UNJOINED_COUNT] = {
         [STORE_UNJOINED_NO_ID] = "no_id",
+        [STORE_UNJOINED_NO_PROCESS] = "no_process",
+        [STORE_UNJOINED_NO_SPAN_ON_THREAD] = "no_span_on_thread",
         [STORE_UNJOINED_AMBIGUOUS_THREAD] = "ambiguous_thread",
         [STORE_UNJOINED_NOT_FOUND] = "not_found",
         [STORE_UNJOINED_EXPIRED] = "expired",

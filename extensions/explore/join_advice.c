@@ -5,8 +5,9 @@
 
 #define NS_PER_S INT64_C(1000000000)
 
-const char *const join_reason_names[JOIN_REASONS] = {"no_id",     "ambiguous_thread", "not_split",
-                                                     "not_found", "expired",          "overflow"};
+const char *const join_reason_names[JOIN_REASONS] = {
+    "no_id",     "no_process", "no_span_on_thread", "ambiguous_thread",
+    "not_split", "not_found",  "expired",           "overflow"};
 
 const uint64_t join_late_seconds[JOIN_LATE_STEPS - 1] = {
     10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 86400 /* the longest window */};
@@ -193,6 +194,40 @@ static void advise_profiler(const struct join_figures *figures, struct json_text
     text_deinit(&sentence);
 }
 
+/* A share of both is normal: of other processes of the host, and of idle threads. */
+static void advise_processes(const struct join_figures *figures, struct json_text *json)
+{
+    const uint64_t all = join_figures_samples(figures);
+    struct text sentence = {0};
+    if (figures->unjoined[JOIN_REASON_NO_PROCESS] * 2 < all || all == 0)
+        return;
+    text_printf(&sentence,
+                "%u %% of the samples name no span, and are of processes without spans that name "
+                "their threads. If these processes have spans, nothing says so: spans need "
+                "process.pid and, in containers, container.id (docs/spanjoin.md, By thread and "
+                "time), and thread.id or thread.name.",
+                percent(figures->unjoined[JOIN_REASON_NO_PROCESS], all));
+    write(figures, json, "", NULL, &sentence);
+    text_deinit(&sentence);
+}
+
+static void advise_idle_threads(const struct join_figures *figures, struct json_text *json)
+{
+    const uint64_t all = join_figures_samples(figures);
+    struct text sentence = {0};
+    if (figures->by_thread > 0 || figures->unjoined[JOIN_REASON_NO_SPAN_ON_THREAD] * 2 < all ||
+        all == 0)
+        return;
+    text_printf(&sentence,
+                "%u %% of the samples name no span, and no span of their process ran on their "
+                "threads; none was joined by thread. Spans and samples name their threads "
+                "differently, samples.wait is shorter than spans take to arrive, samples arrive "
+                "after the window, or the clocks of both differ by more than 12 s.",
+                percent(figures->unjoined[JOIN_REASON_NO_SPAN_ON_THREAD], all));
+    write(figures, json, "", NULL, &sentence);
+    text_deinit(&sentence);
+}
+
 static void advise_threads(const struct join_figures *figures, struct json_text *json)
 {
     const uint64_t all = join_figures_samples(figures);
@@ -217,5 +252,7 @@ void join_advice_write(const struct join_figures *figures, struct json_text *jso
     advise_memory(figures, json);
     advise_index(figures, json);
     advise_profiler(figures, json);
+    advise_processes(figures, json);
+    advise_idle_threads(figures, json);
     advise_threads(figures, json);
 }

@@ -47,6 +47,8 @@ struct store_versions {
 /* Why samples have no span. */
 enum store_unjoined {
     STORE_UNJOINED_NO_ID,
+    STORE_UNJOINED_NO_PROCESS,
+    STORE_UNJOINED_NO_SPAN_ON_THREAD,
     STORE_UNJOINED_AMBIGUOUS_THREAD,
     STORE_UNJOINED_NOT_FOUND,
     STORE_UNJOINED_EXPIRED,

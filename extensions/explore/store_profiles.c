@@ -48,9 +48,9 @@ struct reading {
     uint32_t service;  /* number */
     uint32_t version;  /* text */
     uint8_t type;
-    int64_t factor;      /* of values */
-    uint32_t plain_cell; /* of samples without a span; STORE_NONE: not made yet */
-    uint32_t ambiguous;  /* samples by whose thread the span is not sure, not yet read */
+    int64_t factor;                 /* of values */
+    uint32_t plain_cell;            /* of samples without a span; STORE_NONE: not made yet */
+    struct unnamed_samples unnamed; /* those that are not yet read */
 };
 
 /* ---- attributes of samples ---- */
@@ -319,14 +319,22 @@ static void add_to_span(struct reading *reading, const struct link_memo *memo,
     }
 }
 
+static bool take_one(uint32_t *left)
+{
+    bool any = *left > 0;
+    *left -= any;
+    return any;
+}
+
 /* Returns why a sample that names no span has none. The report says only how many samples of a
- * resource are of a thread whose span is not sure. */
+ * resource were not joined by their threads. */
 static enum store_unjoined reason_without_id(struct reading *reading)
 {
-    if (reading->ambiguous == 0)
-        return STORE_UNJOINED_NO_ID;
-    reading->ambiguous--;
-    return STORE_UNJOINED_AMBIGUOUS_THREAD;
+    struct unnamed_samples *left = &reading->unnamed;
+    return take_one(&left->ambiguous_thread)    ? STORE_UNJOINED_AMBIGUOUS_THREAD
+           : take_one(&left->no_process)        ? STORE_UNJOINED_NO_PROCESS
+           : take_one(&left->no_span_on_thread) ? STORE_UNJOINED_NO_SPAN_ON_THREAD
+                                                : STORE_UNJOINED_NO_ID;
 }
 
 /* Returns how long after its span a sample came, if the join has forgotten the span: it does so
@@ -454,11 +462,12 @@ static void read_scope(struct reading *reading, struct slice bytes)
 }
 
 /* Returns what the report says of the resource. */
-static uint32_t ambiguous_of(const struct reading *reading)
+static struct unnamed_samples unnamed_of(const struct reading *reading)
 {
     const struct join_report *report = reading->offer->report;
     bool is_known = report && reading->resource <= report->resource_count;
-    return is_known ? report->ambiguous_of[reading->resource - 1] : 0;
+    return is_known ? report->unnamed_of[reading->resource - 1]
+                    : (struct unnamed_samples){.no_process = 0};
 }
 
 static void read_group(struct reading *reading, struct slice bytes)
@@ -474,7 +483,7 @@ static void read_group(struct reading *reading, struct slice bytes)
     reading->service = store_cells_service(cells, service);
     reading->resource++;
     reading->plain_cell = STORE_NONE;
-    reading->ambiguous = ambiguous_of(reading);
+    reading->unnamed = unnamed_of(reading);
     store_versions_note(&store_service_at(cells, reading->service)->versions, reading->version);
     it = message_iter_bytes(bytes);
     while (message_next_bytes(&it, RESOURCE_PROFILES_SCOPE_PROFILES, &field))

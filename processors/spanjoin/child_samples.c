@@ -147,9 +147,9 @@ void child_samples_finish(struct sample_plan *plan, const struct sample_plan *be
     for (uint32_t i = 0; i < plan->upload_count; i++) {
         plan->uploads[i].service = before->uploads[i].service;
         plan->uploads[i].verdict = before->uploads[i].verdict;
-        plan->uploads[i].ambiguous = before->uploads[i].ambiguous;
+        plan->uploads[i].unnamed = before->uploads[i].unnamed;
     }
     plan->by_thread = before->by_thread;
-    plan->ambiguous_thread = before->ambiguous_thread;
+    plan->unnamed = before->unnamed;
     plan->not_split = before->not_split;
 }

@@ -41,7 +41,7 @@ struct join_counts {
     uint64_t by_thread;   /* of these, by thread and time */
     uint64_t to_children; /* of these, from their local root */
     uint64_t no_id;
-    uint64_t ambiguous_thread;
+    struct unnamed_samples unnamed;
     uint64_t not_split;
     uint64_t not_found;
     uint64_t span_open; /* by thread: left before; their span has arrived meanwhile */

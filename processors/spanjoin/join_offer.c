@@ -22,14 +22,15 @@ struct join_report *join_report_of(const struct spanjoin *join, const struct sam
 {
     if (!join_feed_is_open(join->process->join_feed))
         return NULL;
-    uint32_t resources = plan->ambiguous_thread > 0 ? plan->upload_count : 0;
+    const struct unnamed_samples *unnamed = &plan->unnamed;
+    bool has_unnamed =
+        unnamed->ambiguous_thread + unnamed->no_process > 0 || unnamed->no_span_on_thread > 0;
+    uint32_t resources = has_unnamed ? plan->upload_count : 0;
     struct join_report *report = join_report_new(plan->key_count, resources);
     report->window_ns = span_index_window(join->index);
     report->wait_ns = (uint64_t)join->settings->samples.wait;
-    report->no_id = plan->without_id - plan->ambiguous_thread;
-    report->ambiguous_thread = plan->ambiguous_thread;
     for (uint32_t i = 0; i < resources; i++)
-        report->ambiguous_of[i] = plan->uploads[i].ambiguous;
+        report->unnamed_of[i] = plan->uploads[i].unnamed;
     report->beyond_keys = plan->beyond_keys;
     for (uint32_t k = 0; k < plan->key_count; k++) {
         const struct sample_key *key = &plan->keys[k];

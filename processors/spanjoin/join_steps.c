@@ -387,10 +387,21 @@ static struct sample_plan *plan_linked(struct spanjoin *join, struct sample_plan
     return plan;
 }
 
+static void take_unnamed(struct sample_plan *plan, const struct unnamed_samples *unnamed_of)
+{
+    plan->unnamed = (struct unnamed_samples){.no_process = 0};
+    for (uint32_t i = 0; i < plan->upload_count; i++) {
+        plan->uploads[i].unnamed = unnamed_of[i];
+        plan->unnamed.ambiguous_thread += unnamed_of[i].ambiguous_thread;
+        plan->unnamed.no_process += unnamed_of[i].no_process;
+        plan->unnamed.no_span_on_thread += unnamed_of[i].no_span_on_thread;
+    }
+}
+
 struct sample_plan *join_link_threads(struct spanjoin *join, struct sample_plan *plan,
                                       uint64_t now_ns, uint64_t request)
 {
-    struct thread_links links = {.ambiguous = 0};
+    struct thread_links links = {.linked = 0};
     struct plan_totals totals = {.index = join->index, .request = request};
     uint32_t keys = plan->key_count;
     if (!join_has_threads(plan))
@@ -401,10 +412,8 @@ struct sample_plan *join_link_threads(struct spanjoin *join, struct sample_plan 
     else if (links.linked > 0)
         find_spans(join, plan, keys, now_ns);
     plan->by_thread = links.linked;
-    plan->ambiguous_thread += links.ambiguous;
     plan->not_split = links.not_split;
-    for (uint32_t i = 0; links.ambiguous_of && i < plan->upload_count; i++)
-        plan->uploads[i].ambiguous += links.ambiguous_of[i];
+    take_unnamed(plan, links.unnamed_of);
     thread_links_deinit(&links);
     return plan;
 }
@@ -516,11 +525,13 @@ uint64_t join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uin
 
 struct join_counts join_count_samples(const struct sample_plan *plan, bool overflow)
 {
-    assert(plan->without_id >= plan->ambiguous_thread + plan->not_split);
-    struct join_counts counts = {.no_id =
-                                     plan->without_id - plan->ambiguous_thread - plan->not_split,
+    const struct unnamed_samples *unnamed = &plan->unnamed;
+    uint64_t explained = plan->not_split + unnamed->ambiguous_thread + unnamed->no_process +
+                         unnamed->no_span_on_thread;
+    assert(plan->without_id >= explained);
+    struct join_counts counts = {.no_id = plan->without_id - explained,
                                  .by_thread = plan->by_thread,
-                                 .ambiguous_thread = plan->ambiguous_thread,
+                                 .unnamed = *unnamed,
                                  .not_split = plan->not_split,
                                  .overflow = plan->beyond_keys};
     for (uint32_t k = 0; k < plan->key_count; k++) {

@@ -335,11 +335,10 @@ static inline uint8_t known_traits(struct sample_plan *plan, struct slice packed
 /* Notes a sample with thread and time of a process that is not known. */
 static void plan_unknown(struct sample_plan *plan)
 {
+    struct unnamed_samples *unnamed = &plan->uploads[plan->upload_count - 1].unnamed;
     plan->may_have_threads |= plan->awaits_process;
-    if (!plan->is_of_several)
-        return;
-    plan->ambiguous_thread++;
-    plan->uploads[plan->upload_count - 1].ambiguous++;
+    unnamed->ambiguous_thread += plan->is_of_several;
+    unnamed->no_process += plan->awaits_process && !plan->is_of_several;
 }
 
 /* Appends a sample that names no span. */

@@ -16,6 +16,7 @@
 #include "core/base/index_table.h"
 #include "core/data/profile_measure.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/join_feed.h"
 #include "processors/spanjoin/joined_values.h"
 #include "processors/spanjoin/request_source.h"
 
@@ -131,11 +132,11 @@ struct sample_plan {
     uint32_t *samples; /* in wire order */
     uint32_t sample_count;
     uint32_t without_id;
-    uint32_t with_thread;      /* those of them with SAMPLE_HAS_THREAD */
-    uint32_t threads_before;   /* of these, in the resources before the present one */
-    bool may_have_threads;     /* some may get it when it is known which process they are of */
-    uint64_t by_thread;        /* samples that thread_samples.h gave a Link */
-    uint64_t ambiguous_thread; /* samples without an id whose span it does not know for sure */
+    uint32_t with_thread;           /* those of them with SAMPLE_HAS_THREAD */
+    uint32_t threads_before;        /* of these, in the resources before the present one */
+    bool may_have_threads;          /* some may get it when it is known which process they are of */
+    uint64_t by_thread;             /* samples that thread_samples.h gave a Link */
+    struct unnamed_samples unnamed; /* of samples without an id, those that it gave none */
     uint64_t not_split;        /* samples without an id that stay without their spans, because they
                                   cannot be split */
     struct left_upload *left;  /* what thread_samples.h found no span for (left_upload.h); NULL:

@@ -61,8 +61,9 @@ static void make_counters(struct component *component, struct spanjoin_metrics *
 {
     static const char *const results[KEEP_RESULTS] = {"kept", "folded", "combined", "dropped",
                                                       "late"};
-    static const char *const reasons[] = {"no_id",     "ambiguous_thread", "not_split", "not_found",
-                                          "span_open", "expired",          "overflow"};
+    static const char *const reasons[UNJOINED_COUNT] = {
+        "no_id",     "no_process", "no_span_on_thread", "ambiguous_thread", "not_split",
+        "not_found", "span_open",  "expired",           "overflow"};
     metrics->joined = counter_with(component, "profcol_spanjoin_samples_joined",
                                    "Samples that left with their span.", NULL, NULL);
     metrics->by_thread = counter_with(

@@ -340,7 +340,11 @@ void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts
     if (counts->to_children > 0)
         counter_add(metrics->to_children, worker, counts->to_children);
     counter_add(metrics->unjoined[UNJOINED_NO_ID], worker, counts->no_id);
-    counter_add(metrics->unjoined[UNJOINED_AMBIGUOUS_THREAD], worker, counts->ambiguous_thread);
+    counter_add(metrics->unjoined[UNJOINED_NO_PROCESS], worker, counts->unnamed.no_process);
+    counter_add(metrics->unjoined[UNJOINED_NO_SPAN_ON_THREAD], worker,
+                counts->unnamed.no_span_on_thread);
+    counter_add(metrics->unjoined[UNJOINED_AMBIGUOUS_THREAD], worker,
+                counts->unnamed.ambiguous_thread);
     counter_add(metrics->unjoined[UNJOINED_NOT_SPLIT], worker, counts->not_split);
     counter_add(metrics->unjoined[UNJOINED_NOT_FOUND], worker, counts->not_found);
     counter_add(metrics->unjoined[UNJOINED_SPAN_OPEN], worker, counts->span_open);

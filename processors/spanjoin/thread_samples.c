@@ -59,10 +59,8 @@ struct linking {
     uint8_t *is_linked;
     uint32_t written; /* samples */
     uint64_t linked;  /* of these */
-    uint64_t ambiguous;
     uint64_t not_split;
-    uint32_t *ambiguous_of; /* by resource; NULL: none yet */
-    uint32_t resource;      /* of the last one */
+    uint32_t resource; /* of the last sample that was counted */
     struct remembered_list lists[REMEMBERED];
     struct remembered_thread threads[REMEMBERED];
     struct remembered_link links[REMEMBERED];
@@ -320,6 +318,14 @@ static const struct sorted_ask *sort_asks(struct linking *linking,
     return sorted;
 }
 
+static bool has_spans_only(const struct linking *linking, const struct timed_sample *threaded)
+{
+    for (uint32_t i = 0; i < threaded->ask_count; i++)
+        if (linking->asks[threaded->first_ask + i].answer != THREAD_SPAN)
+            return false;
+    return true;
+}
+
 static bool has_answer(const struct linking *linking, const struct timed_sample *threaded,
                        enum thread_answer answer)
 {
@@ -339,18 +345,21 @@ static uint32_t count_pieces(const struct linking *linking, const struct timed_s
     return pieces;
 }
 
-/* Counts a sample whose span is not sure. Samples come in their order. */
-static void note_ambiguous(struct linking *linking, uint32_t sample)
+/* Counts a sample, or the part of one, that gets no span. Samples come in their order. */
+static void note_unnamed(struct linking *linking, const struct timed_sample *threaded)
 {
     const struct sample_plan *plan = linking->plan;
-    if (!linking->ambiguous_of)
-        linking->ambiguous_of = memory_zalloc(plan->upload_count * sizeof *linking->ambiguous_of);
     const struct resource_upload *upload = &plan->uploads[linking->resource];
-    for (; sample >= upload->first_sample + upload->sample_count; upload++)
+    if (!linking->source->unnamed_of)
+        return;
+    for (; threaded->sample >= upload->first_sample + upload->sample_count; upload++)
         linking->resource++;
     assert(linking->resource < plan->upload_count);
-    linking->ambiguous++;
-    linking->ambiguous_of[linking->resource]++;
+    struct unnamed_samples *unnamed = &linking->source->unnamed_of[linking->resource];
+    if (has_answer(linking, threaded, THREAD_AMBIGUOUS))
+        unnamed->ambiguous_thread++;
+    else
+        unnamed->no_span_on_thread++;
 }
 
 /* Returns by how many bytes a sample grows at most if it is split. */
@@ -365,8 +374,7 @@ static size_t growth_of(const struct timed_sample *threaded, uint32_t pieces)
 static void decide(struct linking *linking, struct timed_sample *threaded)
 {
     if (!has_answer(linking, threaded, THREAD_SPAN)) {
-        if (has_answer(linking, threaded, THREAD_AMBIGUOUS))
-            note_ambiguous(linking, threaded->sample);
+        note_unnamed(linking, threaded);
         return;
     }
     uint32_t pieces = count_pieces(linking, threaded);
@@ -378,8 +386,8 @@ static void decide(struct linking *linking, struct timed_sample *threaded)
     linking->room -= growth;
     linking->more += pieces - 1;
     threaded->pieces = pieces;
-    if (pieces > 1 && has_answer(linking, threaded, THREAD_AMBIGUOUS))
-        note_ambiguous(linking, threaded->sample); /* the part without a span */
+    if (pieces > 1 && !has_spans_only(linking, threaded))
+        note_unnamed(linking, threaded); /* the part without a span */
 }
 
 /* ---- writing ---- */
@@ -787,9 +795,8 @@ bool timed_samples_link(struct sample_plan *plan, struct link_source *source,
     read_request(&linking);
     bool any = find_spans(&linking);
     bool writes = any && (source->writes || linking.more > 0);
-    *links_out = (struct thread_links){.ambiguous = linking.ambiguous,
-                                       .ambiguous_of = linking.ambiguous_of,
-                                       .not_split = linking.not_split};
+    *links_out =
+        (struct thread_links){.unnamed_of = source->unnamed_of, .not_split = linking.not_split};
     if (writes)
         write_links(&linking, links_out);
     else if (any)
@@ -865,6 +872,16 @@ static void leave_by_thread(struct link_source *source, const struct timed_sampl
     left_upload_note(plan->left, plan, sample, asks);
 }
 
+/* Returns what is known of samples that are not asked for, because the plan may become another
+ * one. */
+static struct unnamed_samples *copy_unnamed(const struct sample_plan *plan)
+{
+    struct unnamed_samples *copy = memory_zalloc(plan->upload_count * sizeof *copy);
+    for (uint32_t i = 0; i < plan->upload_count; i++)
+        copy[i] = plan->uploads[i].unnamed;
+    return copy;
+}
+
 bool thread_samples_link(struct sample_plan *plan, const struct plan_totals *totals,
                          struct thread_links *links_out)
 {
@@ -876,6 +893,7 @@ bool thread_samples_link(struct sample_plan *plan, const struct plan_totals *tot
                 .sample_count = plan->with_thread,
                 /* child_samples.h reads the Links of the request */
                 .writes = plan->settings->attribute_children,
+                .unnamed_of = copy_unnamed(plan),
                 .totals = *totals,
             },
         .plan = plan,
@@ -886,7 +904,7 @@ bool thread_samples_link(struct sample_plan *plan, const struct plan_totals *tot
 void thread_links_deinit(struct thread_links *links)
 {
     free(links->is_linked);
-    free(links->ambiguous_of);
+    free(links->unnamed_of);
     links->is_linked = NULL;
-    links->ambiguous_of = NULL;
+    links->unnamed_of = NULL;
 }

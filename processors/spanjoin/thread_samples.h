@@ -25,12 +25,10 @@ struct thread_links {
                            that it named is kept, SAMPLE_IS_KEPT; NULL: it did not change. Allocated
                            with malloc */
     uint64_t linked;    /* samples whose span was found */
-    uint64_t ambiguous; /* samples whose span is not known for sure */
-    uint32_t *ambiguous_of; /* these, for each resource of the request; NULL: none. Allocated with
-                               malloc */
-    uint64_t not_split;     /* samples that stay without their spans, because a split would repeat
-                               too much, or their values have no pairs */
-    uint64_t more;          /* samples that the request gained */
+    struct unnamed_samples *unnamed_of; /* those of link_source; thread_links_deinit frees them */
+    uint64_t not_split; /* samples that stay without their spans, because a split would repeat
+                           too much, or their values have no pairs */
+    uint64_t more;      /* samples that the request gained */
 };
 
 /* Where the Links of samples come from. */
@@ -42,10 +40,12 @@ struct link_source {
      * nobody wants to know. */
     void (*leaves)(struct link_source *source, const struct timed_sample *sample,
                    const struct thread_ask *asks);
-    uint32_t sample_count;     /* with SAMPLE_HAS_THREAD: these are linked */
-    bool keeps_links;          /* parts of samples that get no new Link keep theirs */
-    bool writes;               /* all Links, even if no sample is split */
-    struct plan_totals totals; /* of the plan, if it does not */
+    uint32_t sample_count;              /* with SAMPLE_HAS_THREAD: these are linked */
+    bool keeps_links;                   /* parts of samples that get no new Link keep theirs */
+    bool writes;                        /* all Links, even if no sample is split */
+    struct unnamed_samples *unnamed_of; /* for each resource of the request: those that get no Link
+                                           are added; allocated with malloc. NULL: not counted */
+    struct plan_totals totals;          /* of the plan, if it does not */
 };
 /* Names the spans of samples in the plan, or changes the batch. Returns true if it did the latter;
  * then the plan is of no use any more. Call thread_links_deinit in any case. */

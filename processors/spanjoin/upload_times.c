@@ -94,6 +94,8 @@ void upload_times_end(struct sample_plan *plan)
 {
     struct resource_upload *upload = &plan->uploads[plan->upload_count - 1];
     upload->sample_count = plan->sample_count - upload->first_sample;
+    plan->unnamed.ambiguous_thread += upload->unnamed.ambiguous_thread;
+    plan->unnamed.no_process += upload->unnamed.no_process;
     bool may_have_threads = plan->awaits_process && plan->may_have_threads;
     upload->has_threads = plan->with_thread > plan->threads_before;
     upload->adds_later =

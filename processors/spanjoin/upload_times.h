@@ -16,6 +16,7 @@
 #ifndef PROFCOL_SPANJOIN_UPLOAD_TIMES_H
 #define PROFCOL_SPANJOIN_UPLOAD_TIMES_H
 
+#include "core/pipeline/join_feed.h"
 #include "processors/spanjoin/request_instance.h"
 #include "processors/spanjoin/sample_totals.h"
 
@@ -26,7 +27,7 @@ struct resource_upload {
     enum service_verdict verdict;
     uint32_t first_sample;
     uint32_t sample_count;
-    uint32_t ambiguous; /* samples by whose thread the span is not sure */
+    struct unnamed_samples unnamed;
     uint16_t uploader;  /* the instance that it names */
     uint16_t process;   /* the instance whose spans ran on its threads; 0: not known */
     uint32_t form;      /* of its resource (struct request_process) */

@@ -39,7 +39,7 @@ profcol_spanjoin_spans_enriched profcol_spanjoin_evicted profcol_spanjoin_held_b
 profcol_spanjoin_lag_seconds_bucket profcol_spanjoin_lag_seconds_sum profcol_spanjoin_lag_seconds_count
 profcol_budget_used_bytes profcol_budget_limit_bytes profcol_server_connections profcol_receiver_invalid_requests
 """.split()
-UNJOINED = {"no_id", "ambiguous_thread", "not_split", "not_found", "span_open", "expired", "overflow"}
+UNJOINED = {"no_id", "no_process", "no_span_on_thread", "ambiguous_thread", "not_split", "not_found", "span_open", "expired", "overflow"}
 
 
 class Example(server.Profcol):

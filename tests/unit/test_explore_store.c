@@ -348,14 +348,20 @@ static void test_ambiguous_threads(void **state)
     profiles_resource(&request);
     profiles_resource_string(&request, "service.name", "shop");
     profiles_profile(&request, "cpu", "nanoseconds");
-    const uint64_t times[] = {15, 0, 25, 35, 55};
+    const uint64_t times[] = {15, 0, 25, 35, 45, 55};
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
         add_unnamed(&request, times[i]);
+    profiles_resource(&request);
+    profiles_resource_string(&request, "service.name", "other");
+    profiles_profile(&request, "cpu", "nanoseconds");
+    add_unnamed(&request, 15);
     scene_send(&scene, &request);
     expect_number(&scene, "services", "", "services.0.samples.unjoined.ambiguous_thread", 3);
     expect_number(&scene, "services", "", "services.0.samples.unjoined.no_id", 1);
+    expect_number(&scene, "services", "", "services.0.samples.unjoined.no_span_on_thread", 1);
     expect_number(&scene, "services", "", "services.0.samples.joined", 1);
     expect_number(&scene, "services", "", "services.1.samples.unjoined.no_id", 1);
+    expect_number(&scene, "services", "", "services.2.samples.unjoined.no_process", 1);
     scene_end(&scene);
 }
 

@@ -195,6 +195,29 @@ static void threads_whose_span_is_not_sure(void **state)
         "samples joins them: docs/clients has the setting for each language.\"}]");
 }
 
+/* It is not said that their profilers lack span ids. */
+static void threads_without_spans(void **state)
+{
+    (void)state;
+    struct join_figures figures = figures_with((uint64_t[10]){0});
+    figures.joined = 20;
+    figures.unjoined[JOIN_REASON_NO_PROCESS] = 80;
+    expect_advice(&figures,
+                  "[{\"text\":\"80 % of the samples name no span, and are of processes without "
+                  "spans that name their threads. If these processes have spans, nothing says so: "
+                  "spans need process.pid and, in containers, container.id (docs/spanjoin.md, By "
+                  "thread and time), and thread.id or thread.name.\"}]");
+    figures.unjoined[JOIN_REASON_NO_PROCESS] = 0;
+    figures.unjoined[JOIN_REASON_NO_SPAN_ON_THREAD] = 80;
+    expect_advice(&figures,
+                  "[{\"text\":\"80 % of the samples name no span, and no span of their process ran "
+                  "on their threads; none was joined by thread. Spans and samples name their "
+                  "threads differently, samples.wait is shorter than spans take to arrive, samples "
+                  "arrive after the window, or the clocks of both differ by more than 12 s.\"}]");
+    figures.by_thread = 1;
+    expect_advice(&figures, "[]");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +234,7 @@ int main(void)
         cmocka_unit_test(only_so_many_joins_are_counted),
         cmocka_unit_test(other_reasons_name_their_setting),
         cmocka_unit_test(threads_whose_span_is_not_sure),
+        cmocka_unit_test(threads_without_spans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

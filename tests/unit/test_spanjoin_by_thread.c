@@ -606,6 +606,33 @@ static double unjoined(struct join *join, const char *reason)
                          labels);
 }
 
+/* Why samples that name no span have none. */
+static void each_cause_has_a_reason(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    join_init(&join, "samples: {wait: 0s}");
+    send_sample(&join, "shop", 150, 30); /* no spans name threads yet */
+    assert_int_equal(unjoined(&join, "no_id"), 1);
+    send_span(&join, TRACE, FIRST, 100, 200);
+    begin_upload(&request, "shop");
+    add_sample(&request, (const uint64_t[]){250, 30}, 1);
+    add_sample(&request, (const uint64_t[]){150, 30, 250, 30}, 2); /* one of its parts */
+    sample_value(&request, profiles_sample(&request, 1), 30);      /* without thread and time */
+    profiles_resource(&request);
+    profiles_resource_string(&request, "service.name", "other");
+    profiles_profile(&request, "cpu", "nanoseconds");
+    add_sample(&request, (const uint64_t[]){150, 30}, 1);
+    sample_value(&request, profiles_sample(&request, 1), 30);
+    join_send(&join, &request);
+    assert_int_equal(unjoined(&join, "no_id"), 3);
+    assert_int_equal(unjoined(&join, "no_span_on_thread"), 2);
+    assert_int_equal(unjoined(&join, "no_process"), 1);
+    assert_int_equal(unjoined(&join, "ambiguous_thread"), 0);
+    fixture_deinit(&join.fixture);
+}
+
 /* Sends a sample with a time in each of many spans. Returns how many samples it becomes; if it is
  * one, it counts as not split. */
 static size_t split_sample(unsigned spans, unsigned attributes, uint64_t value)
@@ -680,7 +707,8 @@ static void a_sample_without_pairs_is_not_split(void **state)
     expect_sample_of_two(&out, 1, FIRST);
     expect_sample(&out, 2, 0, (const int64_t[]){5}, 1);
     assert_int_equal(unjoined(&join, "not_split"), 1);
-    assert_int_equal(unjoined(&join, "no_id"), 1);
+    assert_int_equal(unjoined(&join, "no_span_on_thread"), 1);
+    assert_int_equal(unjoined(&join, "no_id"), 0);
     request_free(&out);
     fixture_deinit(&join.fixture);
 }
@@ -930,6 +958,7 @@ int main(void)
         cmocka_unit_test(spans_that_an_upload_will_add_to_are_incomplete),
         cmocka_unit_test(can_be_turned_off),
         cmocka_unit_test(a_split_is_limited),
+        cmocka_unit_test(each_cause_has_a_reason),
         cmocka_unit_test(a_sample_without_pairs_is_not_split),
         cmocka_unit_test(only_what_is_repeated_is_limited),
         cmocka_unit_test(recordings_are_joined_and_lose_their_threads),

@@ -9,6 +9,8 @@ import { link } from "./route.js";
 
 const REASONS = {
 	no_id: "Names no span: nothing was running, or the profiler does not put span ids into samples",
+	no_process: "Names no span, and its process is that of no spans that name their threads",
+	no_span_on_thread: "Names no span, and none ran on its thread at that time",
 	ambiguous_thread: "Names no span, and it is not sure which one ran on its thread",
 	not_split: "Names no span, ran in several on its thread, and cannot be split between them",
 	not_found: "Its span is not there: not sampled, sent elsewhere, later than samples.wait, or gone long before",
