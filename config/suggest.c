@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { LONGEST = 64 };
+enum { LONGEST = 64, PREFIX_MIN = 4 };
 
 static char lower(char c)
 {
@@ -49,6 +49,22 @@ static unsigned tolerance(size_t size)
     return size <= 5 ? 2 : (unsigned)least((unsigned)size / 3, 5);
 }
 
+/* Returns the only name that begins with the word, which lacks its end, such as a unit; NULL if
+ * there is none, or several. */
+static const char *completed(const char *written, size_t size, const char *const *names,
+                             size_t count)
+{
+    const char *found = NULL;
+    for (size_t i = 0; i < count && size >= PREFIX_MIN; i++) {
+        if (strncmp(names[i], written, size) != 0)
+            continue;
+        if (found)
+            return NULL;
+        found = names[i];
+    }
+    return found;
+}
+
 const char *config_suggest(const char *written, const char *const *names, size_t count)
 {
     size_t size = strlen(written);
@@ -67,5 +83,5 @@ const char *config_suggest(const char *written, const char *const *names, size_t
             best_distance = d;
         }
     }
-    return best;
+    return best ? best : completed(written, size, names, count);
 }

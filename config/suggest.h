@@ -10,7 +10,8 @@
 
 #include <stddef.h>
 
-/* Returns the name closest to the written text, for "did you mean"; NULL if none is close. */
+/* Returns the name closest to the written text, or the only one that begins with it, for "did you
+ * mean"; NULL if there is none. */
 const char *config_suggest(const char *written, const char *const *names, size_t count);
 
 #endif

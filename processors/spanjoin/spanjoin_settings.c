@@ -164,9 +164,31 @@ static const struct path_form *find_form(const char *text, struct slice *name_ou
     return NULL;
 }
 
+/* Returns the path that was probably meant; NULL if nothing is like it. Attributes are named in
+ * brackets, and paths begin with what they are of. */
+static const char *suggest_path(struct arena *arena, const char *text)
+{
+    static const char *const bracketed[] = {"span.attributes", "resource.attributes",
+                                            "root.attributes"};
+    for (size_t i = 0; i < sizeof bracketed / sizeof *bracketed; i++) {
+        size_t size = strlen(bracketed[i]);
+        if (strncmp(text, bracketed[i], size) == 0 && text[size] == '.' && text[size + 1])
+            return arena_printf(arena, "%s[\"%s\"]", bracketed[i], text + size + 1);
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(names[i], "span.", 5) == 0 && strcmp(names[i] + 5, text) == 0)
+            return names[i];
+    return NULL;
+}
+
 static void tell_unknown_path(struct config_check *check, const struct config_node *node,
                               const char *text)
 {
+    const char *meant = suggest_path(config_check_arena(check), text);
+    if (meant) {
+        config_check_node_error(check, node, "\"%s\" is not a path, did you mean %s?", text, meant);
+        return;
+    }
     char head[64];
     size_t size = strcspn(text, "[");
     snprintf(head, sizeof head, "%.*s", (int)(size < sizeof head ? size : sizeof head - 1), text);
@@ -590,6 +612,32 @@ static bool waits(const struct config_check *check, const char *key, int64_t wai
     return wait_ns > 0 && config_check_is_written(check, key);
 }
 
+/* Whether a pipeline of the signal has the processor. */
+static bool is_in_pipeline(const struct config *config, const struct config_component *processor,
+                           enum config_signal signal)
+{
+    for (size_t i = 0; i < config->pipeline_count; i++)
+        for (size_t j = 0; j < config->pipelines[i].processor_count; j++)
+            if (config->pipelines[i].signal == signal &&
+                config->pipelines[i].processors[j] == processor)
+                return true;
+    return false;
+}
+
+/* Returns the id of another join that is in a traces pipeline only; NULL if there is none. */
+static const char *join_of_spans(const struct config *config)
+{
+    for (size_t i = 0; i < config->pipeline_count; i++)
+        for (size_t j = 0; j < config->pipelines[i].processor_count; j++) {
+            const struct config_component *processor = config->pipelines[i].processors[j];
+            if (config->pipelines[i].signal == CONFIG_TRACES &&
+                strcmp(processor->type->name, "spanjoin") == 0 &&
+                !is_in_pipeline(config, processor, CONFIG_PROFILES))
+                return processor->id;
+        }
+    return NULL;
+}
+
 /* Warns of what only works with pipelines of both signals. */
 static void check_sides(const struct spanjoin_settings *settings, struct config_check *check)
 {
@@ -597,6 +645,14 @@ static void check_sides(const struct spanjoin_settings *settings, struct config_
     bool has_samples = config_check_pipeline(check, CONFIG_PROFILES);
     if (!config_check_is_used(check) || (has_spans && has_samples))
         return;
+    const char *other = has_samples ? join_of_spans(config_check_config(check)) : NULL;
+    if (other) {
+        config_check_warn(check, "",
+                          "nothing is joined: this one is only in a profiles pipeline, and \"%s\" "
+                          "only in a traces pipeline: name the same id in both",
+                          other);
+        return;
+    }
     const char *lacking = config_signal_names[has_spans ? CONFIG_PROFILES : CONFIG_TRACES];
     if (waits(check, "samples::wait", settings->samples.wait))
         warn_of_side(check, "samples::wait", "has no effect", lacking);

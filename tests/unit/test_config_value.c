@@ -242,6 +242,8 @@ static const struct {
     {"grcp", "grpc"},
     {"otlpgrpc", "otlp_grpc"},
     {"tsl", "tls"},
+    {"endp", "endpoint"},
+    {"send_bat", NULL},
     {"zebra", NULL},
     {"x", NULL},
     {"", NULL},

@@ -74,6 +74,11 @@ static const struct {
     {"samples: {attributes: [{key: a, from: span.nam}]}",
      "t:1:63: error: processors::spanjoin::samples::attributes::0::from: \"span.nam\" is not a "
      "path, did you mean \"span.name\"?"},
+    {"samples: {attributes: [{key: a, from: name}]}",
+     "\"name\" is not a path, did you mean span.name?"},
+    {"samples: {attributes: [{key: a, from: span.attributes.http.route}]}",
+     "\"span.attributes.http.route\" is not a path, did you mean "
+     "span.attributes[\"http.route\"]?"},
     {"samples: {attributes: [{key: a, from: span.attributes}]}",
      "\"span.attributes\" is not a path: write span.attributes[\"...\"]"},
     {"samples: {attributes: [{key: a, from: 'span.attributes[x]'}]}",
