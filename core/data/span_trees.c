@@ -250,6 +250,7 @@ struct search {
     uint64_t *steps;
     const struct node_span *found; /* NULL: none yet */
     bool is_ambiguous;
+    uint64_t from_ns, until_ns; /* this is the answer from one time to before the other */
 };
 
 /* What finding a span by its id takes. */
@@ -286,22 +287,82 @@ static void consider(struct search *search, const struct node_span *span)
         search->is_ambiguous = true;
 }
 
+/* A span that begins or ends at another time may change the answer from then on. */
+static void note_change(struct search *search, uint64_t time_ns, uint64_t at_ns)
+{
+    if (at_ns <= time_ns)
+        search->from_ns = at_ns > search->from_ns ? at_ns : search->from_ns;
+    else
+        search->until_ns = at_ns < search->until_ns ? at_ns : search->until_ns;
+}
+
+static bool is_running(const struct search *search, uint32_t i, uint64_t time_ns)
+{
+    const struct node_run *run = &search->tree->runs[i];
+    return run->start_ns <= time_ns && time_ns < run->end_ns &&
+           !is_elsewhere(run, search->thread, search->thread_name);
+}
+
+/* Returns how many spans are running, and which of them began last. */
+static uint32_t count_running(struct search *search, uint64_t time_ns, uint32_t *last_out)
+{
+    const struct node_run *runs = search->tree->runs;
+    uint32_t count = 0;
+    search->from_ns = 0;
+    search->until_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < search->tree->count; i++) {
+        note_change(search, time_ns, runs[i].start_ns);
+        note_change(search, time_ns, runs[i].end_ns);
+        if (is_running(search, i, time_ns) &&
+            (count++ == 0 || runs[i].start_ns > runs[*last_out].start_ns))
+            *last_out = i;
+    }
+    return count;
+}
+
+/* Whether a span is below the root, and so many spans are running that are above it, or it. The
+ * usual case, in which one walk is enough. */
+static bool is_innermost(struct search *search, uint32_t i, uint32_t count, uint64_t time_ns)
+{
+    const struct tree *tree = search->tree;
+    const struct node_span *span = &tree->spans[i];
+    for (int depth = 0; depth < SPAN_TREE_DEPTH_MAX && !span->is_root; depth++) {
+        count -= is_running(search, (uint32_t)(span - tree->spans), time_ns);
+        bool reaches_root = span->parent == search->root;
+        span = take_steps(search, STEPS_OF_FIND) ? find_span(tree, span->parent) : NULL;
+        if (reaches_root && span)
+            count -= is_running(search, (uint32_t)(span - tree->spans), time_ns);
+        if (reaches_root)
+            return count == 0;
+        if (!span)
+            return false;
+    }
+    return false;
+}
+
 static void find_innermost(struct search *search, uint64_t time_ns)
 {
     const struct tree *tree = search->tree;
+    uint32_t last = 0;
     search->found = NULL;
+    search->from_ns = search->until_ns = 0;
     search->is_ambiguous = !take_steps(search, tree->count);
-    for (uint32_t i = 0; i < tree->count && !search->is_ambiguous; i++) {
-        const struct node_run *run = &tree->runs[i];
-        if (run->start_ns <= time_ns && time_ns < run->end_ns &&
-            !is_elsewhere(run, search->thread, search->thread_name))
-            consider(search, &tree->spans[i]);
+    if (search->is_ambiguous)
+        return;
+    uint32_t count = count_running(search, time_ns, &last);
+    if (count > 0 && is_innermost(search, last, count, time_ns)) {
+        search->found = &tree->spans[last];
+        return;
     }
+    for (uint32_t i = 0; count > 0 && i < tree->count && !search->is_ambiguous; i++)
+        if (is_running(search, i, time_ns))
+            consider(search, &tree->spans[i]);
 }
 
 static void answer(struct search *search, const struct tree_place *root, struct thread_ask *ask)
 {
-    find_innermost(search, ask->time_ns);
+    if (ask->time_ns < search->from_ns || ask->time_ns >= search->until_ns)
+        find_innermost(search, ask->time_ns);
     ask->answer = search->is_ambiguous ? THREAD_AMBIGUOUS
                   : search->found      ? THREAD_SPAN
                                        : THREAD_NO_SPAN;

@@ -186,6 +186,37 @@ static void a_span_runs_at_its_own_time(void **state)
     span_trees_free(trees);
 }
 
+/* Many times of one sample are answered as each of them alone. */
+static void many_times_at_once(void **state)
+{
+    enum { SPANS = 24, TIMES = 128 };
+    (void)state;
+    struct tree_place place = place_of(7, 10, 1);
+    struct sample_thread sample = {.has_id[THREAD_ID_OS] = true, .id[THREAD_ID_OS] = 1};
+    uint64_t random = 1, steps = UINT64_MAX;
+    for (int round = 0; round < 200; round++) {
+        struct span_trees *trees = span_trees_new(100, true);
+        struct thread_ask asks[TIMES];
+        add_run(trees, 10, 0, 5, 120, 1);
+        for (uint64_t span = 11; span < 10 + SPANS; span++) {
+            random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+            uint64_t start = (random >> 33) % 100, length = (random >> 43) % 60;
+            uint64_t parent = 10 + (random >> 53) % (span - 10);
+            add_run(trees, span, parent, start, start + length, 1 + (int64_t)(random >> 62) / 3);
+        }
+        for (uint64_t i = 0; i < TIMES; i++)
+            asks[i] = (struct thread_ask){.time_ns = i};
+        span_trees_find_running(trees, &place, &sample, asks, TIMES, &steps);
+        for (uint64_t i = 0; i < TIMES; i++) {
+            uint64_t alone = running(trees, 10, i, 1, UINT64_MAX), span = 0;
+            if (asks[i].answer == THREAD_SPAN)
+                memcpy(&span, asks[i].key.span_id, SPAN_ID_SIZE);
+            assert_int_equal(asks[i].answer == THREAD_AMBIGUOUS ? 1 : span, alone);
+        }
+        span_trees_free(trees);
+    }
+}
+
 /* A chain that is as long as a tree may be, and a circle. */
 static void steps_limit_the_work(void **state)
 {
@@ -210,6 +241,7 @@ int main(void)
         cmocka_unit_test(the_innermost_span_was_running),
         cmocka_unit_test(siblings_are_told_apart_by_threads_only),
         cmocka_unit_test(a_span_runs_at_its_own_time),
+        cmocka_unit_test(many_times_at_once),
         cmocka_unit_test(steps_limit_the_work),
         cmocka_unit_test(the_root_is_above),
         cmocka_unit_test(depth_and_size_are_bounded),
