@@ -4,6 +4,7 @@
 #include "extensions/explore/api.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 
 enum { TRAILS_LISTED = 50, FACTS_MAX = 24 };
@@ -309,11 +310,37 @@ static bool names_no_spans(const struct store_service *service)
     return named == 0;
 }
 
+/* Whether profiles have arrived that may be of its process: of samples with threads that are of no
+ * known process, or without a service, as an eBPF profiler sends them. */
+static bool has_profiles_of_unknown(const struct explanation *e)
+{
+    const struct store_cells *cells = &e->request->store->cells;
+    for (uint32_t i = 0; i < cells->services.count; i++) {
+        const struct store_service *service = store_service_at(cells, i);
+        if (service->unjoined[STORE_UNJOINED_NO_PROCESS] > 0 ||
+            (service->name == STORE_TEXT_EMPTY && has_profiles(service)))
+            return true;
+    }
+    return false;
+}
+
+static void explain_no_process(struct explanation *e, const char *name)
+{
+    set_reason(e, "no_process",
+               "No profiles of the service \"%s\" have arrived, but profiles of processes without "
+               "known spans have, such as those of an eBPF profiler. If some are of this service, "
+               "its spans need %sprocess.pid, and in containers container.id, to be joined by "
+               "thread (docs/spanjoin.md).",
+               name, e->span->has_thread ? "" : "thread.id or thread.name, ");
+}
+
 static void explain_silence(struct explanation *e)
 {
     const struct store_service *service = service_of(e, e->span);
     const char *name = text_of(e, service->name);
-    if (!has_profiles(service))
+    if (!has_profiles(service) && has_profiles_of_unknown(e))
+        explain_no_process(e, name);
+    else if (!has_profiles(service))
         set_reason(e, "no_profiles",
                    "No profiles of the service \"%s\" have arrived: it is not profiled, or its "
                    "profiler sends another service.name.",
@@ -324,10 +351,13 @@ static void explain_silence(struct explanation *e)
                    "thread (thread.id, thread.name), so they cannot be joined by thread either.",
                    name);
     else if (names_no_spans(service))
-        set_reason(e, "thread_unknown",
-                   "Samples of the service \"%s\" name no spans, and none was taken on the "
-                   "span's thread while it ran, or they have no thread and times.",
-                   name);
+        set_reason(e, "thread_unknown", "Samples of the service \"%s\" name no spans, and %s.",
+                   name,
+                   service->unjoined[STORE_UNJOINED_NO_PROCESS] > 0
+                       ? "nothing says that they are of the span's process: both need the same "
+                         "process.pid, in containers container.id, or service.instance.id"
+                       : "none was taken on the span's thread while it ran, or they have no thread "
+                         "and times");
     else if (e->root)
         set_reason(e, "local_root",
                    "No sample names this span, but %s %s \"%s\" of the same trace: SDKs label "
@@ -386,6 +416,23 @@ static void explain_trace(struct explanation *e)
 
 /* ---- the answer ---- */
 
+/* The thread that it names: of its attributes, which the store keeps as members of an object. */
+static void add_thread_facts(struct explanation *e)
+{
+    static const char *const names[] = {"thread.id", "thread.name"};
+    const char *members = text_of(e, e->span->attributes);
+    json_t *attributes =
+        json_loads(arena_printf(&e->request->arena, "{%s}", members), JSON_ALLOW_NUL, NULL);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const json_t *value = json_object_get(attributes, names[i]);
+        if (json_is_integer(value))
+            add_fact(e, names[i], "%lld", (long long)json_integer_value(value));
+        else if (json_is_string(value))
+            add_fact(e, names[i], "%s", json_string_value(value));
+    }
+    json_decref(attributes);
+}
+
 static void add_span_facts(struct explanation *e)
 {
     const struct store_span *span = e->span;
@@ -398,6 +445,7 @@ static void add_span_facts(struct explanation *e)
     add_fact(e, "start", "%" PRIu64, span->start_ns);
     add_fact(e, "arrived", "%" PRIu64, span->arrived_ns);
     add_fact(e, "names_thread", "%s", span->has_thread ? "yes" : "no");
+    add_thread_facts(e);
     add_fact(e, "samples", "%u", span->samples);
 }
 

@@ -161,6 +161,25 @@ static void has_unknown_thread(struct scene *scene)
     send_sample(scene, 0);
 }
 
+/* An eBPF profiler sends threads of a process, but no service. */
+static void is_of_unknown_process(struct scene *scene)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    SpanMessage *span = add_span(&request, SPAN, SECOND);
+    span_int(&request, span, "thread.id", 12);
+    span_string(&request, span, "thread.name", "wörk");
+    scene_send(scene, &request);
+    profiles_begin(&request);
+    request_resource(&request, "process.pid=#77");
+    profiles_profile(&request, "cpu", "nanoseconds");
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_int(&request, sample, "thread.id", 12);
+    sample_time(&request, sample, WALL + 1);
+    sample_value(&request, sample, 30);
+    scene_send(scene, &request);
+}
+
 static void is_below_root(struct scene *scene)
 {
     send_span(scene, OTHER, SECOND);
@@ -237,6 +256,7 @@ static const struct {
     {is_not_profiled, WAITS, "no_profiles", "No profiles of the service \"shop\""},
     {has_no_thread, WAITS, "no_thread", "does not name its thread"},
     {has_unknown_thread, WAITS, "thread_unknown", "none was taken on the span's thread"},
+    {is_of_unknown_process, WAITS, "no_process", "its spans need process.pid"},
     {is_below_root, WAITS, "local_root", "1 sample names \"GET /a\" of the same trace"},
     {only_waits, WAITS, "no_samples", "hardly used the processor"},
     {is_of_other_trace, WAITS, "other_trace",
@@ -342,6 +362,21 @@ static void test_other_trace(void **state)
     scene_end(&scene);
 }
 
+static void test_thread_of_span(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene, 4 << 20, WAITS);
+    is_of_unknown_process(&scene);
+    json_t *answer = scene_ask(&scene, "explain", "id=000000000000002a");
+    assert_string_equal(json_text_at(answer, "facts.7.name"), "thread.id");
+    assert_string_equal(json_text_at(answer, "facts.7.value"), "12");
+    assert_string_equal(json_text_at(answer, "facts.8.name"), "thread.name");
+    assert_string_equal(json_text_at(answer, "facts.8.value"), "wörk");
+    json_decref(answer);
+    scene_end(&scene);
+}
+
 static void test_short_span(void **state)
 {
     (void)state;
@@ -397,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_short_span),
         cmocka_unit_test(test_samples_without_trace),
         cmocka_unit_test(test_other_trace),
+        cmocka_unit_test(test_thread_of_span),
         cmocka_unit_test(test_trace),
         cmocka_unit_test(test_wrong_ids),
     };
