@@ -234,6 +234,8 @@ static void read_condition(struct config_check *check, size_t i, struct keep_set
             config_check_warn(check, path,
                               "is all traces, so otherwise and other conditions have no effect; "
                               "for 1 %% write 0.01");
+        else if (condition->ratio <= 0)
+            config_check_warn(check, path, "is no trace, so this condition has no effect");
         break;
     case KEEP_ATTRIBUTE:
         if (!check_attribute(check, path, &condition->attribute))

@@ -596,6 +596,14 @@ static void check_profile_types(const struct spanjoin_settings *settings,
                           "pyroscope.profile.id");
 }
 
+static void check_wait_of_spans(const struct spanjoin_settings *settings,
+                                struct config_check *check)
+{
+    if (settings->spans.wait > 0 && settings->spans.joined_count == 0)
+        config_check_warn(check, "spans::wait",
+                          "delays spans for nothing, because spans::attributes adds nothing");
+}
+
 /* ---- one side only ---- */
 
 static void warn_of_side(struct config_check *check, const char *key, const char *what,
@@ -682,6 +690,7 @@ void spanjoin_check(void *config, struct config_check *check)
     read_side(settings, &settings->samples, check);
     read_side(settings, &settings->spans, check);
     check_profile_types(settings, check);
+    check_wait_of_spans(settings, check);
     if (settings->keep.enabled)
         keep_check(&settings->keep, settings->samples.wait, check);
     if (settings->keep.reads_cpu && type_position(settings, SLICE("cpu")) < 0)

@@ -184,6 +184,13 @@ static const struct {
     {"keep: {span_detail_when: [{status: failed}]}",
      "keep::span_detail_when::0::status: \"failed\" is not one of unset, ok, error"},
     {"keep: {span_detail_when: [{ratio: 2}]}", "ratio: 2 is out of range"},
+    {"keep: {span_detail_when: [{ratio: 0}]}",
+     "t:1:59: warning: processors::spanjoin::keep::span_detail_when::0::ratio: is no trace, so "
+     "this "
+     "condition has no effect"},
+    {"spans: {wait: 20s, attributes: []}",
+     "t:1:39: warning: processors::spanjoin::spans::wait: delays spans for nothing, because "
+     "spans::attributes adds nothing"},
     {"keep: {span_detail_when: [{ratio: 1}]}",
      "t:1:59: warning: processors::spanjoin::keep::span_detail_when::0::ratio: is all traces, so "
      "otherwise and other conditions have no effect; for 1 % write 0.01"},
