@@ -64,7 +64,8 @@ static const struct {
     {"source: {tenant_from: [auth.]}",
      "\"auth.\" is neither metadata.NAME, auth.NAME nor resource.attributes[\"NAME\"]"},
     {"source: {tenant_from: [tenant]}",
-     "\"tenant\" is neither metadata.NAME, auth.NAME nor resource.attributes[\"NAME\"]"},
+     "source::tenant_from::0: \"tenant\" is neither metadata.NAME, auth.NAME nor "
+     "resource.attributes[\"NAME\"]"},
     {"windw: 10s",
      "t:1:25: error: processors::spanjoin: unknown key \"windw\", did you mean \"window\"?"},
     {"window: 0s",
@@ -123,7 +124,7 @@ static const struct {
     {"spans: {attributes: [{key: a, from: samples.top_functions}]}", "from 1 to 16"},
     {"samples: {attributes: [{key: a, from: 'samples.top_functions[5]'}]}",
      "can only be used for spans"},
-    {"sources: ['']", "sources: has an empty key"},
+    {"sources: [span_id, '']", "t:1:44: error: processors::spanjoin::sources::1: is an empty key"},
     {"attribute_children: true", ""},
     {"ack: delivered", "processors::spanjoin::ack: is not supported yet"},
     {"storage: file_storage", "processors::spanjoin::storage: is not supported yet"},
