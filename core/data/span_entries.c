@@ -320,13 +320,14 @@ void span_entries_collect(struct span_operation *op, void *item)
 {
     struct span_put *put = item;
     put->totals = NULL;
-    put->lacks = false;
+    put->lacks = true;
     struct candidates found;
     find_candidates(op, &put->key, &put->source, &found);
     if (!found.exact)
         return;
     put->totals = copy_totals(op, found.exact);
-    put->lacks = found.exact->flags & SPAN_ENTRY_LACKS;
+    uint32_t flags = found.exact->flags & (SPAN_ENTRY_HAS_SPAN | SPAN_ENTRY_LACKS);
+    put->lacks = flags != SPAN_ENTRY_HAS_SPAN;
 }
 
 /* ---- samples ---- */

@@ -53,7 +53,8 @@ void span_index_unref(struct span_index *index);
  * `wakeups`. */
 void span_index_put_many(struct span_index *index, uint64_t now_ns, struct span_put *puts,
                          size_t count, struct arena *arena, struct span_wakeups *wakeups);
-/* Call it when spans that have waited are sent on: sets `totals` again. */
+/* Call it when spans that have waited are sent on: sets `totals` again, and `lacks` if their
+ * entries were evicted. */
 void span_index_collect_many(struct span_index *index, uint64_t now_ns, struct span_put *puts,
                              size_t count, struct arena *arena);
 

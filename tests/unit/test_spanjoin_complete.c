@@ -628,6 +628,30 @@ static void pauses_of_a_profiler_are_no_gaps(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* Spans that ended after the uploads so far. */
+static void send_flood(struct join *join, unsigned count)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    for (unsigned i = 0; i < count; i++)
+        traces_span(&request, TRACE + 1, 1000 + i, WALL, WALL + 100 * SECOND, "flood");
+    join_send(join, &request);
+}
+
+static void span_whose_totals_were_evicted_is_incomplete(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "max_spans: 100, spans: {wait: 20s}");
+    send_upload(&join, "shop", "cpu", SPAN, HALF + 5 * SECOND);
+    send_span(&join, "shop", SPAN, 14 * SECOND);
+    send_flood(&join, 500);
+    send_upload(&join, "shop", "cpu", SPAN, HALF + 15 * SECOND);
+    assert_int_equal(left(&join), 1);
+    expect_span(&join, 0, "30", "false");
+    fixture_deinit(&join.fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -661,6 +685,7 @@ int main(void)
         cmocka_unit_test(span_that_passes_may_lack_an_upload),
         cmocka_unit_test(each_sample_type_has_its_gaps),
         cmocka_unit_test(pauses_of_a_profiler_are_no_gaps),
+        cmocka_unit_test(span_whose_totals_were_evicted_is_incomplete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
