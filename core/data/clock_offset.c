@@ -10,6 +10,8 @@
 enum {
     VOTES_KEPT = 16384, /* samples; then all votes count half */
     VOTES_SETTLED = 4096,
+    /* If they say after a doubt what was known before it: a doubt is mostly a false one. */
+    VOTES_SETTLED_AGAIN = 1024,
     DOUBTED = 128, /* samples that are left of those before the clock was set */
     RANGES_MAX = 256,
     /* How many standard deviations the difference must have: there are hundreds of offsets to
@@ -125,14 +127,15 @@ static void estimate(struct clock_offset *clock)
     clock->least_ns = is_used ? least_of(clock, most) : 0;
 }
 
-bool clock_offset_is_settled(const struct clock_offset *clock)
-{
-    return clock->samples >= VOTES_SETTLED;
-}
-
 static bool differs(int64_t offset_ns, int64_t before_ns)
 {
     return absolute(offset_ns - before_ns) > SAME_NS + absolute(before_ns) / SAME_PART;
+}
+
+bool clock_offset_is_settled(const struct clock_offset *clock)
+{
+    bool is_again = clock->was_settled && !differs(clock->candidate_ns, clock->settled_ns);
+    return clock->samples >= (is_again ? VOTES_SETTLED_AGAIN : VOTES_SETTLED);
 }
 
 bool clock_offset_find(struct clock_offset *clock)
@@ -231,6 +234,10 @@ void clock_offset_check(struct clock_offset *clock, const struct thread_timeline
 
 void clock_offset_doubt(struct clock_offset *clock)
 {
+    if (clock_offset_is_settled(clock)) {
+        clock->was_settled = true;
+        clock->settled_ns = clock->candidate_ns;
+    }
     while (clock->samples > DOUBTED)
         fade(clock);
     while (count_checks(&clock->check) > DOUBTED) {

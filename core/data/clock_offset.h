@@ -59,6 +59,8 @@ struct clock_offset {
     uint32_t samples;     /* that voted */
     uint32_t newer;       /* of these, since the candidate was found */
     uint32_t random;
+    bool was_settled;   /* before it was doubted, */
+    int64_t settled_ns; /* with this candidate */
     /* Votes for an offset minus those for the one before it. */
     int32_t votes[CLOCK_OFFSETS + 1];
     struct clock_check check; /* of the candidate */

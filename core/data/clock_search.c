@@ -94,25 +94,29 @@ struct shares {
 static void count_votes(const struct clock_search *search, struct shares *shares)
 {
     struct share sum = {0, 0};
-    shares->most = 0;
+    int32_t most = 0;
     for (int64_t i = 0; i < CLOCK_SEARCH_OFFSETS; i++) {
         sum.known += search->known[i];
         sum.inside += search->inside[i];
         shares->of[i] = sum;
-        shares->most = sum.known > shares->most ? sum.known : shares->most;
+        most = sum.known > most ? sum.known : most;
     }
+    shares->most = most;
 }
 
 /* Finds the best offset from the first position to the last one, among those that are known of
  * enough samples. */
 static void find_best(struct shares *shares, int64_t first, int64_t last, int32_t known_min)
 {
-    shares->least = shares->most / KNOWN_PART > known_min ? shares->most / KNOWN_PART : known_min;
+    int32_t half = shares->most / KNOWN_PART, least = half > known_min ? half : known_min;
+    struct share best = {-1, 1}; /* less than any */
+    shares->least = least;
     shares->best = -1;
     for (int64_t i = first; i <= last; i++)
-        if (shares->of[i].known >= shares->least &&
-            (shares->best < 0 || share_is_greater(shares->of[i], shares->of[shares->best])))
+        if (shares->of[i].known >= least && share_is_greater(shares->of[i], best)) {
+            best = shares->of[i];
             shares->best = i;
+        }
 }
 
 /* Whether an offset may be the right one. */
