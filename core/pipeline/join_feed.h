@@ -46,12 +46,13 @@ enum join_outcome {
 struct join_key {
     uint8_t trace_id[TRACE_ID_SIZE]; /* all zero: not known */
     uint8_t span_id[SPAN_ID_SIZE];
-    int64_t lag_ns;    /* of found ones: arrival of the samples minus arrival of the span */
-    uint32_t samples;  /* Sample messages */
-    uint8_t outcome;   /* enum join_outcome */
-    bool is_promoted;  /* an attribute named it, not a Link */
-    bool is_ambiguous; /* several spans have the id */
-    bool is_kept_out;  /* `keep` took the detail of its span from the samples, or dropped them */
+    int64_t lag_ns;       /* of found ones: arrival of the samples minus arrival of the span */
+    uint32_t samples;     /* Sample messages */
+    uint8_t outcome;      /* enum join_outcome */
+    bool is_promoted;     /* an attribute named it, not a Link */
+    bool is_ambiguous;    /* several spans have the id */
+    bool is_kept_out_dry; /* it would be kept out, but for `dry_run` */
+    bool is_kept_out;     /* `keep` took the detail of its span from the samples, or dropped them */
 };
 
 /* Samples that name no span but a thread and times, and were not joined by them. */

@@ -31,6 +31,7 @@ struct explanation {
     uint64_t types;                   /* of those that were joined */
     const struct store_trail *missed; /* the newest that was not joined; NULL: none */
     const struct store_trail *kept_out;
+    bool is_kept_out_dry; /* some of them would be kept out, but for dry_run */
     /* Of a trace: */
     unsigned spans, spans_with_samples;
     struct fact facts[FACTS_MAX];
@@ -99,6 +100,7 @@ static void add_trail(struct explanation *e, const struct store_trail *trail)
     }
     e->joined += trail->samples;
     e->types |= trail->types;
+    e->is_kept_out_dry |= trail->is_kept_out_dry;
     if (trail->is_kept_out)
         e->kept_out = trail;
 }
@@ -205,8 +207,9 @@ static void explain_joined(struct explanation *e)
                    samples_text(e, e->joined), e->joined == 1 ? "was" : "were",
                    types_of(e, e->types));
     else
-        set_reason(e, "joined", "%s (%s) %s joined.", samples_text(e, e->joined),
-                   types_of(e, e->types), e->joined == 1 ? "was" : "were");
+        set_reason(e, "joined", "%s (%s) %s joined.%s", samples_text(e, e->joined),
+                   types_of(e, e->types), e->joined == 1 ? "was" : "were",
+                   e->is_kept_out_dry ? " Without dry_run, `keep` would take their detail." : "");
 }
 
 static const char *seconds_text(struct explanation *e, uint64_t ns)
@@ -477,7 +480,9 @@ static const char *describe(struct explanation *e, const struct store_trail *tra
                         is_forgotten ? "its span was forgotten" : texts[trail->outcome],
                         trail->is_promoted ? ", named by an attribute" : "",
                         trail->is_ambiguous ? ", several spans have this id" : "",
-                        trail->is_kept_out ? ", without its detail (keep)" : "");
+                        trail->is_kept_out       ? ", without its detail (keep)"
+                        : trail->is_kept_out_dry ? ", would lose its detail (keep, dry_run)"
+                                                 : "");
 }
 
 static void print_trail(struct explanation *e, const struct store_trail *trail)

@@ -42,7 +42,7 @@ struct store_trail {
     uint32_t samples;
     uint32_t service; /* number; STORE_NONE: not known */
     uint8_t outcome;  /* enum join_outcome */
-    bool is_promoted, is_ambiguous, is_kept_out;
+    bool is_promoted, is_ambiguous, is_kept_out, is_kept_out_dry;
 };
 
 /* An attribute of a sample without a Link that looks like the id of a span. */

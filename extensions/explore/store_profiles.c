@@ -510,6 +510,7 @@ static void add_trail(struct reading *reading, const struct join_key *key)
         .is_promoted = key->is_promoted,
         .is_ambiguous = key->is_ambiguous,
         .is_kept_out = key->is_kept_out,
+        .is_kept_out_dry = key->is_kept_out_dry,
     };
     memcpy(trail->trace_id, key->trace_id, TRACE_ID_SIZE);
     memcpy(trail->span_id, key->span_id, SPAN_ID_SIZE);
@@ -520,7 +521,8 @@ static void add_trail(struct reading *reading, const struct join_key *key)
 static bool add_to_trail(struct reading *reading, const struct join_key *key, uint64_t number)
 {
     struct store_trail *trail = number > 0 ? trail_at(reading->store, number) : NULL;
-    if (!trail || trail->outcome != key->outcome || trail->is_kept_out != key->is_kept_out)
+    if (!trail || trail->outcome != key->outcome || trail->is_kept_out != key->is_kept_out ||
+        trail->is_kept_out_dry != key->is_kept_out_dry)
         return false;
     trail->samples += key->samples; /* of one request, whose samples have 32 bits */
     return true;

@@ -42,6 +42,7 @@ struct join_report *join_report_of(const struct spanjoin *join, const struct sam
         out->is_promoted = key->promoted;
         out->is_ambiguous = key->ambiguous;
         out->is_kept_out = keep_takes_detail(plan, k);
+        out->is_kept_out_dry = plan->settings->keep.dry_run && keep_would_take_detail(plan, k);
         if (key->match)
             out->lag_ns = (int64_t)(plan->batch->arrived_ns - key->match->arrived_ns);
     }

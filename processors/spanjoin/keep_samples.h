@@ -22,12 +22,17 @@ void keep_samples_decide(struct sample_plan *plan);
  * CPU time of a root is that of all samples that named it, and that of a child also has what went
  * on to it. */
 void keep_samples_decide_moved(struct sample_plan *plan, const struct sample_plan *before);
-/* Whether the samples of a key lose the detail of their span. */
-static inline bool keep_takes_detail(const struct sample_plan *plan, uint32_t k)
+/* Whether the samples of a key lose the detail of their span, or would without dry_run. */
+static inline bool keep_would_take_detail(const struct sample_plan *plan, uint32_t k)
 {
     const struct keep_settings *keep = &plan->settings->keep;
-    return keep->enabled && !keep->dry_run && keep->otherwise != KEEP_PASS && plan->keys[k].match &&
+    return keep->enabled && keep->otherwise != KEEP_PASS && plan->keys[k].match &&
            !plan->finds[k].is_kept;
+}
+/* Whether they do. */
+static inline bool keep_takes_detail(const struct sample_plan *plan, uint32_t k)
+{
+    return !plan->settings->keep.dry_run && keep_would_take_detail(plan, k);
 }
 /* Whether a sample with these bits of the plan is folded, dropped or stripped as it came: what it
  * gains is only part of what it becomes. */

@@ -10,6 +10,8 @@
 #include <stdio.h>
 
 static const char *const fates[] = {"fold", "drop", "pass", NULL};
+enum { DESCRIBED_MAX = 16 /* conditions in the log */ };
+
 static const char *const codes[] = {"unset", "ok", "error", NULL};
 
 static const struct field attribute_fields[] = {
@@ -292,4 +294,20 @@ void keep_check(struct keep_settings *keep, int64_t samples_wait_ns, struct conf
         if (read_kind(check, i, &conditions[i]))
             read_condition(check, i, keep, &conditions[i]);
     check_fates(keep, samples_wait_ns, check);
+}
+
+void keep_describe(const struct keep_settings *keep, struct text *out)
+{
+    const struct keep_condition *conditions = keep->span_detail_when.items;
+    if (!keep->enabled) {
+        text_append(out, "off");
+        return;
+    }
+    text_append(out, fates[keep->otherwise]);
+    for (size_t i = 0; i < keep->span_detail_when.count && i < DESCRIBED_MAX; i++)
+        text_printf(out, "%s %s", i == 0 ? " unless" : ",",
+                    condition_fields[conditions[i].kind].name);
+    if (keep->span_detail_when.count > DESCRIBED_MAX)
+        text_append(out, ", ...");
+    text_append(out, keep->dry_run ? " (dry_run)" : "");
 }

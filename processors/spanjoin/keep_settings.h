@@ -10,6 +10,7 @@
 #define PROFCOL_SPANJOIN_KEEP_SETTINGS_H
 
 #include "config/config.h"
+#include "core/base/text.h"
 
 enum keep_kind {
     KEEP_DURATION_ABOVE,
@@ -65,5 +66,7 @@ extern const struct field keep_fields[];
 
 /* Checks an enabled block, and sets what is derived. samples_wait_ns: of the component. */
 void keep_check(struct keep_settings *keep, int64_t samples_wait_ns, struct config_check *check);
+/* Appends for people what becomes of which samples: "fold unless duration_above, status", "off". */
+void keep_describe(const struct keep_settings *keep, struct text *out);
 
 #endif

@@ -193,16 +193,26 @@ static void make_wait_counters(struct component *component, struct spanjoin_metr
             "result", results[i]);
 }
 
+/* Whether entries that were made for one `keep` serve another one: spans that have arrived keep
+ * their verdict. */
+static bool keep_can_take_over(const struct keep_settings *keep, const struct keep_settings *before)
+{
+    bool has_verdicts = before->enabled || !keep->enabled;
+    return has_verdicts && keep->reads_cpu == before->reads_cpu;
+}
+
 /* A reload replaces a component with equal settings if processors around it change: what it holds
- * must not pass them in a new order. What it knows can stay. */
-static bool has_equal_settings(const struct spanjoin *join, const struct spanjoin *other)
+ * must not pass them in a new order. What it knows can stay. It can, too, if only `keep` differs.
+ */
+static bool can_take_over(const struct spanjoin *join, const struct spanjoin *other)
 {
     struct arena arena;
+    struct spanjoin_settings before = *other->settings;
+    before.keep = join->settings->keep;
     arena_init(&arena, NULL);
-    bool is_equal =
-        !config_fields_differ(&arena, spanjoin_fields, false, join->settings, other->settings);
+    bool is_equal = !config_fields_differ(&arena, spanjoin_fields, false, join->settings, &before);
     arena_deinit(&arena);
-    return is_equal;
+    return is_equal && keep_can_take_over(&join->settings->keep, &other->settings->keep);
 }
 
 /* sharer: whose index it shares; NULL: nobody's. */
@@ -241,8 +251,7 @@ struct spanjoin *spanjoin_new(struct component *component, struct spanjoin *pred
     join->process = component->process;
     join->large_bytes = large_bytes;
     join->held.limit_bytes = (size_t)held << 20;
-    struct spanjoin *sharer =
-        predecessor && has_equal_settings(join, predecessor) ? predecessor : NULL;
+    struct spanjoin *sharer = predecessor && can_take_over(join, predecessor) ? predecessor : NULL;
     join->index = make_index(join, spans, sharer);
     join->group = sharer ? join_group_ref(sharer->group) : join_group_new();
     join->first_hold_generation =
@@ -254,8 +263,11 @@ struct spanjoin *spanjoin_new(struct component *component, struct spanjoin *pred
     value_programs_init(&join->sample_values, &settings->samples, component->label);
     value_programs_init(&join->span_values, &settings->spans, component->label);
     make_gauges(component, join);
+    struct text keep = {0};
+    keep_describe(&settings->keep, &keep);
     log_info(log_component(component->label), "The join is configured", LOG_U64("max_spans", spans),
-             LOG_U64("max_held_mib", held));
+             LOG_U64("max_held_mib", held), LOG_TEXT("keep", text_string(&keep)));
+    text_deinit(&keep);
     return join;
 }
 

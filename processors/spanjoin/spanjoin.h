@@ -104,7 +104,8 @@ struct spanjoin_node {
 };
 
 /* Creates the state of a component, with one reference. predecessor: of the component that it
- * replaces; if it has the same settings, both share its index until it has drained. NULL: none. */
+ * replaces; if it has the same settings, but for `keep`, both share its index until it has drained.
+ * NULL: none. */
 struct spanjoin *spanjoin_new(struct component *component, struct spanjoin *predecessor);
 /* Drops a reference; the last one frees the state. */
 void spanjoin_unref(struct spanjoin *join);

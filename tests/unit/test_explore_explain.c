@@ -229,6 +229,8 @@ static void has_nothing(struct scene *scene)
 }
 
 #define WAITS "window: 60s, samples: {wait: 5s}"
+#define KEEPS_DRY                                                                                  \
+    WAITS ", keep: {span_detail_when: [{duration_above: 1h}], otherwise: fold, dry_run: true}"
 #define KEEPS WAITS ", keep: {span_detail_when: [{duration_above: 1h}], otherwise: fold}"
 static const struct {
     void (*prepare)(struct scene *scene);
@@ -238,6 +240,7 @@ static const struct {
 } cases[] = {
     {is_joined, WAITS, "joined", "1 sample (cpu) was joined"},
     {is_joined, KEEPS, "kept_out", "`keep`"},
+    {is_joined, KEEPS_DRY, "joined", "Without dry_run, `keep` would take their detail"},
     {is_late, WAITS, "late_span",
      "14.0 s after its samples, which had waited 5.0 s and left. "
      "samples.wait: 15s would join it"},

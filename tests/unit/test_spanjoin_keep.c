@@ -495,6 +495,41 @@ static void test_dry_run(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* A reload that changes only `keep` loses no span. Those from before keep their verdict. */
+static void test_another_keep(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "span_detail_when: [{duration_above: 1s}], dry_run: true");
+    send_spans(&join);
+    join_replace(&join, "samples: {wait: 5s}, keep: {span_detail_when: [{duration_above: 5s}]}");
+    send_samples(&join, SLOW, 1, 5);
+    send_samples(&join, FAST, 1, 6);
+    assert_string_equal(output(&join, 0), "slow 43 5");
+    assert_string_equal(output(&join, 1), "fast 0 6");
+    join_drain_replaced(&join);
+    fixture_deinit(&join.fixture);
+}
+
+/* Without `keep`, or CPU time, there is nothing that another one could go by. */
+static void test_a_first_keep(void **state)
+{
+    static const char *const before[] = {
+        "samples: {wait: 0s}", "samples: {wait: 0s}, keep: {span_detail_when: [{cpu_above: 1s}]}"};
+    (void)state;
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+        struct join join;
+        join_init(&join, before[i]);
+        send_spans(&join);
+        join_replace(&join,
+                     "samples: {wait: 0s}, keep: {span_detail_when: [{duration_above: 1s}]}");
+        send_samples(&join, FAST, 1, 5);
+        assert_string_equal(output(&join, 0), "- 42 5");
+        join_drain_replaced(&join);
+        fixture_deinit(&join.fixture);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_conditions_on_the_span),
     cmocka_unit_test(test_one_condition_is_enough),
@@ -514,6 +549,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_nothing_is_left_after_waiting),
     cmocka_unit_test(test_a_span_that_comes_too_late),
     cmocka_unit_test(test_dry_run),
+    cmocka_unit_test(test_another_keep),
+    cmocka_unit_test(test_a_first_keep),
 };
 
 int main(void)
