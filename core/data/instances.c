@@ -1025,6 +1025,10 @@ struct instance_threads instances_with_threads(struct instances *instances, uint
         threads.instance = threads.state < GROUP_RUNS_SEVERAL ? found.finding.number : 0;
         threads.is_foreign = threads.instance != 0 && found.group != GROUP_OF_SERVICE;
     }
+    if (threads.instance != 0 && threads.instance == found.finding.number) {
+        threads.before = found.finding.before;
+        threads.since_ns = found.finding.since_ns;
+    }
     int64_t pid = threads.instance != 0 ? instances->items[threads.instance].pid : 0;
     if (pid != 0 && place->pid != 0)
         threads.is_foreign = pid != place->pid;

@@ -173,6 +173,8 @@ struct instance_place {
 struct instance_threads {
     enum group_state state; /* whether it is sure that it is this one */
     uint16_t instance;      /* 0: GROUP_IS_EMPTY, or GROUP_RUNS_SEVERAL */
+    uint16_t before; /* the one of which samples are that were taken before that time; 0: none */
+    uint64_t since_ns;
     bool is_foreign; /* its spans have ids of processes and threads of another pid namespace */
 };
 

@@ -43,6 +43,8 @@ enum group_state {
 struct group_finding {
     enum group_state state;
     uint16_t number; /* the process that began last; 0: GROUP_IS_EMPTY */
+    uint16_t before; /* the process that ran before that time; 0: none, or GROUP_RUNS_SEVERAL */
+    uint64_t since_ns;
 };
 struct group_finding process_group_judge(const struct group_member *members, unsigned count,
                                          uint64_t now_ns);

@@ -518,7 +518,7 @@ static void plan_upload(struct sample_plan *plan, struct slice resource_profiles
     plan->is_doubted = threads.state == GROUP_MAY_RUN_ONE;
     plan->sampler = threads.is_foreign ? process.instance : 0;
     plan->awaits_process = plan->process == 0 && request_threads_are_known(plan->sender);
-    upload_times_begin(plan, &process);
+    upload_times_begin(plan, &process, &threads);
     struct message_iter it = message_iter_bytes(resource_profiles);
     struct message_field field;
     while (message_next_bytes(&it, RESOURCE_PROFILES_SCOPE_PROFILES, &field))

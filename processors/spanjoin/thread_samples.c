@@ -809,7 +809,7 @@ bool timed_samples_link(struct sample_plan *plan, struct link_source *source,
 
 struct thread_source {
     struct link_source source;
-    const struct sample_plan *plan;
+    struct sample_plan *plan;
 };
 
 /* Returns the upload of a sample, which is this one or a later one. */
@@ -836,32 +836,98 @@ static void doubt_several(const struct sample_plan *plan, const struct timed_sam
     }
 }
 
-/* Answers for the samples of a process that may be another one. Returns the asks behind them. */
-static size_t doubt_sample(const struct timed_sample *sample, struct thread_ask *asks)
+/* Asks about samples of uploads that may be of several processes, one after the other. */
+struct asking {
+    struct sample_plan *plan;
+    struct thread_ask *asked; /* in the order of the asks, without those that need no search */
+    size_t count;
+    const struct sample_thread *thread; /* the last one that was asked for the process before */
+    const struct sample_thread *before; /* the same of that process */
+};
+
+static const struct sample_thread *
+thread_of_before(struct asking *asking, const struct sample_thread *thread, uint16_t before)
 {
-    for (uint32_t k = 0; k < sample->ask_count; k++)
-        asks[sample->first_ask + k].answer = THREAD_AMBIGUOUS;
-    return sample->first_ask + sample->ask_count;
+    if (asking->thread == thread && asking->before->instance == before)
+        return asking->before;
+    struct sample_thread *same = arena_alloc(&asking->plan->arena, sizeof *same);
+    *same = *thread;
+    same->instance = before;
+    asking->thread = thread;
+    return asking->before = same;
+}
+
+static bool is_of_before(const struct resource_upload *upload, const struct thread_ask *ask)
+{
+    return upload->before != 0 && ask->time_ns < upload->since_ns;
+}
+
+static void add_asked(struct asking *asking, const struct resource_upload *upload,
+                      struct thread_ask *ask)
+{
+    bool is_before = is_of_before(upload, ask);
+    ask->answer = THREAD_AMBIGUOUS;
+    if (upload->is_doubted && !is_before)
+        return;
+    struct thread_ask *asked = &asking->asked[asking->count++];
+    *asked = *ask;
+    asked->answer = THREAD_NO_SPAN;
+    if (is_before)
+        asked->thread = thread_of_before(asking, ask->thread, upload->before);
+}
+
+static void add_all_asked(struct asking *asking, const struct timed_sample *samples,
+                          uint32_t sample_count, struct thread_ask *asks)
+{
+    const struct resource_upload *upload = asking->plan->uploads;
+    for (uint32_t i = 0; i < sample_count; i++) {
+        upload = upload_of(upload, &samples[i]);
+        for (uint32_t k = 0; k < samples[i].ask_count; k++)
+            add_asked(asking, upload, &asks[samples[i].first_ask + k]);
+    }
+}
+
+static void take_answers(const struct asking *asking, const struct timed_sample *samples,
+                         uint32_t sample_count, struct thread_ask *asks)
+{
+    const struct resource_upload *upload = asking->plan->uploads;
+    const struct thread_ask *asked = asking->asked;
+    for (uint32_t i = 0; i < sample_count; i++) {
+        upload = upload_of(upload, &samples[i]);
+        struct thread_ask *ask = &asks[samples[i].first_ask];
+        for (const struct thread_ask *end = ask + samples[i].ask_count; ask < end; ask++) {
+            if (upload->is_doubted && !is_of_before(upload, ask))
+                continue;
+            ask->answer = asked->answer;
+            ask->key = asked->key;
+            asked++;
+        }
+    }
+    assert(asked == asking->asked + asking->count);
+}
+
+static bool any_may_be_of_before(const struct sample_plan *plan)
+{
+    for (uint32_t i = 0; i < plan->upload_count; i++)
+        if (plan->uploads[i].is_doubted || plan->uploads[i].before != 0)
+            return true;
+    return false;
 }
 
 static void find_by_thread(struct link_source *source, const struct timed_sample *samples,
                            uint32_t sample_count, struct thread_ask *asks, size_t ask_count)
 {
-    const struct sample_plan *plan = container_of(source, struct thread_source, source)->plan;
+    struct sample_plan *plan = container_of(source, struct thread_source, source)->plan;
     struct thread_spans *threads = span_index_threads(source->totals.index);
-    const struct resource_upload *upload = plan->uploads;
-    size_t first = 0;
-    for (uint32_t i = 0; i < sample_count; i++) {
-        upload = upload_of(upload, &samples[i]);
-        if (!upload->is_doubted)
-            continue;
-        if (samples[i].first_ask > first)
-            thread_spans_find(threads, asks + first, samples[i].first_ask - first,
-                              plan->arrived_ns);
-        first = doubt_sample(&samples[i], asks);
+    if (any_may_be_of_before(plan)) {
+        struct asking asking = {.plan = plan,
+                                .asked = arena_array(&plan->arena, ask_count, sizeof *asks)};
+        add_all_asked(&asking, samples, sample_count, asks);
+        thread_spans_find(threads, asking.asked, asking.count, plan->arrived_ns);
+        take_answers(&asking, samples, sample_count, asks);
+    } else {
+        thread_spans_find(threads, asks, ask_count, plan->arrived_ns);
     }
-    if (ask_count > first)
-        thread_spans_find(threads, asks + first, ask_count - first, plan->arrived_ns);
     doubt_several(plan, samples, sample_count, asks);
 }
 

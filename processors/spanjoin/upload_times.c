@@ -54,7 +54,8 @@ static void widen(struct upload_range *all, struct upload_range range)
         all->to_ns = range.to_ns;
 }
 
-void upload_times_begin(struct sample_plan *plan, const struct request_process *process)
+void upload_times_begin(struct sample_plan *plan, const struct request_process *process,
+                        const struct instance_threads *threads)
 {
     plan->uploads = arena_grow(&plan->arena, plan->uploads, plan->upload_count,
                                &plan->upload_capacity, sizeof *plan->uploads);
@@ -63,7 +64,9 @@ void upload_times_begin(struct sample_plan *plan, const struct request_process *
         .uploader = process->instance,
         .service = process->service,
         .process = plan->process,
-        .is_doubted = plan->is_doubted,
+        .is_doubted = threads->state == GROUP_MAY_RUN_ONE,
+        .before = threads->before,
+        .since_ns = threads->since_ns,
         .form = process->form,
         .first_sample = plan->sample_count,
         .ranges = arena_array(&plan->arena, slot_count(plan), sizeof(struct upload_range))};

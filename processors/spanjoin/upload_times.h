@@ -35,10 +35,14 @@ struct resource_upload {
     bool has_threads;   /* some of its samples may be joined by thread */
     bool is_of_several; /* its process is several ones, so that none are */
     bool is_doubted;    /* it may be of another process, so that none are yet */
+    uint16_t before;    /* the process of which samples are that were taken before that time; 0:
+                           none */
+    uint64_t since_ns;
 };
 
-/* Adds a resource, before its profiles are read. */
-void upload_times_begin(struct sample_plan *plan, const struct request_process *process);
+/* Adds a resource, before its profiles are read. threads: whose spans ran on its threads. */
+void upload_times_begin(struct sample_plan *plan, const struct request_process *process,
+                        const struct instance_threads *threads);
 /* Notes a profile of the resource, with or without samples. */
 void upload_times_note(struct sample_plan *plan, const struct profile_header *profile);
 /* Notes the profiles without samples of an encoded ScopeProfiles. */

@@ -98,6 +98,8 @@ static void process_goes_on_after_a_restart(void **state)
         send_span(&join, restarts[i].second, 40);
         send_sample(&join, restarts[i].profiles, 40);
         expect_joined(&join, SPANS + 40);
+        send_sample(&join, restarts[i].profiles, 15); /* an upload that is late */
+        expect_joined(&join, SPANS + 15);
         assert_int_equal(unjoined(&join, "ambiguous_thread"), 0);
         fixture_deinit(&join.fixture);
     }
@@ -117,6 +119,8 @@ static void next_process_waits_until_the_first_one_is_silent(void **state)
         expect_joined(&join, NOTHING);
         assert_int_equal(unjoined(&join, "ambiguous_thread"), 1);
         assert_int_equal(unjoined(&join, "no_id"), 0);
+        send_sample(&join, restarts[i].profiles, 15); /* when only the first one ran */
+        expect_joined(&join, SPANS + 15);
         fixture_advance(&join.fixture, 20 * SECOND);
         send_sample(&join, restarts[i].profiles, 20);
         expect_joined(&join, SPANS + 20);
