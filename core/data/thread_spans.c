@@ -4,9 +4,7 @@
 #include "core/base/index_table.h"
 #include "core/base/list.h"
 #include "core/base/memory.h"
-#include "core/data/clock_offset.h"
-#include "core/data/clock_search.h"
-#include "core/data/clock_watch.h"
+#include "core/data/process_clocks.h"
 #include "core/data/thread_log.h"
 #include "core/data/thread_names.h"
 
@@ -36,26 +34,6 @@ struct thread {
  * one for so many spans. So many samples of a request vote. */
 enum { MATCHES_MAX = 256, SPANS_OF_MATCH = 4096, MATCH_VOTES = 128, MATCH_VOTES_TOGETHER = 16 };
 
-/* Estimates are kept for so many processes. Two processes whose numbers differ by a multiple of it
- * replace each other. */
-enum { CLOCKS_MAX = 1024 };
-/* Clocks are looked at one after another. A search takes 24 KiB, so that only some are at the same
- * time: one for so many spans. After a search, the clock is not looked at for some requests. */
-enum { SPANS_OF_SEARCH = 4096, SEARCHES_MAX = 256, REQUESTS_BETWEEN_SEARCHES = 8 };
-
-struct clock {
-    struct clock_offset offset;  /* what is left after `moved_ns` */
-    struct clock_search *search; /* NULL: it is not looked at */
-    struct clock_lag lag;        /* of its samples */
-    struct clock_watch watch;
-    int64_t moved_ns;  /* a difference of seconds, which is added to times of samples */
-    bool is_unclear;   /* they differ, but it is not sure by how much */
-    uint32_t requests; /* for which it is not looked at */
-    uint16_t instance;
-    bool is_used;     /* since the last sweep */
-    uint64_t used_ns; /* the last sweep that found it used; monotonic */
-};
-
 struct thread_spans {
     pthread_mutex_t lock;
     uint64_t max_spans;
@@ -65,9 +43,8 @@ struct thread_spans {
     uint32_t used;
     uint32_t likely_free; /* the first number that may be free */
     struct thread_names names;
-    struct index_table by_id;         /* also by os_id and matched_id */
-    struct clock *clocks[CLOCKS_MAX]; /* by instance; NULL: none */
-    uint32_t searches;                /* of these, those that are looked at */
+    struct index_table by_id; /* also by os_id and matched_id */
+    struct process_clocks clocks;
     struct thread_logs logs;
     uint32_t owners;                      /* the largest number of an owner so far, plus 1 */
     uint64_t owned[SPAN_SOURCES_MAX];     /* spans by owner */
@@ -80,23 +57,8 @@ struct thread_spans *thread_spans_new(uint64_t max_spans)
     struct thread_spans *threads = memory_zalloc(sizeof *threads);
     pthread_mutex_init(&threads->lock, NULL);
     threads->max_spans = max_spans;
+    process_clocks_init(&threads->clocks, max_spans);
     return threads;
-}
-
-static void end_search(struct thread_spans *threads, struct clock *clock)
-{
-    threads->searches -= clock->search != NULL;
-    free(clock->search);
-    clock->search = NULL;
-}
-
-static void free_clock(struct thread_spans *threads, uint32_t place)
-{
-    struct clock *clock = threads->clocks[place];
-    if (clock)
-        end_search(threads, clock);
-    free(clock);
-    threads->clocks[place] = NULL;
 }
 
 void thread_spans_free(struct thread_spans *threads)
@@ -108,9 +70,7 @@ void thread_spans_free(struct thread_spans *threads)
     for (struct thread_log *log; (log = thread_logs_next(&threads->logs, &number));)
         thread_logs_remove(&threads->logs, log);
     thread_logs_deinit(&threads->logs);
-    for (uint32_t i = 0; i < CLOCKS_MAX; i++)
-        free_clock(threads, i);
-    assert(threads->searches == 0);
+    process_clocks_deinit(&threads->clocks);
     pthread_mutex_destroy(&threads->lock);
     free(threads->by_id.slots);
     free(threads->items);
@@ -485,120 +445,37 @@ static struct resolved resolve(struct thread_spans *threads, const struct sample
     return resolved;
 }
 
-/* Returns the clock of a process. If it has none: NULL, or with `create` a new one. */
-static struct clock *clock_of(struct thread_spans *threads, uint16_t instance, bool create)
-{
-    uint32_t place = instance % CLOCKS_MAX;
-    struct clock **clock = &threads->clocks[place];
-    if (*clock && (*clock)->instance == instance)
-        return *clock;
-    if (!create)
-        return NULL;
-    free_clock(threads, place);
-    *clock = memory_zalloc(sizeof **clock);
-    (*clock)->instance = instance;
-    return *clock;
-}
-
 enum { ASKS_TOGETHER = 256 };
 
 /* ---- clocks ---- */
-
-/* Begins to look at a clock, if it is its turn. */
-static void begin_search(struct thread_spans *threads, struct clock *clock)
-{
-    uint64_t most = 1 + threads->max_spans / SPANS_OF_SEARCH;
-    if (clock->requests > 0)
-        clock->requests--;
-    else if (!clock->search && threads->searches < (most < SEARCHES_MAX ? most : SEARCHES_MAX)) {
-        clock->search = memory_zalloc(sizeof *clock->search);
-        threads->searches++;
-    }
-}
-
-static void move_clock(struct clock *clock, int64_t offset_ns)
-{
-    clock->moved_ns = offset_ns;
-    clock->offset = (struct clock_offset){.is_rest = offset_ns != 0};
-}
-
-static struct clock_estimate estimate_of(const struct thread_spans *threads,
-                                         const struct clock *clock)
-{
-    const struct thread_log *log = thread_logs_find(&threads->logs, clock->instance);
-    return log ? clock_lag_compare(&log->lag, &clock->lag)
-               : (struct clock_estimate){.is_known = false};
-}
-
-/* Begins anew to look at a clock that seems to have been set. */
-static void doubt_clock(struct thread_spans *threads, struct clock *clock)
-{
-    clock_offset_doubt(&clock->offset);
-    end_search(threads, clock);
-    clock->requests = 0;
-    begin_search(threads, clock);
-}
-
-/* Decides what the search has found. */
-static void decide_search(struct thread_spans *threads, struct clock *clock)
-{
-    int64_t offset_ns, present_ns;
-    clock_offset_judge(&clock->offset, &present_ns);
-    present_ns += clock->moved_ns;
-    enum clock_verdict verdict =
-        clock_search_decide(clock->search, present_ns, estimate_of(threads, clock), &offset_ns);
-    if (verdict == CLOCK_OPEN)
-        return;
-    if (verdict == CLOCK_MOVES)
-        move_clock(clock, offset_ns);
-    clock->is_unclear = verdict == CLOCK_UNCLEAR;
-    clock->requests = REQUESTS_BETWEEN_SEARCHES;
-    end_search(threads, clock);
-}
 
 /* The samples of one process that vote. */
 struct voting {
     struct thread_spans *threads;
     uint64_t arrived_ns;
-    struct clock *clock; /* NULL: there are none yet */
+    uint16_t instance; /* 0: there are none yet */
+    struct process_clock *clock;
     uint64_t newest_ns;
 };
 
 static void finish_votes(struct voting *voting)
 {
-    if (!voting->clock)
+    if (voting->instance == 0)
         return;
-    struct clock *clock = voting->clock;
-    if (clock_lag_add(&clock->lag, voting->newest_ns, voting->arrived_ns)) {
-        doubt_clock(voting->threads, clock);
-        /* Until it is known by how much: */
-        clock->is_unclear |=
-            clock->search &&
-            clock_estimate_differs(estimate_of(voting->threads, clock), clock->moved_ns);
-    } else if (clock->search) {
-        decide_search(voting->threads, clock);
-    }
+    const struct thread_log *log = thread_logs_find(&voting->threads->logs, voting->instance);
+    process_clock_end(&voting->threads->clocks, voting->clock, voting->newest_ns,
+                      voting->arrived_ns, log ? &log->lag : NULL);
 }
 
-static void begin_votes(struct voting *voting, struct clock *clock)
+static void begin_votes(struct voting *voting, uint16_t instance)
 {
-    if (voting->clock == clock)
+    if (voting->instance == instance)
         return;
-    finish_votes(voting);
-    voting->clock = clock;
+    finish_votes(voting); /* first: the next clock may replace this one */
+    voting->instance = instance;
+    voting->clock = process_clocks_open(&voting->threads->clocks, instance);
     voting->newest_ns = 0;
-    clock->is_used = true;
-    begin_search(voting->threads, clock);
-}
-
-static void vote_in_search(struct clock_search *search, struct thread *thread, uint64_t time_ns)
-{
-    uint64_t apart_ns = time_ns > thread->searched_ns ? time_ns - thread->searched_ns
-                                                      : thread->searched_ns - time_ns;
-    if (apart_ns < CLOCK_SEARCH_APART_NS)
-        return;
-    thread->searched_ns = time_ns;
-    clock_search_vote(search, &thread->timeline, time_ns);
+    process_clock_begin(&voting->threads->clocks, voting->clock);
 }
 
 /* Of the samples of a request, so many say something about the clock: fewer once it is known. */
@@ -608,13 +485,11 @@ enum { VOTES = 1024, LATER_VOTES = 16 };
 static void vote_one(struct voting *voting, const struct thread_ask *ask,
                      const struct thread *thread)
 {
-    struct clock *clock = clock_of(voting->threads, ask->thread->instance, true);
-    begin_votes(voting, clock);
+    begin_votes(voting, ask->thread->instance);
     if (ask->time_ns > voting->newest_ns)
         voting->newest_ns = ask->time_ns;
-    if (clock->search)
-        vote_in_search(clock->search, voting->threads->items[thread->number], ask->time_ns);
-    clock_offset_vote(&clock->offset, &thread->timeline, ask->time_ns + (uint64_t)clock->moved_ns);
+    process_clock_vote(voting->clock, &thread->timeline,
+                       &voting->threads->items[thread->number]->searched_ns, ask->time_ns);
 }
 
 /* Returns the thread of a sample if it says something about the clock; otherwise NULL. */
@@ -647,7 +522,8 @@ static void vote(struct thread_spans *threads, const struct thread_ask *asks, si
                  uint64_t arrived_ns)
 {
     struct known_voter voters[KNOWN_THREADS] = {{.sample = NULL}};
-    const struct clock *known = clock_of(threads, asks[0].thread->instance, false);
+    const struct process_clock *known =
+        process_clocks_find(&threads->clocks, asks[0].thread->instance);
     size_t votes = known && clock_offset_is_settled(&known->offset) ? LATER_VOTES : VOTES;
     size_t step = count / votes + 1;
     struct voting voting = {.threads = threads, .arrived_ns = arrived_ns};
@@ -660,9 +536,9 @@ static void vote(struct thread_spans *threads, const struct thread_ask *asks, si
 }
 
 /* Returns the clock of a process if there is an offset to check. */
-static struct clock *clock_to_check(struct thread_spans *threads, uint16_t instance)
+static struct process_clock *clock_to_check(struct thread_spans *threads, uint16_t instance)
 {
-    struct clock *clock = clock_of(threads, instance, false);
+    struct process_clock *clock = process_clocks_find(&threads->clocks, instance);
     return clock && clock_offset_find(&clock->offset) ? clock : NULL;
 }
 
@@ -670,9 +546,10 @@ static struct clock *clock_to_check(struct thread_spans *threads, uint16_t insta
 static void check(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
 {
     struct known_voter voters[KNOWN_THREADS] = {{.sample = NULL}};
-    const struct clock *known = clock_of(threads, asks[0].thread->instance, false);
+    const struct process_clock *known =
+        process_clocks_find(&threads->clocks, asks[0].thread->instance);
     size_t checks = known && clock_offset_is_checked(&known->offset) ? LATER_VOTES : VOTES;
-    struct clock *clock = NULL;
+    struct process_clock *clock = NULL;
     uint16_t instance = 0; /* of no process */
     for (size_t i = 0; i < count; i += count / checks + 1) {
         if (asks[i].thread->instance != instance) {
@@ -690,7 +567,7 @@ static void check(struct thread_spans *threads, const struct thread_ask *asks, s
 struct known_thread {
     const struct sample_thread *thread;
     struct resolved resolved;
-    struct clock *clock; /* NULL: it has none */
+    struct process_clock *clock; /* NULL: it has none */
     int64_t offset_ns;
     bool is_unclear;             /* the offset is not known, or whose samples these are */
     struct timeline_found found; /* by the last question; from_ns 1 and to_ns 0: none */
@@ -699,17 +576,15 @@ struct known_thread {
 static void learn(struct thread_spans *threads, struct known_thread *slot,
                   const struct sample_thread *thread)
 {
-    struct clock *clock = clock_of(threads, thread->instance, false);
+    struct process_clock *clock = process_clocks_find(&threads->clocks, thread->instance);
+    struct clock_difference difference = process_clock_difference(clock);
     *slot = (struct known_thread){.thread = thread,
                                   .resolved = resolve(threads, thread),
                                   .clock = clock,
-                                  .is_unclear = may_be_of_others(threads, thread),
+                                  .offset_ns = difference.offset_ns,
+                                  .is_unclear =
+                                      difference.is_unclear || may_be_of_others(threads, thread),
                                   .found = {.from_ns = 1, .to_ns = 0}};
-    if (!clock)
-        return;
-    enum offset_verdict verdict = clock_offset_judge(&clock->offset, &slot->offset_ns);
-    slot->offset_ns += clock->moved_ns;
-    slot->is_unclear |= clock->is_unclear || verdict == CLOCK_UNKNOWN;
 }
 
 static inline struct known_thread *know(struct thread_spans *threads, struct known_thread *known,
@@ -889,9 +764,9 @@ static void watch_clocks(struct thread_spans *threads, const struct thread_ask *
         uint16_t instance = asks[i].thread->instance;
         if (i > 0 && instance == asks[i - 1].thread->instance)
             continue;
-        struct clock *clock = clock_of(threads, instance, false);
-        if (clock && clock_watch_is_set(&clock->watch))
-            doubt_clock(threads, clock);
+        struct process_clock *clock = process_clocks_find(&threads->clocks, instance);
+        if (clock)
+            process_clock_look(&threads->clocks, clock);
     }
 }
 
@@ -951,13 +826,9 @@ void thread_spans_find_again(struct thread_spans *threads, struct thread_ask *as
     pthread_mutex_unlock(&threads->lock);
 }
 
-static int64_t offset_of(struct thread_spans *threads, uint16_t instance)
+static int64_t offset_of(const struct thread_spans *threads, uint16_t instance)
 {
-    const struct clock *clock = clock_of(threads, instance, false);
-    int64_t offset_ns = 0;
-    if (clock)
-        clock_offset_judge(&clock->offset, &offset_ns);
-    return clock ? offset_ns + clock->moved_ns : 0;
+    return process_clock_difference(process_clocks_find(&threads->clocks, instance)).offset_ns;
 }
 
 int64_t thread_spans_offset(struct thread_spans *threads, uint16_t instance)
@@ -1029,20 +900,6 @@ static void sweep_logs(struct thread_spans *threads, uint64_t now_ns, uint64_t w
     }
 }
 
-static void sweep_clocks(struct thread_spans *threads, uint64_t now_ns, uint64_t window_ns)
-{
-    for (uint32_t i = 0; i < CLOCKS_MAX; i++) {
-        struct clock *clock = threads->clocks[i];
-        if (!clock)
-            continue;
-        if (clock->is_used)
-            clock->used_ns = now_ns;
-        clock->is_used = false;
-        if (clock->used_ns + window_ns < now_ns)
-            free_clock(threads, i);
-    }
-}
-
 void thread_spans_sweep(struct thread_spans *threads, uint64_t now_ns, uint64_t window_ns)
 {
     pthread_mutex_lock(&threads->lock);
@@ -1057,7 +914,7 @@ void thread_spans_sweep(struct thread_spans *threads, uint64_t now_ns, uint64_t 
     }
     thread_names_sweep(&threads->names, now_ns, window_ns);
     sweep_logs(threads, now_ns, window_ns);
-    sweep_clocks(threads, now_ns, window_ns);
+    process_clocks_sweep(&threads->clocks, now_ns, window_ns);
     pthread_mutex_unlock(&threads->lock);
 }
 
@@ -1073,8 +930,8 @@ struct thread_clocks thread_spans_clocks(struct thread_spans *threads)
 {
     struct thread_clocks clocks = {0};
     pthread_mutex_lock(&threads->lock);
-    for (uint32_t i = 0; i < CLOCKS_MAX; i++) {
-        const struct clock *clock = threads->clocks[i];
+    for (uint32_t i = 0; i < PROCESS_CLOCKS_MAX; i++) {
+        const struct process_clock *clock = threads->clocks.items[i];
         clocks.unclear += clock && clock->is_unclear;
         clocks.moved += clock && !clock->is_unclear && clock->moved_ns != 0;
     }
@@ -1096,9 +953,7 @@ size_t thread_spans_memory(struct thread_spans *threads)
     for (uint32_t i = 0; i < threads->used; i++)
         if (threads->items[i])
             size += sizeof(struct thread) + timeline_memory(&threads->items[i]->timeline);
-    for (uint32_t i = 0; i < CLOCKS_MAX; i++)
-        size += threads->clocks[i] ? sizeof(struct clock) : 0;
-    size += threads->searches * sizeof(struct clock_search);
+    size += process_clocks_memory(&threads->clocks);
     pthread_mutex_unlock(&threads->lock);
     return size;
 }

@@ -17,7 +17,7 @@
  * names of its threads, if others have very few.
  *
  * If the samples of a process have another clock than its spans, their times are moved by an
- * estimate (clock_search.h for seconds, clock_offset.h for what is left). If the clocks differ and
+ * estimate (process_clocks.h). If the clocks differ and
  * it is not sure by how much, no sample of the process is given to a span.
  *
  * Spans of a process whose samples have not asked are kept in a log (thread_log.h), and sorted when

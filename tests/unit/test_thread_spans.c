@@ -1,6 +1,7 @@
 #include "core/data/thread_spans.h"
 
 #include "core/base/hash.h"
+#include "core/data/process_clocks.h"
 #include "core/data/thread_log.h"
 #include "core/data/thread_match.h"
 
@@ -662,6 +663,30 @@ static void test_clocks_that_differ_by_seconds(void **state)
 
 /* Requests come once a second, and each takes as long. Samples in their pauses show that the clocks
  * differ, but not by how much; nothing arrives that shows it. */
+/* Estimates of such processes replace each other, even while samples of both vote. */
+static void test_processes_that_share_a_clock(void **state)
+{
+    enum { ASKS = 64 };
+    (void)state;
+    struct thread_spans *threads = thread_spans_new(MOST);
+    struct sample_thread of[2] = {by_id, by_id};
+    struct thread_ask asks[ASKS];
+    of[1].instance = PROCESS + PROCESS_CLOCKS_MAX;
+    for (int i = 0; i < 2; i++) {
+        struct thread_span span = span_of(1, 1 + (uint64_t)i, 0, 10, 90);
+        span.instance = of[i].instance;
+        thread_spans_put(threads, &span, 1, 1, 0);
+    }
+    for (unsigned i = 0; i < ASKS; i++)
+        asks[i] = (struct thread_ask){.thread = &of[i % 2], .time_ns = (20 + i) * MS};
+    thread_spans_find(threads, asks, ASKS, 100 * MS);
+    for (unsigned i = 0; i < ASKS; i++) {
+        assert_int_equal(asks[i].answer, THREAD_SPAN);
+        assert_int_equal(asks[i].key.span_id[0], 1 + i % 2);
+    }
+    thread_spans_free(threads);
+}
+
 static void test_clocks_that_differ_by_an_unknown_time(void **state)
 {
     (void)state;
@@ -759,6 +784,7 @@ int main(void)
         cmocka_unit_test(test_random_calls),
         cmocka_unit_test(test_clocks_that_differ_by_seconds),
         cmocka_unit_test(test_clocks_that_differ_by_an_unknown_time),
+        cmocka_unit_test(test_processes_that_share_a_clock),
         cmocka_unit_test(test_questions_together),
         cmocka_unit_test(test_many_on_one_thread),
     };
