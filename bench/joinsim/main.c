@@ -21,8 +21,8 @@ static void print_head(void)
     puts("| schedule | samples | joinable | joined of these | <100ms | 100ms-1s | 1s-10s | >10s | "
          "expired while held | wrong | held p50 | held p99 | index bytes a span | MiB in | MiB out "
          "| "
-         "messages out | totals exact |");
-    puts("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|");
+         "messages out | costs on spans | totals exact |");
+    puts("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|");
 }
 
 static bool is_exact(const struct score *score)
@@ -47,9 +47,13 @@ static void print_row(const char *name, const struct score *score)
             printf(" |");
     printf(" %" PRIu64 " | %" PRIu64 " | %.1f s | %.1f s |", score->expired, score->wrong,
            (double)score_delay_ms(score, 500) / 1e3, (double)score_delay_ms(score, 990) / 1e3);
-    printf(" %.0f | %.2f | %.2f | %.1f %% | %s |\n", score->index_bytes,
-           (double)score->bytes_in / 1048576, (double)score->bytes_out / 1048576,
-           percent(score->messages_out, score->messages_in), is_exact(score) ? "yes" : "NO");
+    printf(" %.0f | %.2f | %.2f | %.1f %% |", score->index_bytes, (double)score->bytes_in / 1048576,
+           (double)score->bytes_out / 1048576, percent(score->messages_out, score->messages_in));
+    if (score->traffic->schedule->span_wait > 0)
+        printf(" %.3f %% |", percent(score->costs_out, score->costs));
+    else
+        printf(" |");
+    printf(" %s |\n", is_exact(score) ? "yes" : "NO");
     fflush(stdout);
 }
 

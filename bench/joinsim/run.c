@@ -54,8 +54,8 @@ static void begin(struct run *run)
                  schedule->keep_ratio);
     snprintf(yaml, sizeof yaml,
              "processors: {spanjoin: {window: %ums, max_spans: 4000000, max_held_mib: 512, "
-             "samples: {wait: %ums}%s}}",
-             schedule->window, schedule->wait, keep);
+             "samples: {wait: %ums}, spans: {wait: %ums}%s}}",
+             schedule->window, schedule->wait, schedule->span_wait, keep);
     fixture_init(&run->fixture, WORKERS);
     run->fixture.recorder.decide = receive;
     run->fixture.recorder.context = run;
@@ -125,7 +125,7 @@ void run_schedule(const struct schedule *schedule, uint64_t seed, struct traffic
             measure_index(&run);
     }
     measure_index(&run);
-    fixture_advance(&run.fixture, (schedule->wait + 1000) * MILLISECOND_NS);
+    fixture_advance(&run.fixture, (schedule->wait + schedule->span_wait + 1000) * MILLISECOND_NS);
     score_finish(score);
     fixture_deinit(&run.fixture);
     encoder_deinit(&run.encoder);

@@ -28,6 +28,7 @@ struct schedule {
     uint32_t export_interval; /* of spans */
     uint32_t window;
     uint32_t wait;
+    uint32_t span_wait;  /* of spans, for their costs; 0: they leave at once */
     uint32_t skew;       /* the profiler's clock is wrong by at most this */
     int32_t offset;      /* and, besides, ahead by this; negative: behind */
     uint32_t disorder;   /* requests come late by at most this */

@@ -524,6 +524,31 @@ static void judge_profiles(struct score *score, const struct sim_request *reques
         score->delays_ms[delay_ms < DELAYS_MS ? delay_ms : DELAYS_MS - 1] += count;
 }
 
+/* ---- what spans say that they cost ---- */
+
+/* Returns how many samples a span has; 0: it does not say so. */
+static uint64_t samples_of_span(struct slice span)
+{
+    struct wire_cursor cursor = wire_cursor(span);
+    struct wire_field field, value;
+    while (wire_next_bytes(&cursor, SPAN_ATTRIBUTES, &field)) {
+        struct wire_cursor any = wire_cursor(wire_last_bytes(field.bytes, KEY_VALUE_VALUE));
+        if (has_text(wire_last_bytes(field.bytes, KEY_VALUE_KEY), "profile.samples") &&
+            wire_next(&any, &value))
+            return value.value;
+    }
+    return 0;
+}
+
+static void count_costs(struct score *score, struct slice bytes)
+{
+    struct slice scope = wire_last_bytes(wire_last_bytes(bytes, REQUEST_GROUPS), GROUP_SCOPES);
+    struct wire_cursor spans = wire_cursor(scope);
+    struct wire_field field;
+    while (wire_next_bytes(&spans, SCOPE_SPANS_SPANS, &field))
+        score->costs_out += samples_of_span(field.bytes);
+}
+
 void score_out(struct score *score, bool is_profile, struct slice bytes, uint64_t now_ns)
 {
     struct sim_request *request = find_request(score, bytes);
@@ -535,6 +560,7 @@ void score_out(struct score *score, bool is_profile, struct slice bytes, uint64_
         judge_profiles(score, request, bytes, now_ns);
         return;
     }
+    count_costs(score, bytes);
     size_t spans = payload_count_items(bytes, SIGNAL_TRACES);
     score->spans_out += spans;
     score->mistakes += spans != request->count;
@@ -542,6 +568,9 @@ void score_out(struct score *score, bool is_profile, struct slice bytes, uint64_
 
 void score_finish(struct score *score)
 {
+    for (size_t i = 0; i < score->traffic->sample_count; i++)
+        score->costs +=
+            score->traffic->spans[score->traffic->samples[i].span].arrivals_ns[0] != NEVER;
     for (size_t i = 0; i < score->traffic->request_count; i++)
         score->mistakes += score->leaves[i] != 1;
 }

@@ -30,6 +30,8 @@ struct score {
     uint64_t bytes_out;
     uint64_t spans_in;
     uint64_t spans_out;
+    uint64_t costs;      /* samples of spans that arrived */
+    uint64_t costs_out;  /* samples that spans say to have */
     uint64_t mistakes;   /* samples and spans lost, doubled or changed */
     double index_bytes;  /* of a span, when the index had the most entries */
     uint64_t *delays_ms; /* [ms]: samples that were held so long */

@@ -132,6 +132,7 @@ static void add_ask(struct linking *linking, const struct sample_thread *thread,
     ask->thread = thread;
     ask->time_ns = time_ns;
     ask->answer = THREAD_NO_SPAN;
+    ask->has_spans = false;
 }
 
 static void add_asks(struct linking *linking, struct timed_sample *threaded,
@@ -898,7 +899,9 @@ static void take_answers(const struct asking *asking, const struct timed_sample 
         for (const struct thread_ask *end = ask + samples[i].ask_count; ask < end; ask++) {
             if (upload->is_doubted && !is_of_before(upload, ask))
                 continue;
+            ask->thread = asked->thread;
             ask->answer = asked->answer;
+            ask->has_spans = asked->has_spans;
             ask->key = asked->key;
             asked++;
         }

@@ -9,6 +9,7 @@ import gzip
 import http.client
 import os
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
@@ -128,6 +129,58 @@ def same(files):
 def samples_of(messages):
     """Return all samples."""
     return [sample for message in messages for profile in profiles_of(message) for sample in profile.samples]
+
+
+# --- spans that last longer than samples wait
+
+LONG = CONFIG.replace("exporters: [nop]", "exporters: [file/traces]").replace(
+    "  nop:\n", "  file/traces: {path: \"@dir@/traces.proto\", format: proto}\n")
+SECOND = 10**9
+
+
+def post(address, path, message):
+    """Send an OTLP request."""
+    connection = http.client.HTTPConnection(address, timeout=30)
+    connection.request("POST", path, message.SerializeToString(), {"Content-Type": "application/x-protobuf"})
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
+def set_process(resource):
+    """Name the process of spans and profiles."""
+    for key, value in (("service.name", "shop"), ("service.instance.id", "shop-1")):
+        resource.attributes.add(key=key).value.string_value = value
+
+
+def long_spans(*spans):
+    """Return a request of spans (id, parent, start and end in ns) on one thread."""
+    message = trace_service_pb2.ExportTraceServiceRequest()
+    resource_spans = message.resource_spans.add()
+    set_process(resource_spans.resource)
+    scope = resource_spans.scope_spans.add()
+    for number, parent, start, end in spans:
+        span = scope.spans.add(trace_id=b"t" * 16, span_id=number.to_bytes(8, "big"), name=f"span {number}",
+                               start_time_unix_nano=start, end_time_unix_nano=end)
+        span.parent_span_id = parent.to_bytes(8, "big") if parent else b""
+        span.attributes.add(key="thread.id").value.int_value = 31
+    return message
+
+
+def long_upload(start, values):
+    """Return an upload of 5 s with a sample of the thread in the middle of each second."""
+    message = profiles_service_pb2.ExportProfilesServiceRequest()
+    dictionary = message.dictionary
+    dictionary.string_table.extend(["", "cpu", "nanoseconds", "thread.id"])
+    for table in ("mapping", "location", "function", "link", "stack", "attribute"):
+        getattr(dictionary, table + "_table").add()
+    dictionary.attribute_table.add(key_strindex=3).value.int_value = 31
+    resource_profiles = message.resource_profiles.add()
+    set_process(resource_profiles.resource)
+    profile = resource_profiles.scope_profiles.add().profiles.add(time_unix_nano=start, duration_nano=5 * SECOND + 1)
+    profile.sample_type.type_strindex, profile.sample_type.unit_strindex = 1, 2
+    for i, value in enumerate(values):
+        profile.samples.add(attribute_indices=[1], values=[value], timestamps_unix_nano=[start + i * SECOND + SECOND // 2])
+    return message
 
 
 # --- eBPF
@@ -398,6 +451,27 @@ class JoinThreads(unittest.TestCase):
             if pair.key == "process.pid":
                 pair.value.int_value += 1
         self.assertEqual(container.run()[:2], (0, 0))
+
+    def test_a_span_of_14_s_gets_three_uploads_that_left_before(self):
+        start = time.time_ns() - 60 * SECOND
+        with server.Profcol(LONG) as profcol:
+            address = profcol.address("http")
+            post(address, "/v1/traces", long_spans((1, 0, start - 2 * SECOND, start - SECOND)))
+            for i in range(3):
+                post(address, "/v1development/profiles", long_upload(start + 5 * i * SECOND, [10**i] * 5))
+                server.wait_until(lambda: not profcol.metric("profcol_spanjoin_held_requests"), what="the upload to leave")
+            self.assertEqual(profcol.metric("profcol_spanjoin_samples_joined"), 0)
+            post(address, "/v1/traces", long_spans((2, 0, start, start + 14 * SECOND), (3, 2, start + 6 * SECOND, start + 9 * SECOND)))
+            open_spans = profcol.metric("profcol_spanjoin_samples_unjoined", reason="span_open")
+            profcol.stop()
+            spans = {span.span_id[-1]: {pair.key: value_of(pair) for pair in span.attributes}
+                     for record in outputs.records(profcol.directory / "traces.proto", "proto")
+                     for resource in trace_service_pb2.ExportTraceServiceRequest.FromString(record).resource_spans
+                     for scope in resource.scope_spans for span in scope.spans}
+        self.assertEqual(open_spans, 14)
+        self.assertEqual({number: span.get("profile.cpu_ns") for number, span in spans.items()}, {1: None, 2: 425, 3: 30})
+        self.assertEqual([span.get("profile.samples") for span in spans.values()], [None, 11, 3])
+        self.assertNotIn("profile.complete", spans[2])
 
     def test_a_path_without_the_join_gets_no_threads(self):
         java = Java()
