@@ -152,10 +152,10 @@ static const char *why_replaced(struct arena *arena, const struct config_diff *d
     const char *id = after->id;
     if (before->type != after->type)
         return "its type differs";
-    const char *field =
-        config_fields_differ(arena, after->type->fields, false, before->settings, after->settings);
-    if (field)
-        return arena_printf(arena, "%s differs", field);
+    const char *difference = config_fields_difference(arena, after->type->fields, false,
+                                                      before->settings, after->settings);
+    if (difference)
+        return difference;
     switch (after->type->section) {
     case CONFIG_PROCESSORS:
         return processor_moves(diff, id);
@@ -171,11 +171,12 @@ static const char *why_replaced(struct arena *arena, const struct config_diff *d
 
 static void find_updates(struct arena *arena, struct config_change *change)
 {
-    const char *field = config_fields_differ(arena, change->after->type->fields, true,
-                                             change->before->settings, change->after->settings);
-    if (!field)
+    const char *difference =
+        config_fields_difference(arena, change->after->type->fields, true, change->before->settings,
+                                 change->after->settings);
+    if (!difference)
         return;
-    change->why = arena_printf(arena, "%s differs", field);
+    change->why = difference;
     change->fate = CONFIG_UPDATED;
 }
 
@@ -332,10 +333,9 @@ static void compare_telemetry(struct arena *arena, struct config_diff *diff)
 {
     const struct config_telemetry *before = &diff->before->telemetry;
     const struct config_telemetry *after = &diff->after->telemetry;
-    const char *field = config_fields_differ(arena, config_telemetry_fields, true, before->settings,
-                                             after->settings);
-    diff->telemetry_differs = field;
-    diff->telemetry_why = field ? arena_printf(arena, "%s differs", field) : NULL;
+    diff->telemetry_why = config_fields_difference(arena, config_telemetry_fields, true,
+                                                   before->settings, after->settings);
+    diff->telemetry_differs = diff->telemetry_why != NULL;
     diff->level_needs_restart =
         after->metrics_level == METRICS_DETAILED && before->metrics_level != METRICS_DETAILED;
 }

@@ -28,7 +28,8 @@ struct config_change {
     const struct config_component *before; /* NULL: added */
     const struct config_component *after;  /* NULL: removed */
     enum config_fate fate;
-    const char *why; /* of UPDATED and REPLACED: "sending_queue::queue_size differs"; else NULL */
+    const char *why;    /* of UPDATED and REPLACED: "sending_queue::queue_size differs", or "a, b
+                           differ"; else NULL */
     const char *passed; /* of REPLACED: "the listener grpc goes on"; NULL: none does */
 };
 
@@ -64,5 +65,9 @@ void config_diff_print(const struct config_diff *diff, struct text *out);
  * is none. A default that is written out does not differ. with_live: also looks at live fields. */
 const char *config_fields_differ(struct arena *arena, const struct field *fields, bool with_live,
                                  const void *before, const void *after);
+/* Says which fields differ: "spans::wait, keep differ"; NULL if none does. Names eight at most, and
+ * of a list the first item that differs. */
+const char *config_fields_difference(struct arena *arena, const struct field *fields,
+                                     bool with_live, const void *before, const void *after);
 
 #endif

@@ -42,50 +42,65 @@ static bool is_same_node(const struct config_node *one, const struct config_node
     return true;
 }
 
-static const char *join(struct arena *arena, const char *block, const char *inner)
+/* The comparison of two structs. */
+struct comparison {
+    struct arena *arena;
+    bool with_live;
+    const char **found; /* paths */
+    size_t count, most;
+};
+
+static void note(struct comparison *comparison, const char *prefix, const char *name)
 {
-    return inner ? arena_printf(arena, "%s::%s", block, inner) : NULL;
+    assert(comparison->count < comparison->most);
+    comparison->found[comparison->count++] = arena_printf(comparison->arena, "%s%s", prefix, name);
 }
 
-static const char *compare_blocks(struct arena *arena, const struct field *field, bool with_live,
-                                  const void *before, const void *after)
+static void compare_fields(struct comparison *comparison, const char *prefix,
+                           const struct field *fields, const void *before, const void *after);
+
+static void compare_blocks(struct comparison *comparison, const char *prefix,
+                           const struct field *field, const void *before, const void *after)
 {
     if (field->kind == FIELD_KIND_OPTIONAL) {
         bool was_enabled = *(const bool *)before, is_enabled = *(const bool *)after;
         if (was_enabled != is_enabled)
-            return field->name;
-        if (!is_enabled)
-            return NULL;
+            note(comparison, prefix, field->name);
+        if (was_enabled != is_enabled || !is_enabled)
+            return;
     }
-    const char *inner = config_fields_differ(arena, field->block, with_live, before, after);
-    return field->inlined ? inner : join(arena, field->name, inner);
+    if (!field->inlined)
+        prefix = arena_printf(comparison->arena, "%s%s::", prefix, field->name);
+    compare_fields(comparison, prefix, field->block, before, after);
 }
 
-static const char *item_name(struct arena *arena, const struct field *field, const void *item,
-                             size_t i)
+static const char *item_prefix(struct comparison *comparison, const char *prefix,
+                               const struct field *field, const void *item, size_t i)
 {
     if (field->kind == FIELD_KIND_MAP)
-        return arena_printf(arena, "%s::%s", field->name, *(const char *const *)item);
-    return arena_printf(arena, "%s[%zu]", field->name, i);
+        return arena_printf(comparison->arena, "%s%s::%s::", prefix, field->name,
+                            *(const char *const *)item);
+    return arena_printf(comparison->arena, "%s%s[%zu]::", prefix, field->name, i);
 }
 
-/* Lists, and maps of blocks, whose items begin with their keys. */
-static const char *compare_lists(struct arena *arena, const struct field *field, bool with_live,
-                                 const struct config_list *before, const struct config_list *after)
+/* Lists, and maps of blocks, whose items begin with their keys. One difference is enough. */
+static void compare_lists(struct comparison *comparison, const char *prefix,
+                          const struct field *field, const struct config_list *before,
+                          const struct config_list *after)
 {
-    if (before->count != after->count)
-        return field->name;
-    for (size_t i = 0; i < before->count; i++) {
+    size_t noted = comparison->count;
+    bool is_same = before->count == after->count;
+    for (size_t i = 0; is_same && i < before->count && comparison->count == noted; i++) {
         const void *one = (const char *)before->items + i * field->block_size;
         const void *other = (const char *)after->items + i * field->block_size;
-        if (field->kind == FIELD_KIND_MAP &&
-            !is_same_text(*(const char *const *)one, *(const char *const *)other))
-            return field->name;
-        const char *inner = config_fields_differ(arena, field->block, with_live, one, other);
-        if (inner)
-            return join(arena, item_name(arena, field, one, i), inner);
+        is_same = field->kind != FIELD_KIND_MAP ||
+                  is_same_text(*(const char *const *)one, *(const char *const *)other);
+        if (is_same)
+            compare_fields(comparison, item_prefix(comparison, prefix, field, one, i), field->block,
+                           one, other);
     }
-    return NULL;
+    if (!is_same)
+        note(comparison, prefix, field->name);
 }
 
 static bool is_same_value(const struct field *field, const void *before, const void *after)
@@ -115,25 +130,47 @@ static bool is_same_value(const struct field *field, const void *before, const v
     }
 }
 
-const char *config_fields_differ(struct arena *arena, const struct field *fields, bool with_live,
-                                 const void *before, const void *after)
+static void compare_fields(struct comparison *comparison, const char *prefix,
+                           const struct field *fields, const void *before, const void *after)
 {
     for (const struct field *field = fields; field && field->kind != FIELD_KIND_END; field++) {
         const void *one = (const char *)before + field->offset;
         const void *other = (const char *)after + field->offset;
-        const char *where = NULL;
-        if (field->is_live && !with_live)
+        if (comparison->count == comparison->most)
+            return;
+        if (field->is_live && !comparison->with_live)
             continue;
         if (field_is_given(field, before) != field_is_given(field, after))
-            return field->name;
-        if (field->kind == FIELD_KIND_BLOCK || field->kind == FIELD_KIND_OPTIONAL)
-            where = compare_blocks(arena, field, with_live, one, other);
+            note(comparison, prefix, field->name);
+        else if (field->kind == FIELD_KIND_BLOCK || field->kind == FIELD_KIND_OPTIONAL)
+            compare_blocks(comparison, prefix, field, one, other);
         else if (field->kind == FIELD_KIND_LIST || field->kind == FIELD_KIND_MAP)
-            where = compare_lists(arena, field, with_live, one, other);
+            compare_lists(comparison, prefix, field, one, other);
         else if (!is_same_value(field, one, other))
-            where = field->name;
-        if (where)
-            return where;
+            note(comparison, prefix, field->name);
     }
-    return NULL;
+}
+
+const char *config_fields_differ(struct arena *arena, const struct field *fields, bool with_live,
+                                 const void *before, const void *after)
+{
+    const char *found = NULL;
+    struct comparison comparison = {arena, with_live, &found, 0, 1};
+    compare_fields(&comparison, "", fields, before, after);
+    return found;
+}
+
+const char *config_fields_difference(struct arena *arena, const struct field *fields,
+                                     bool with_live, const void *before, const void *after)
+{
+    enum { NAMED = 8 };
+    const char *found[NAMED + 1], *list;
+    struct comparison comparison = {arena, with_live, found, 0, NAMED + 1};
+    compare_fields(&comparison, "", fields, before, after);
+    if (comparison.count < 2)
+        return comparison.count == 0 ? NULL : arena_printf(arena, "%s differs", found[0]);
+    list = found[0];
+    for (size_t i = 1; i < comparison.count && i < NAMED; i++)
+        list = arena_printf(arena, "%s, %s", list, found[i]);
+    return arena_printf(arena, "%s%s differ", list, comparison.count > NAMED ? " and others" : "");
 }

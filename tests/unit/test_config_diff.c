@@ -65,6 +65,30 @@ static void differing_fields(void **state)
     }
 }
 
+/* All of them are named, up to a limit. */
+static void several_fields_differ(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct text report = {0};
+    struct config *before = fixture_load_kinds("raw: 1", &report);
+    struct config *after = fixture_load_kinds("raw: 2, counters: {a: {step: 2}}", &report);
+    assert_non_null(before);
+    assert_non_null(after);
+    const char *said = config_fields_difference(&arena, kinds_fields, true, fixture_kinds(before),
+                                                fixture_kinds(after));
+    assert_non_null(said);
+    assert_non_null(strstr(said, "raw"));
+    assert_non_null(strstr(said, "counters"));
+    assert_string_equal(said + strlen(said) - strlen(" differ"), " differ");
+    assert_null(config_fields_difference(&arena, kinds_fields, true, fixture_kinds(after),
+                                         fixture_kinds(after)));
+    arena_deinit(&arena);
+    config_free(before);
+    config_free(after);
+    text_deinit(&report);
+}
+
 /* ---- configurations ---- */
 
 #define SIMPLE "traces: {receivers: [otlp], processors: [kinds], exporters: [nop]}"
@@ -223,8 +247,11 @@ static void changed_pipelines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(differing_fields),  cmocka_unit_test(what_a_reload_does),
-        cmocka_unit_test(live_settings),     cmocka_unit_test(the_level_detailed_needs_a_restart),
+        cmocka_unit_test(differing_fields),
+        cmocka_unit_test(several_fields_differ),
+        cmocka_unit_test(what_a_reload_does),
+        cmocka_unit_test(live_settings),
+        cmocka_unit_test(the_level_detailed_needs_a_restart),
         cmocka_unit_test(changed_pipelines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
