@@ -504,7 +504,8 @@ static void cover(struct instances *instances, uint16_t number,
     for (unsigned i = 0; i < instances->slot_count; i++) {
         if (upload->ranges[i].to_ns == 0)
             continue;
-        upload_slot_add(&slots[i], upload->ranges[i], clock->now_ns, clock->window_ns, &released);
+        upload_slot_add(&slots[i], upload->ranges[i], upload->form, clock->now_ns, clock->window_ns,
+                        &released);
         note_upload(instance, clock);
     }
     if (instance->service != 0)

@@ -86,6 +86,7 @@ struct instance_upload {
     struct upload_range ranges[INSTANCE_SLOTS_MAX]; /* to_ns 0: no profile of this slot; from_ns 0:
                                                        its begin is not known */
     struct service_id service;                      /* that it names itself */
+    uint32_t form;                                  /* which attributes its resource has */
 };
 /* Under which service profiles stand (service_naming.h). */
 struct instance_service {

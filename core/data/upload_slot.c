@@ -158,16 +158,19 @@ static uint64_t distance(struct upload_range before, struct upload_range range)
                                         : range.from_ns - before.to_ns;
 }
 
-/* Returns the sender whose upload this one follows most closely, or one whose upload ended at the
- * same time; NULL: it overlaps with those of all. */
-static struct upload_sender *sender_of(struct upload_slot *slot, struct upload_range range)
+/* Returns the sender of this form whose upload this one follows most closely, or one whose upload
+ * ended at the same time; NULL: it overlaps with those of all. */
+static struct upload_sender *sender_of(struct upload_slot *slot, struct upload_range range,
+                                       uint32_t form)
 {
     struct upload_sender *nearest = NULL;
     for (int i = 0; i < UPLOAD_SENDERS_MAX; i++) {
         struct upload_sender *sender = &slot->senders[i];
-        if (sender->arrived_ns != 0 && sender->range.to_ns == range.to_ns)
+        if (sender->arrived_ns == 0 || sender->form != form)
+            continue;
+        if (sender->range.to_ns == range.to_ns)
             return sender;
-        if (sender->arrived_ns != 0 && may_follow(sender->range, range) &&
+        if (may_follow(sender->range, range) &&
             (!nearest || distance(sender->range, range) < distance(nearest->range, range)))
             nearest = sender;
     }
@@ -184,7 +187,8 @@ static struct upload_sender *room_for_sender(struct upload_slot *slot)
     return room;
 }
 
-static void note_sender(struct upload_slot *slot, struct upload_range range, uint64_t now_ns)
+static void note_sender(struct upload_slot *slot, struct upload_range range, uint32_t form,
+                        uint64_t now_ns)
 {
     struct upload_range latest = {slot->from_ns, slot->until_ns};
     bool overlaps = latest.from_ns != 0 && range.to_ns > latest.to_ns && !may_follow(latest, range);
@@ -192,12 +196,12 @@ static void note_sender(struct upload_slot *slot, struct upload_range range, uin
         return;
     if (!slot->senders) {
         slot->senders = memory_zalloc(UPLOAD_SENDERS_MAX * sizeof *slot->senders);
-        slot->senders[0] = (struct upload_sender){latest, slot->arrived_ns};
+        slot->senders[0] = (struct upload_sender){latest, slot->form, slot->arrived_ns};
     }
-    struct upload_sender *sender = sender_of(slot, range);
+    struct upload_sender *sender = sender_of(slot, range, form);
     if (!sender)
         sender = room_for_sender(slot);
-    *sender = (struct upload_sender){range, happened_at(now_ns)};
+    *sender = (struct upload_sender){range, form, happened_at(now_ns)};
 }
 
 uint64_t upload_slot_covered(const struct upload_slot *slot, uint64_t now_ns)
@@ -271,8 +275,8 @@ static void begin_anew(struct upload_slot *slot, struct list *released)
     slot->senders = NULL;
 }
 
-void upload_slot_add(struct upload_slot *slot, struct upload_range range, uint64_t now_ns,
-                     uint64_t window_ns, struct list *released)
+void upload_slot_add(struct upload_slot *slot, struct upload_range range, uint32_t form,
+                     uint64_t now_ns, uint64_t window_ns, struct list *released)
 {
     assert(range.from_ns <= range.to_ns);
     bool is_known = range.from_ns != 0, is_later = range.to_ns > slot->until_ns;
@@ -283,11 +287,12 @@ void upload_slot_add(struct upload_slot *slot, struct upload_range range, uint64
         step(slot, range, now_ns, released);
     if (is_known) {
         fill_gaps(slot, range, now_ns, window_ns, released);
-        note_sender(slot, range, now_ns);
+        note_sender(slot, range, form, now_ns);
     }
     if (is_later) {
         slot->until_ns = range.to_ns;
         slot->from_ns = range.from_ns;
+        slot->form = form;
     }
     slot->arrived_ns = happened_at(now_ns);
 }

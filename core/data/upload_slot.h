@@ -46,6 +46,7 @@ struct upload_gap {
 
 struct upload_sender {
     struct upload_range range; /* its latest upload */
+    uint32_t form;             /* of its uploads */
     uint64_t arrived_ns;       /* monotonic; 0: there is none here */
 };
 
@@ -53,6 +54,7 @@ struct upload_sender {
 struct upload_slot {
     uint64_t until_ns;       /* the latest end */
     uint64_t from_ns;        /* the begin of the upload that ends then; 0: not known */
+    uint32_t form;           /* of that upload */
     uint64_t arrived_ns;     /* the last upload; monotonic; 0: none */
     uint32_t holes;          /* a bit for each of the last steps from an upload to the next one: it
                                 left a hole. The newest is the lowest */
@@ -75,10 +77,11 @@ static inline bool is_within(uint64_t then_ns, uint64_t now_ns, uint64_t span_ns
 
 /* Frees what belongs to the slot. Nobody may wait. */
 void upload_slot_deinit(struct upload_slot *slot);
-/* Adds an upload. range: from_ns 0: it is not known where it begins. Those who waited for gaps that
+/* Adds an upload. range: from_ns 0: it is not known where it begins. form: those of one sender have
+ * the same. Those who waited for gaps that
  * are smaller now, or no more, are moved to `released`. */
-void upload_slot_add(struct upload_slot *slot, struct upload_range range, uint64_t now_ns,
-                     uint64_t window_ns, struct list *released);
+void upload_slot_add(struct upload_slot *slot, struct upload_range range, uint32_t form,
+                     uint64_t now_ns, uint64_t window_ns, struct list *released);
 /* Whether an upload has arrived within the window. */
 bool upload_slot_counts(const struct upload_slot *slot, uint64_t now_ns, uint64_t window_ns);
 /* Returns the time up to which all senders have uploaded, those aside that have been silent for two

@@ -193,7 +193,8 @@ static void begin_telling(struct told_upload *upload, const struct sample_plan *
     upload->told = (struct instance_upload){.uploader = read->uploader,
                                             .joined = upload->joined.numbers,
                                             .joined_count = upload->joined.count,
-                                            .service = read->service};
+                                            .service = read->service,
+                                            .form = read->form};
 }
 
 static void end_telling(struct told_upload *upload)

@@ -13,6 +13,8 @@
 #define WINDOW (120 * SECOND)
 #define START (1000 * SECOND) /* of time since 1970 */
 
+enum { FORM = 1, OTHER_FORM };
+
 static struct upload_range range(uint64_t from_s, uint64_t to_s)
 {
     return (struct upload_range){START + from_s * SECOND, START + to_s * SECOND};
@@ -22,7 +24,7 @@ static struct upload_range range(uint64_t from_s, uint64_t to_s)
 static void upload(struct upload_slot *slot, uint64_t from_s, uint64_t to_s, uint64_t now_s)
 {
     struct list released = {NULL};
-    upload_slot_add(slot, range(from_s, to_s), now_s * SECOND, WINDOW, &released);
+    upload_slot_add(slot, range(from_s, to_s), FORM, now_s * SECOND, WINDOW, &released);
     assert_int_equal(released.count, 0);
 }
 
@@ -70,7 +72,7 @@ static bool finds_missing(uint64_t tenths, uint64_t shift_ns, uint64_t usual_ns)
         if (i == 6)
             assert_int_equal(slot.holes, 0);
         if (i != 6)
-            upload_slot_add(&slot, one, one.to_ns - START, WINDOW, &released);
+            upload_slot_add(&slot, one, FORM, one.to_ns - START, WINDOW, &released);
     }
     bool finds = slot.holes != 0;
     upload_slot_deinit(&slot);
@@ -95,7 +97,7 @@ static void test_a_short_upload_after_long_ones(void **state)
     struct upload_slot slot = continuous(4);
     struct list released = {NULL};
     struct upload_range last = {START + 416 * SECOND / 10, START + 421 * SECOND / 10};
-    upload_slot_add(&slot, last, 43 * SECOND, WINDOW, &released);
+    upload_slot_add(&slot, last, FORM, 43 * SECOND, WINDOW, &released);
     assert_int_equal(slot.holes, 0);
     upload_slot_deinit(&slot);
 }
@@ -193,7 +195,7 @@ static void test_an_upload_without_a_begin(void **state)
     struct upload_slot slot = continuous(4);
     struct list released = {NULL};
     struct upload_range unknown = {0, START + 60 * SECOND};
-    upload_slot_add(&slot, unknown, 60 * SECOND, WINDOW, &released);
+    upload_slot_add(&slot, unknown, FORM, 60 * SECOND, WINDOW, &released);
     assert_null(slot.gaps);
     assert_int_equal(slot.until_ns, START + 60 * SECOND);
 }
@@ -209,7 +211,7 @@ static void test_there_is_room_for_few(void **state)
     for (unsigned i = 0; i < UPLOAD_GAPS_MAX + 1; i++) {
         assert_int_equal(released.count, 0);
         struct upload_range later = range(at + 10, at + 20);
-        upload_slot_add(&slot, later, (at + 20) * SECOND, WINDOW, &released);
+        upload_slot_add(&slot, later, FORM, (at + 20) * SECOND, WINDOW, &released);
         if (i == 0)
             list_append(
                 &upload_slot_find_gap(&slot, range(at, at + 5), at * SECOND, WINDOW)->waiting,
@@ -327,6 +329,27 @@ static void test_one_sender_is_one(void **state)
     upload_slot_deinit(&slot);
 }
 
+/* An SDK uploads each 15 s. A profiler beside it uploads each 5 s, but not while the process is
+ * idle: then its next upload follows that of the SDK as well. */
+static void test_an_upload_after_a_pause_is_of_its_sender(void **state)
+{
+    static const struct {
+        uint64_t from_s, to_s;
+        uint32_t form;
+    } uploads[] = {{0, 5, OTHER_FORM}, {5, 10, OTHER_FORM},  {10, 15, OTHER_FORM},
+                   {0, 16, FORM},      {20, 25, OTHER_FORM}, {25, 30, OTHER_FORM}};
+    (void)state;
+    struct upload_slot slot = {.until_ns = 0};
+    struct list released = {NULL};
+    for (size_t i = 0; i < sizeof uploads / sizeof *uploads; i++)
+        upload_slot_add(&slot, range(uploads[i].from_s, uploads[i].to_s), uploads[i].form,
+                        uploads[i].to_s * SECOND, WINDOW, &released);
+    assert_int_equal(covered_s(&slot, 30), 16);
+    upload_slot_add(&slot, range(16, 31), FORM, 31 * SECOND, WINDOW, &released);
+    assert_int_equal(covered_s(&slot, 31), 30);
+    upload_slot_deinit(&slot);
+}
+
 static void test_many_senders(void **state)
 {
     (void)state;
@@ -356,6 +379,7 @@ int main(void)
         cmocka_unit_test(test_each_of_two_senders_has_to_cover),
         cmocka_unit_test(test_a_sender_that_ends),
         cmocka_unit_test(test_one_sender_is_one),
+        cmocka_unit_test(test_an_upload_after_a_pause_is_of_its_sender),
         cmocka_unit_test(test_many_senders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
