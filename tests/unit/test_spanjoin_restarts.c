@@ -118,7 +118,7 @@ static void next_process_waits_until_the_first_one_is_silent(void **state)
         send_sample(&join, restarts[i].profiles, 20);
         expect_joined(&join, NOTHING);
         assert_int_equal(unjoined(&join, "ambiguous_thread"), 1);
-        assert_int_equal(unjoined(&join, "no_id"), 0);
+        assert_int_equal(unjoined(&join, "no_process"), 0);
         send_sample(&join, restarts[i].profiles, 15); /* when only the first one ran */
         expect_joined(&join, SPANS + 15);
         fixture_advance(&join.fixture, 20 * SECOND);
@@ -169,7 +169,7 @@ static void replicas_side_by_side_are_not_taken_for_a_restart(void **state)
         join_init(&join, "samples: {wait: 0s}");
         run_side_by_side(&join, &restarts[i]);
         assert_int_equal(unjoined(&join, "ambiguous_thread"), 8);
-        assert_int_equal(unjoined(&join, "no_id"), 0);
+        assert_int_equal(unjoined(&join, "no_process"), 0);
         /* The first one ends. That they ran side by side is forgotten after a window. */
         for (uint64_t second = 60; second <= 180; second += 20) {
             send_span(&join, restarts[i].second, second);
