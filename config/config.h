@@ -60,6 +60,11 @@ struct config_shared_block {
 /* Print docs/reference.md, and the JSON schema of a configuration file. */
 void config_print_reference(const struct config_type *const *types,
                             const struct config_shared_block *shared, struct text *out);
+/* Prints the part of docs/reference.md about each component of this type. Returns false, and
+ * appends nothing, if there is none. */
+bool config_print_reference_of(const struct config_type *const *types,
+                               const struct config_shared_block *shared, const char *name,
+                               struct text *out);
 void config_print_schema(const struct config_type *const *types, struct text *out);
 /* Prints the output of `profcol components`: names, and signals with their stability. */
 void config_print_components(const struct config_type *const *types, struct text *out);

@@ -434,6 +434,23 @@ void config_print_reference(const struct config_type *const *types,
     append_table(&printing, config_telemetry_fields);
 }
 
+bool config_print_reference_of(const struct config_type *const *types,
+                               const struct config_shared_block *shared, const char *name,
+                               struct text *out)
+{
+    const struct printing printing = {types, shared, out};
+    bool is_known = false;
+    assert(types && shared && name && out);
+    for (size_t i = 0; types[i]; i++) {
+        const char *alias = types[i]->alias ? types[i]->alias : "";
+        if (strcmp(types[i]->name, name) != 0 && strcmp(alias, name) != 0)
+            continue;
+        append_type(&printing, types[i]);
+        is_known = true;
+    }
+    return is_known;
+}
+
 /* ---- the list of components ---- */
 
 static void append_component(struct text *out, const struct config_type *type)

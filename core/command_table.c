@@ -44,9 +44,12 @@ const struct command commands[COMMAND_COUNT] = {
          .help = "Prints the built-in components as YAML, with the stability of each signal."},
     [COMMAND_REFERENCE] =
         {.name = "reference",
+         .arguments = "[COMPONENT]",
+         .argument_limit = 1,
          .summary = "print the configuration reference (Markdown)",
          .help = "Prints docs/reference.md: every setting of every component, with its kind, "
-                 "default and bounds."},
+                 "default and bounds. With the name of a component, such as spanjoin, only that "
+                 "part."},
     [COMMAND_SCHEMA] = {.name = "schema",
                         .summary = "print the JSON schema of a configuration file",
                         .help = "Prints the JSON schema of a configuration file, for editors."},

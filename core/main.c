@@ -149,9 +149,15 @@ static int command_components(struct command_line *line)
 
 static int command_reference(struct command_line *line)
 {
-    (void)line;
     struct text out = {0};
-    config_print_reference(component_types, shared_blocks, &out);
+    const char *name = line->operand_count > 0 ? line->operands[0] : NULL;
+    if (!name) {
+        config_print_reference(component_types, shared_blocks, &out);
+    } else if (!config_print_reference_of(component_types, shared_blocks, name, &out)) {
+        fprintf(stderr, "Error: there is no component \"%s\": `profcol components` lists them\n",
+                name);
+        return 1;
+    }
     return print_text(&out);
 }
 

@@ -232,6 +232,13 @@ service:
         committed = (SOURCE / "docs" / "reference.md").read_text()
         self.assertEqual(committed, printed, "docs/reference.md is old: profcol reference > docs/reference.md")
 
+    def test_reference_of_one_component(self):
+        printed = self.fine("reference", "spanjoin")
+        self.assertEqual(re.findall("(?m)^### (.*)$", printed), ["spanjoin processor"])
+        self.assertIn(printed, (SOURCE / "docs" / "reference.md").read_text())
+        self.assertEqual(re.findall("(?m)^### (.*)$", self.fine("reference", "otlp")), ["otlp receiver", "otlp_grpc exporter"])
+        self.assertIn('there is no component "otlpp"', self.fails("reference", "otlpp"))
+
     def test_schema_describes_the_examples(self):
         schema = json.loads(self.fine("schema"))
         self.assertIn("$schema", schema)
