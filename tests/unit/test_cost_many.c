@@ -96,6 +96,36 @@ static void spans_in_a_gap(struct wire_writer *out, size_t size)
     add_upload(out, 10);
 }
 
+enum { THREAD = 31 };
+
+static void add_span_of_thread(struct wire_writer *out, uint64_t span, uint64_t start_ns)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    SpanMessage *message =
+        traces_span(&request, TRACE, span, WALL + start_ns, WALL + start_ns + 10, "pay");
+    span_int(&request, message, "thread.id", THREAD);
+    add_request(out, &request);
+}
+
+/* Samples of one thread at any time, and then spans that began before them, but own none. */
+static void long_spans_of_a_thread(struct wire_writer *out, size_t size)
+{
+    add_span_of_thread(out, SPAN, SECOND);
+    for (uint64_t i = 1; out->size < size / 2; i++) {
+        struct request request;
+        profiles_begin(&request);
+        profiles_resource_string(&request, "service.name", "shop");
+        profiles_profile(&request, "cpu", "nanoseconds");
+        SampleMessage *sample = profiles_sample(&request, 1);
+        sample_int(&request, sample, "thread.id", THREAD);
+        sample_time(&request, sample, WALL + 10 * SECOND + i * 7919 % 100 * SECOND);
+        add_request(out, &request);
+    }
+    for (uint64_t i = 1; out->size < size; i++)
+        add_span_of_thread(out, SPAN + i, 20 * SECOND + 20 * i);
+}
+
 /* ---- the join ---- */
 
 struct join {
@@ -162,6 +192,34 @@ static bool send_and_find(struct slice list, struct verdict *why)
     return have_left;
 }
 
+/* Samples have left when spans come, which wait. */
+static bool send_and_leave(struct slice list, struct verdict *why)
+{
+    struct join join;
+    struct wire_cursor cursor = wire_cursor(list);
+    struct wire_field field;
+    start(&join);
+    *why = verdict_ok;
+    for (bool were_profiles = false; wire_next(&cursor, &field); join.sent++) {
+        bool are_profiles = field.number == LIST_PROFILES;
+        if (were_profiles && !are_profiles) {
+            fixture_advance(&join.fixture, WAIT_S * SECOND);
+            fixture_advance(&join.fixture, SECOND);
+        }
+        were_profiles = are_profiles;
+        fixture_consume(&join.fixture,
+                        join.places[are_profiles ? SIGNAL_PROFILES : SIGNAL_TRACES]->nodes[0],
+                        field.bytes, 1, NULL);
+    }
+    fixture_advance(&join.fixture, WAIT_S * SECOND);
+    fixture_advance(&join.fixture, SECOND);
+    bool have_left = held(&join) == 0 && join.fixture.recorder.count == join.sent;
+    have_left &= metrics_value(join.fixture.process.metrics, "profcol_spanjoin_samples_unjoined",
+                               "spanjoin=\"spanjoin\",reason=\"no_span_on_thread\"") > 0;
+    fixture_deinit(&join.fixture);
+    return have_left;
+}
+
 /* All requests are sent on because the process ends. */
 static bool send_and_drain(struct slice list, struct verdict *why)
 {
@@ -186,6 +244,7 @@ int main(int argc, char **argv)
         {"held_samples_drained", samples_of_many_spans, send_and_drain, GRPC_OK},
         {"held_spans", many_spans, send_and_wait, GRPC_OK},
         {"held_spans_in_a_gap", spans_in_a_gap, send_and_find, GRPC_OK},
+        {"long_spans_of_a_thread", long_spans_of_a_thread, send_and_leave, GRPC_OK},
     };
     return cost_main(argc, argv, cases, sizeof cases / sizeof *cases);
 }
