@@ -332,8 +332,9 @@ static void explain_no_process(struct explanation *e, const char *name)
     set_reason(e, "no_process",
                "No profiles of the service \"%s\" have arrived, but profiles of processes without "
                "known spans have, such as those of an eBPF profiler. If some are of this service, "
-               "its spans need %sprocess.pid, and in containers container.id, to be joined by "
-               "thread (docs/spanjoin.md).",
+               "its profiler has to send the same service.name, or its spans need %sprocess.pid, "
+               "and in containers "
+               "container.id, to be joined by thread (docs/spanjoin.md).",
                name, e->span->has_thread ? "" : "thread.id or thread.name, ");
 }
 
