@@ -555,6 +555,16 @@ static void plan_resource(struct sample_plan *plan, struct slice resource_profil
     upload_times_end(plan);
 }
 
+/* Makes room for the uploads of all resources, because growing leaves copies in the arena. */
+static void reserve_uploads(struct sample_plan *plan)
+{
+    struct wire_cursor cursor = wire_cursor(plan->batch->parts[0].root.raw);
+    struct wire_field field;
+    while (wire_next_bytes(&cursor, PROFILES_RESOURCE_PROFILES, &field))
+        plan->upload_capacity++;
+    plan->uploads = arena_array(&plan->arena, plan->upload_capacity, sizeof *plan->uploads);
+}
+
 struct plan_before sample_plan_before(const struct sample_plan *plan)
 {
     return (struct plan_before){.only_threads = plan->with_thread == plan->sample_count,
@@ -584,6 +594,7 @@ struct sample_plan *sample_plan_new(struct batch *batch, const struct request_se
         plan->only_threads = true;
         plan->has_added_threads = before->has_added_threads;
     }
+    reserve_uploads(plan);
     plan->sample_capacity = batch->items + 1;
     plan->samples = arena_array(&plan->arena, plan->sample_capacity, sizeof *plan->samples);
     struct message_iter it = message_iter_bytes(batch->parts[0].root.raw);
