@@ -11,6 +11,7 @@
 
 enum {
     RANGES_MAX = 512,
+    NEWER_MIN = 16,      /* votes, before they are counted again: that takes longer than they do */
     REQUESTS_MIN = 8,    /* so many tell how soon they arrive */
     KNOWN_MIN = 48,      /* samples that an offset must be known of, */
     KNOWN_PART = 2,      /* and this part of the most that any is known of */
@@ -244,7 +245,7 @@ enum clock_verdict clock_search_decide(struct clock_search *search, int64_t pres
 {
     struct shares shares;
     bool is_last = search->samples == SAMPLES_MAX;
-    if (search->newer <= search->samples / 16 && !is_last)
+    if (search->newer < NEWER_MIN + search->samples / 16 && !is_last)
         return CLOCK_OPEN;
     search->newer = 0;
     count_votes(search, &shares);

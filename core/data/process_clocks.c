@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* After a search, the clock is not looked at for some requests. */
-enum { SPANS_OF_SEARCH = 4096, SEARCHES_MAX = 256, REQUESTS_BETWEEN_SEARCHES = 8 };
+enum { SPANS_OF_SEARCH = 4096, SEARCHES_MAX = 256, REQUESTS_BETWEEN_SEARCHES = 16 };
 
 /* ---- the table ---- */
 
