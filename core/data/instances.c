@@ -22,6 +22,13 @@ struct held_upload {
     uint32_t uploads;
 };
 
+/* Ends the wait for further parts of an upload. */
+struct settling {
+    struct timer timer;
+    struct instances *instances;
+    uint16_t number;
+};
+
 /* The processes of a group that have sent spans with threads last. */
 struct recent_processes {
     struct {
@@ -47,6 +54,7 @@ struct instance {
     struct timer_queue *waiting;     /* by the ends of spans; NULL: none yet */
     uint32_t waiting_for_gaps;
     struct list *held;              /* struct held_upload, the newest last; NULL: none so far */
+    struct settling *settling;      /* NULL: none so far */
     struct upload_senders *senders; /* of samples with its threads; NULL: none so far */
     struct service_naming naming;
     uint16_t shows;
@@ -69,6 +77,7 @@ struct instances {
     uint32_t likely_free; /* the first number that may be free */
     uint32_t owned[SPAN_SOURCES_MAX];
     uint64_t first_span_ns;             /* when instances_wait was first asked; 0: never */
+    struct timer_queue settling;        /* instances that wait for parts of uploads */
     uint64_t threads_ns;                /* the last span with a thread; 0: none */
     struct span_wakeups *wakeups;       /* of the upload being added */
     const struct instance_clock *clock; /* likewise */
@@ -106,6 +115,14 @@ static void free_waiting(struct instance *instance)
     instance->waiting = NULL;
 }
 
+static void free_settling(struct instances *instances, struct instance *instance)
+{
+    if (instance->settling)
+        timer_queue_cancel(&instances->settling, &instance->settling->timer);
+    free(instance->settling);
+    instance->settling = NULL;
+}
+
 static size_t held_count(const struct instance *instance)
 {
     return instance->held ? instance->held->count : 0;
@@ -119,11 +136,13 @@ void instances_free(struct instances *instances)
         assert(held_count(&instances->items[i]) == 0);
         deinit_slots(instances, i);
         free_waiting(&instances->items[i]);
+        free_settling(instances, &instances->items[i]);
         free(instances->items[i].held);
         free(instances->items[i].senders);
         free(instances->items[i].recent);
         service_naming_deinit(&instances->items[i].naming);
     }
+    timer_queue_deinit(&instances->settling);
     pthread_mutex_destroy(&instances->lock);
     free(instances->by_id.slots);
     free(instances->items);
@@ -487,6 +506,54 @@ static void wake_released(struct instances *instances, struct list *released)
     }
 }
 
+/* ---- parts of uploads ---- */
+
+static void on_settled(struct timer *timer)
+{
+    const struct settling *settling = container_of(timer, struct settling, timer);
+    struct instances *instances = settling->instances;
+    struct timer_queue *waiting = instances->items[settling->number].waiting;
+    if (waiting)
+        timer_queue_run(waiting, covered(instances, settling->number, instances->clock));
+}
+
+/* Waits for parts, if there may be any. */
+static void await_parts(struct instances *instances, uint16_t number,
+                        const struct instance_clock *clock)
+{
+    const struct upload_slot *slots = slots_of(instances, number);
+    struct instance *instance = &instances->items[number];
+    bool awaits = false;
+    for (unsigned i = 0; i < instances->slot_count; i++)
+        awaits |= upload_slot_awaits_parts(&slots[i], clock->now_ns);
+    if (!awaits)
+        return;
+    if (!instance->settling) {
+        instance->settling = memory_zalloc(sizeof *instance->settling);
+        instance->settling->timer.on_timer = on_settled;
+        instance->settling->instances = instances;
+        instance->settling->number = number;
+    }
+    timer_queue_set(&instances->settling, &instance->settling->timer,
+                    clock->now_ns + UPLOAD_PARTS_NS);
+}
+
+uint64_t instances_settle(struct instances *instances, const struct instance_clock *clock,
+                          struct span_wakeups *wakeups)
+{
+    pthread_mutex_lock(&instances->lock);
+    instances->wakeups = wakeups;
+    instances->clock = clock;
+    timer_queue_run(&instances->settling, clock->now_ns);
+    instances->wakeups = NULL;
+    instances->clock = NULL;
+    uint64_t next_ns = timer_queue_next(&instances->settling);
+    pthread_mutex_unlock(&instances->lock);
+    return next_ns;
+}
+
+/* ---- uploads of an instance ---- */
+
 /* Notes that an upload has arrived. */
 static void note_upload(struct instance *instance, const struct instance_clock *clock)
 {
@@ -504,6 +571,9 @@ static void cover(struct instances *instances, uint16_t number,
     for (unsigned i = 0; i < instances->slot_count; i++) {
         if (upload->ranges[i].to_ns == 0)
             continue;
+        if (upload->content != 0 && i + 1 < instances->slot_count)
+            upload_slot_note_content(&slots[i], upload->ranges[i], upload->form, upload->content,
+                                     clock->now_ns, clock->window_ns);
         upload_slot_add(&slots[i], upload->ranges[i], upload->form, clock->now_ns, clock->window_ns,
                         &released);
         note_upload(instance, clock);
@@ -511,6 +581,7 @@ static void cover(struct instances *instances, uint16_t number,
     if (instance->service != 0)
         instances->items[instance->service].profiled_ns = clock->now_ns;
     instance->used_ns = clock->now_ns;
+    await_parts(instances, number, clock);
     if (instance->waiting)
         timer_queue_run(instance->waiting, covered(instances, number, clock));
     wake_released(instances, &released);
@@ -1072,6 +1143,7 @@ static void forget(struct instances *instances, uint32_t number)
         index_table_remove(&instances->by_id, (uint32_t)instance->ids[i], number);
     deinit_slots(instances, number);
     free_waiting(instance);
+    free_settling(instances, instance);
     free(instance->held);
     free(instance->senders);
     free(instance->recent);
@@ -1107,6 +1179,7 @@ size_t instances_memory(struct instances *instances)
         size += service_naming_memory(&instances->items[i].naming);
         size += held_count(&instances->items[i]) * sizeof(struct held_upload);
         size += instances->items[i].senders ? sizeof(struct upload_senders) : 0;
+        size += instances->items[i].settling ? sizeof(struct settling) : 0;
         size += instances->items[i].recent ? sizeof(struct recent_processes) : 0;
         for (unsigned k = 0; k < instances->slot_count; k++)
             size += upload_slot_memory(&slots_of(instances, i)[k]);

@@ -87,6 +87,8 @@ struct instance_upload {
                                                        its begin is not known */
     struct service_id service;                      /* that it names itself */
     uint32_t form;                                  /* which attributes its resource has */
+    uint64_t content; /* hash of its request, to know its parts (upload_slot.h), except for the last
+                         slot, which has several sample types; 0: not known */
 };
 /* Under which service profiles stand (service_naming.h). */
 struct instance_service {
@@ -101,6 +103,11 @@ struct instance_service {
 void instances_add_upload(struct instances *instances, const struct instance_upload *upload,
                           const struct instance_clock *clock, struct span_wakeups *wakeups,
                           struct instance_service *service_out);
+/* Wakes the requests that waited for further parts of uploads, if none have arrived for a while:
+ * appends them to `wakeups`. Returns when to call it again, monotonic; UINT64_MAX: not until
+ * another upload has arrived. */
+uint64_t instances_settle(struct instances *instances, const struct instance_clock *clock,
+                          struct span_wakeups *wakeups);
 /* Learns the service of the spans that the samples of an upload name, and decides under which
  * service its profiles stand. */
 void instances_name_upload(struct instances *instances, const struct instance_upload *upload,

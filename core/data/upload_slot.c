@@ -204,7 +204,7 @@ static void note_sender(struct upload_slot *slot, struct upload_range range, uin
     *sender = (struct upload_sender){range, form, happened_at(now_ns)};
 }
 
-uint64_t upload_slot_covered(const struct upload_slot *slot, uint64_t now_ns)
+static uint64_t covered_by_all(const struct upload_slot *slot, uint64_t now_ns)
 {
     uint64_t least_ns = UINT64_MAX;
     for (int i = 0; slot->senders && i < UPLOAD_SENDERS_MAX; i++) {
@@ -214,6 +214,37 @@ uint64_t upload_slot_covered(const struct upload_slot *slot, uint64_t now_ns)
             least_ns = sender->range.to_ns;
     }
     return least_ns == UINT64_MAX ? slot->until_ns : least_ns;
+}
+
+uint64_t upload_slot_covered(const struct upload_slot *slot, uint64_t now_ns)
+{
+    uint64_t covered_ns = covered_by_all(slot, now_ns);
+    bool is_partly = upload_slot_awaits_parts(slot, now_ns) && slot->before_ns < covered_ns;
+    return is_partly ? slot->before_ns : covered_ns;
+}
+
+/* ---- parts ---- */
+
+bool upload_slot_awaits_parts(const struct upload_slot *slot, uint64_t now_ns)
+{
+    return slot->parts_ns != 0 && is_within(slot->arrived_ns, now_ns, UPLOAD_PARTS_NS - 1);
+}
+
+void upload_slot_note_content(struct upload_slot *slot, struct upload_range range, uint32_t form,
+                              uint64_t content, uint64_t now_ns, uint64_t window_ns)
+{
+    bool is_later = range.to_ns > slot->until_ns;
+    bool is_same = range.from_ns != 0 && range.from_ns == slot->from_ns &&
+                   range.to_ns == slot->until_ns && form == slot->form;
+    assert(content != 0);
+    if (is_same && slot->content != 0 && slot->content != content)
+        slot->parts_ns = happened_at(now_ns);
+    else if (!is_within(slot->parts_ns, now_ns, window_ns))
+        slot->parts_ns = 0;
+    if (is_later)
+        slot->before_ns = slot->until_ns;
+    if (is_later || is_same)
+        slot->content = content;
 }
 
 /* ---- uploads ---- */

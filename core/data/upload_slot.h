@@ -12,6 +12,10 @@
  * Ranges of one sender do not overlap. If they do, several senders count as one process: replicas
  * that nothing tells apart, or two profilers. Then a time is covered when each of them covers it.
  *
+ * An agent in front may split an upload into parts, requests of the same range with other content.
+ * Nothing says which part is the last one. So while this goes on, an upload covers its range when a
+ * later one begins, or when no part has arrived for a while.
+ *
  * Owner: instances. Those who wait for a gap belong to instances, too.
  *
  * Thread: whoever holds its lock.
@@ -29,6 +33,9 @@ enum {
     UPLOAD_SENDERS_MAX = 8, /* likewise, the one that has been silent for the longest time */
     UPLOAD_RANGES_MAX = 8,  /* see upload_ranges_add */
 };
+
+/* For how long a further part of an upload may be awaited. */
+#define UPLOAD_PARTS_NS UINT64_C(2000000000)
 
 /* Times are in nanoseconds since 1970. */
 struct upload_range {
@@ -56,6 +63,9 @@ struct upload_slot {
     uint64_t from_ns;        /* the begin of the upload that ends then; 0: not known */
     uint32_t form;           /* of that upload */
     uint64_t arrived_ns;     /* the last upload; monotonic; 0: none */
+    uint64_t before_ns;      /* the latest end before the upload that ends at until_ns */
+    uint64_t content;        /* hash of the request with that upload; 0: not known */
+    uint64_t parts_ns;       /* another part of an upload arrived; monotonic; 0: not lately */
     uint32_t holes;          /* a bit for each of the last steps from an upload to the next one: it
                                 left a hole. The newest is the lowest */
     uint32_t steps;          /* of these, at most one for each bit */
@@ -77,6 +87,11 @@ static inline bool is_within(uint64_t then_ns, uint64_t now_ns, uint64_t span_ns
 
 /* Frees what belongs to the slot. Nobody may wait. */
 void upload_slot_deinit(struct upload_slot *slot);
+/* Notes what identifies the content of an upload that is going to be added. A client that was
+ * refused sends the same content again, which is no part. form: as below. content: a hash, not 0.
+ */
+void upload_slot_note_content(struct upload_slot *slot, struct upload_range range, uint32_t form,
+                              uint64_t content, uint64_t now_ns, uint64_t window_ns);
 /* Adds an upload. range: from_ns 0: it is not known where it begins. form: those of one sender have
  * the same. Those who waited for gaps that
  * are smaller now, or no more, are moved to `released`. */
@@ -84,6 +99,8 @@ void upload_slot_add(struct upload_slot *slot, struct upload_range range, uint32
                      uint64_t now_ns, uint64_t window_ns, struct list *released);
 /* Whether an upload has arrived within the window. */
 bool upload_slot_counts(const struct upload_slot *slot, uint64_t now_ns, uint64_t window_ns);
+/* Whether parts of the latest upload may still arrive. */
+bool upload_slot_awaits_parts(const struct upload_slot *slot, uint64_t now_ns);
 /* Returns the time up to which all senders have uploaded, those aside that have been silent for two
  * uploads. */
 uint64_t upload_slot_covered(const struct upload_slot *slot, uint64_t now_ns);

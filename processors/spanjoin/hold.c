@@ -170,6 +170,7 @@ static void hand_on(struct hold *hold)
     assert(holds->leaving_bytes >= hold->charged);
     holds->leaving_bytes -= hold->charged;
     hold->kept = NULL;
+    spanjoin_settle(hold->node);
     if (batch->items == 0) {
         batch_free(batch);
         spanjoin_count(hold->node, &hold->counts);

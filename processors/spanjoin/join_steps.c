@@ -563,6 +563,21 @@ void join_tell_uploads(struct spanjoin *join, struct sample_plan *plan, uint64_t
     tell_uploads(join, plan, now_ns, true);
 }
 
+void join_settle(struct spanjoin_node *node)
+{
+    struct spanjoin *join = node->join;
+    struct worker *worker = node->node.worker;
+    struct span_wakeups wakeups = {0};
+    struct instance_clock clock = clock_of(join, worker->now_ns);
+    if (node->node.signal != SIGNAL_PROFILES || join->settings->spans.wait == 0 ||
+        timer_is_set(&node->settle))
+        return;
+    uint64_t next_ns = instances_settle(span_index_instances(join->index), &clock, &wakeups);
+    post_wakeups(join, &wakeups);
+    if (next_ns != UINT64_MAX)
+        worker_set_timer(worker, &node->settle, next_ns - worker->now_ns);
+}
+
 void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,
                       const struct span_waiter *waiter)
 {

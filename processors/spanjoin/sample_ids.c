@@ -457,14 +457,10 @@ static void plan_samples(struct sample_plan *plan, struct surroundings *around, 
 
 /* Returns what identifies a profile if the client sends it again; NULL: nothing does. Without a
  * time, it may be another one with the same content. */
-static const uint8_t *id_of_profile(struct sample_plan *plan, const struct profile_header *header)
+static const uint8_t *id_of_profile(const struct sample_plan *plan,
+                                    const struct profile_header *header)
 {
-    if (header->profile_id || header->time_ns == 0)
-        return header->profile_id;
-    if (!plan->content.is_known)
-        hash_xxh3_128(plan->batch->parts[0].root.raw, plan->content.bytes);
-    plan->content.is_known = true;
-    return plan->content.bytes;
+    return header->profile_id || header->time_ns == 0 ? header->profile_id : plan->content.bytes;
 }
 
 /* Whether totals contain the samples of a profile: not if it has arrived before. */
@@ -589,6 +585,9 @@ struct sample_plan *sample_plan_new(struct batch *batch, const struct request_se
     plan->arrived_ns = sender->arrived_ns;
     plan->request = totals->request;
     plan->content = totals->content;
+    if (!plan->content.is_known)
+        hash_xxh3_128(batch->parts[0].root.raw, plan->content.bytes);
+    plan->content.is_known = true;
     if (before && before->only_threads) {
         assert(!plan->index); /* totals need the samples */
         plan->only_threads = true;

@@ -113,6 +113,7 @@ enum hold_room spanjoin_hold_profiles(struct spanjoin_node *node, struct batch *
     struct span_waiter waiter = {hold->id, node->node.worker->index};
     join_hold_uploads(node->join, plan, &hold->uploads);
     join_add_samples(node, plan, &waiter);
+    spanjoin_settle(node);
     for (uint32_t k = 0; k < plan->key_count; k++)
         if (plan->finds[k].waits)
             waiting_keys_add(&hold->keys, k, plan->finds[k].place);
@@ -149,6 +150,7 @@ void spanjoin_forward(struct spanjoin_node *node, struct batch *batch,
                       const struct join_counts *counts, struct join_report *report)
 {
     spanjoin_count(node, counts);
+    spanjoin_settle(node);
     if (batch->items == 0) { /* it had no samples, or `keep` has dropped them all */
         free(report);
         batch_drop(batch, &verdict_ok);
@@ -374,6 +376,16 @@ static void on_sweep(struct timer *timer)
     worker_set_timer(node->node.worker, &node->sweep, every);
 }
 
+void spanjoin_settle(struct spanjoin_node *node)
+{
+    join_settle(node);
+}
+
+static void on_settle(struct timer *timer)
+{
+    join_settle(container_of(timer, struct spanjoin_node, settle));
+}
+
 /* Returns the list of the group that the node is in until it has stopped. */
 static struct list *list_of_node(const struct spanjoin_node *node)
 {
@@ -389,6 +401,7 @@ static bool spanjoin_node_start(struct node *base, struct error *err)
     node->join = component_of(base->component)->join;
     list_append(list_of_node(node), &node->link);
     node->sweep.on_timer = on_sweep;
+    node->settle.on_timer = on_settle;
     holds_init(node);
     if (base->worker->index == 0 && !node->join->sweeper) {
         node->join->sweeper = node;
@@ -413,6 +426,7 @@ static void spanjoin_node_stop(struct node *base)
 {
     struct spanjoin_node *node = node_of(base);
     worker_cancel_timer(base->worker, &node->sweep);
+    worker_cancel_timer(base->worker, &node->settle);
     if (base->worker->index == 0 && node->join->sweeper == node)
         node->join->sweeper = NULL;
     uint64_t lost = large_requests_give_up(node);

@@ -185,6 +185,14 @@ struct told_upload {
     struct joined_instances joined;
 };
 
+static uint64_t content_of(const struct sample_plan *plan)
+{
+    uint64_t content;
+    assert(plan->content.is_known);
+    memcpy(&content, plan->content.bytes, sizeof content);
+    return content ? content : 1;
+}
+
 static void begin_telling(struct told_upload *upload, const struct sample_plan *plan,
                           const struct resource_upload *read)
 {
@@ -194,7 +202,8 @@ static void begin_telling(struct told_upload *upload, const struct sample_plan *
                                             .joined = upload->joined.numbers,
                                             .joined_count = upload->joined.count,
                                             .service = read->service,
-                                            .form = read->form};
+                                            .form = read->form,
+                                            .content = content_of(plan)};
 }
 
 static void end_telling(struct told_upload *upload)

@@ -356,8 +356,11 @@ static uint64_t next_deadline(const struct fixture *fixture)
     return next;
 }
 
+/* No timer is due before now_ns. Workers read the time before they handle what others post then. */
 static void advance_all(struct fixture *fixture, uint64_t now_ns)
 {
+    for (unsigned i = 0; i < fixture->process.worker_count; i++)
+        fixture->workers[i].now_ns = now_ns;
     do
         for (unsigned i = 0; i < fixture->process.worker_count; i++)
             worker_advance(&fixture->workers[i], now_ns);

@@ -652,6 +652,48 @@ static void span_whose_totals_were_evicted_is_incomplete(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* A part of an upload of 10 s: 10 ns of the span. */
+static void send_part(struct join *join, uint64_t span, uint64_t end_ns, const char *content)
+{
+    struct request request;
+    profiles_begin(&request);
+    profiles_resource_string(&request, "service.name", "shop");
+    profiles_resource_string(&request, "content", content);
+    ProfileMessage *profile = profiles_profile(&request, "cpu", "nanoseconds");
+    profile->time_unix_nano = WALL + end_ns - 10 * SECOND;
+    profile->duration_nano = 10 * SECOND;
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_link(&request, sample, TRACE, span);
+    sample_value(&request, sample, 10);
+    join_send(join, &request);
+}
+
+static void span_waits_for_the_parts_of_an_upload(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "spans: {wait: 20s}");
+    fixture_advance(&join.fixture, 30 * SECOND);
+    send_part(&join, OTHER, 9 * SECOND + HALF, "1");
+    send_part(&join, OTHER, 9 * SECOND + HALF, "2");
+    send_span_of(&join, "shop", SPAN, 12 * SECOND, 13 * SECOND);
+    for (unsigned i = 0; i < 3; i++) {
+        send_part(&join, SPAN, 19 * SECOND + HALF, (const char *[]){"3", "4", "5"}[i]);
+        assert_int_equal(left(&join), 0);
+        fixture_advance(&join.fixture, SECOND);
+    }
+    fixture_advance(&join.fixture, SECOND);
+    assert_int_equal(left(&join), 1);
+    expect_span(&join, 0, "30", NULL);
+    assert_int_equal(waited(&join, "covered"), 1);
+    send_span_of(&join, "shop", SPAN + 2, 22 * SECOND, 23 * SECOND);
+    send_part(&join, SPAN + 2, 29 * SECOND + HALF, "6");
+    send_part(&join, OTHER, 39 * SECOND + HALF, "7"); /* a later upload begins */
+    assert_int_equal(left(&join), 2);
+    expect_span(&join, 1, "10", NULL);
+    fixture_deinit(&join.fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -686,6 +728,7 @@ int main(void)
         cmocka_unit_test(each_sample_type_has_its_gaps),
         cmocka_unit_test(pauses_of_a_profiler_are_no_gaps),
         cmocka_unit_test(span_whose_totals_were_evicted_is_incomplete),
+        cmocka_unit_test(span_waits_for_the_parts_of_an_upload),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

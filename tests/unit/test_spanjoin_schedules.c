@@ -103,6 +103,12 @@ struct model_uploads {
         uint64_t noticed_ns; /* 0: none */
         bool is_meant;       /* the sender leaves holes on purpose */
     } gaps[GAPS_MAX];
+    struct model_parts {
+        const struct model_request *content; /* the last one of the latest upload; NULL: none */
+        bool is_known;                       /* the begin of the latest upload */
+        uint64_t before_ns;                  /* the end before it */
+        uint64_t at_ns;                      /* another part arrived; 0: not lately */
+    } parts;
 };
 
 /* The data of one tenant, or of all peers without a tenant. Worlds are separate. */
@@ -317,10 +323,38 @@ static void say_late_upload(struct schedule *s, struct model_uploads *uploads, u
     }
 }
 
-static void say_upload(struct schedule *s, struct model_uploads *uploads, unsigned number)
+/* Ends are whole seconds, which count as rounded. */
+static uint64_t end_of_upload(unsigned number)
 {
+    return WALL + (number + 1) * UPLOAD_NS - SECOND;
+}
+
+/* Requests of one upload are its parts. Call it before the upload counts. */
+static void say_part(struct schedule *s, struct model_uploads *uploads,
+                     const struct model_request *request)
+{
+    struct model_parts *parts = &uploads->parts;
+    bool is_first = !parts->content, is_later = is_first || request->upload > uploads->top;
+    bool is_same = parts->is_known && request->upload == uploads->top;
+    if (is_same && parts->content != request)
+        parts->at_ns = now_of(s);
+    else if (parts->at_ns != 0 && now_of(s) - parts->at_ns > WINDOW)
+        parts->at_ns = 0;
+    if (is_later)
+        parts->before_ns = is_first ? 0 : end_of_upload(uploads->top);
+    if (is_later || is_same)
+        parts->content = request;
+    bool is_silent = uploads->at_ns == 0 || now_of(s) - uploads->at_ns > WINDOW;
+    parts->is_known = is_later || (parts->is_known && !is_silent);
+}
+
+static void say_upload(struct schedule *s, struct model_uploads *uploads,
+                       const struct model_request *request)
+{
+    unsigned number = request->upload;
+    say_part(s, uploads, request);
     if (uploads->at_ns == 0 || now_of(s) - uploads->at_ns > WINDOW)
-        *uploads = (struct model_uploads){.top = uploads->top};
+        *uploads = (struct model_uploads){.top = uploads->top, .parts = uploads->parts};
     else if (number <= uploads->top)
         say_late_upload(s, uploads, number);
     else if (number > uploads->top + 1)
@@ -332,10 +366,10 @@ static void say_upload(struct schedule *s, struct model_uploads *uploads, unsign
     uploads->at_ns = now_of(s);
 }
 
-/* Ends are whole seconds, which count as rounded. */
-static uint64_t end_of_upload(unsigned number)
+/* Whether a part of the latest upload may still arrive. */
+static bool awaits_parts(const struct schedule *s, const struct model_uploads *uploads)
 {
-    return WALL + (number + 1) * UPLOAD_NS - SECOND;
+    return uploads->parts.at_ns != 0 && now_of(s) - uploads->at_ns < 2 * SECOND;
 }
 
 /* Whether all uploads of a span's time have arrived, as far as is known. */
@@ -343,7 +377,8 @@ static bool is_complete(const struct schedule *s, const struct model_uploads *up
                         uint64_t start_ns, uint64_t end_ns)
 {
     bool counts = uploads->at_ns != 0 && now_of(s) - uploads->at_ns <= WINDOW;
-    if (!counts || end_of_upload(uploads->top) < end_ns)
+    if (!counts || end_of_upload(uploads->top) < end_ns ||
+        (awaits_parts(s, uploads) && uploads->parts.before_ns < end_ns))
         return false;
     for (unsigned i = 0; i < GAPS_MAX; i++) {
         const struct model_gap *gap = &uploads->gaps[i];
@@ -527,7 +562,7 @@ static void judge_profiles(struct schedule *s, struct model_request *request,
                            const struct request *out)
 {
     bool missing = false;
-    say_upload(s, &s->world->uploads, request->upload); /* again, if it has waited */
+    say_upload(s, &s->world->uploads, request); /* again, if it has waited */
     for (unsigned i = 0; i < request->count; i++) {
         if (!s->keeps)
             judge_sample(s, out, request_sample(out, 0, i), &request->samples[i]);
@@ -624,7 +659,7 @@ static void say_what_was_admitted(struct schedule *s)
         return;
     s->saying = NULL;
     s->worlds[model->tenant].uploaded_ns[model->peer] = now_of(s);
-    say_upload(s, &s->worlds[model->tenant].uploads, model->upload);
+    say_upload(s, &s->worlds[model->tenant].uploads, model);
     if (s->saying_counts)
         say_samples(s, model, s->saying_meant);
 }

@@ -278,12 +278,70 @@ static void test_a_backlog_arrives_in_any_order(void **state)
     upload_slot_deinit(&slot);
 }
 
-/* ---- several senders ---- */
+/* ---- parts ---- */
+
+/* A request with a part of the upload of a range. */
+static void part(struct upload_slot *slot, uint64_t from_s, uint64_t to_s, uint64_t content,
+                 uint64_t now_s)
+{
+    upload_slot_note_content(slot, range(from_s, to_s), FORM, content, now_s * SECOND, WINDOW);
+    upload(slot, from_s, to_s, now_s);
+}
 
 static uint64_t covered_s(const struct upload_slot *slot, uint64_t now_s)
 {
     return (upload_slot_covered(slot, now_s * SECOND) - START) / SECOND;
 }
+
+/* The first upload in parts is not known before its second part. */
+static void test_parts_cover_when_no_more_arrive(void **state)
+{
+    (void)state;
+    struct upload_slot slot = {.until_ns = 0};
+    part(&slot, 0, 10, 1, 10);
+    part(&slot, 10, 20, 2, 20);
+    assert_int_equal(covered_s(&slot, 20), 20);
+    part(&slot, 10, 20, 3, 20);
+    assert_int_equal(covered_s(&slot, 21), 10);
+    part(&slot, 10, 20, 4, 21);
+    assert_int_equal(covered_s(&slot, 22), 10);
+    assert_int_equal(covered_s(&slot, 23), 20);
+    part(&slot, 20, 30, 5, 30);
+    assert_int_equal(covered_s(&slot, 31), 20);
+    assert_int_equal(covered_s(&slot, 32), 30);
+    part(&slot, 30, 40, 6, 31); /* a later one */
+    assert_int_equal(covered_s(&slot, 31), 30);
+    upload_slot_deinit(&slot);
+}
+
+static void test_a_repeated_upload_is_no_part(void **state)
+{
+    (void)state;
+    struct upload_slot slot = {.until_ns = 0};
+    part(&slot, 0, 10, 1, 10);
+    for (unsigned i = 0; i < 3; i++) {
+        part(&slot, 10, 20, 2, 20);
+        assert_int_equal(covered_s(&slot, 20), 20);
+    }
+    upload_slot_deinit(&slot);
+}
+
+static void test_a_sender_may_stop_to_send_parts(void **state)
+{
+    (void)state;
+    struct upload_slot slot = {.until_ns = 0};
+    part(&slot, 0, 10, 1, 10);
+    part(&slot, 0, 10, 2, 10);
+    for (uint64_t i = 1; i < 20; i++) {
+        uint64_t end_s = 10 * i + 10;
+        part(&slot, 10 * i, end_s, 2 + i, end_s);
+        bool is_long_ago = 10 * i * SECOND > WINDOW;
+        assert_int_equal(covered_s(&slot, end_s), is_long_ago ? end_s : end_s - 10);
+    }
+    upload_slot_deinit(&slot);
+}
+
+/* ---- several senders ---- */
 
 static void test_each_of_two_senders_has_to_cover(void **state)
 {
@@ -376,6 +434,9 @@ int main(void)
         cmocka_unit_test(test_an_upload_without_a_begin),
         cmocka_unit_test(test_there_is_room_for_few),
         cmocka_unit_test(test_a_backlog_arrives_in_any_order),
+        cmocka_unit_test(test_parts_cover_when_no_more_arrive),
+        cmocka_unit_test(test_a_repeated_upload_is_no_part),
+        cmocka_unit_test(test_a_sender_may_stop_to_send_parts),
         cmocka_unit_test(test_each_of_two_senders_has_to_cover),
         cmocka_unit_test(test_a_sender_that_ends),
         cmocka_unit_test(test_one_sender_is_one),
