@@ -58,7 +58,8 @@ static const char *const listeners[][3] = {
      REPLACED("otlp",
               "protocols::http::traces_url_path differs") "; the listeners grpc and http go on"},
     {OTLP("", ""), OTLP(", include_metadata: true", ", include_metadata: true"),
-     REPLACED("otlp", "protocols::grpc::include_metadata differs")},
+     REPLACED("otlp", "protocols::grpc::include_metadata, "
+                      "protocols::http::include_metadata differ")},
     {"receivers: {otlp: {protocols: {grpc: {endpoint: 'a:1'}}}}\n",
      "receivers: {otlp: {protocols: {http: {endpoint: 'a:2'}}}}\n",
      REPLACED("otlp", "protocols::grpc differs")},
