@@ -62,7 +62,7 @@ static const char *const listeners[][3] = {
                       "protocols::http::include_metadata differ")},
     {"receivers: {otlp: {protocols: {grpc: {endpoint: 'a:1'}}}}\n",
      "receivers: {otlp: {protocols: {http: {endpoint: 'a:2'}}}}\n",
-     REPLACED("otlp", "protocols::grpc differs")},
+     REPLACED("otlp", "protocols::grpc, protocols::http differ")},
     {OTLP("", AUTH) BASIC("b"), OTLP("", AUTH) BASIC("c"),
      REPLACED("otlp",
               "the extension basicauth that it uses is replaced") "; the listener grpc goes on"},
