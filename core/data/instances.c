@@ -22,7 +22,7 @@ struct held_upload {
     uint32_t uploads;
 };
 
-/* Ends the wait for further parts of an upload. */
+/* Ends the wait for further parts of an upload, and for gaps that are too old. */
 struct settling {
     struct timer timer;
     struct instances *instances;
@@ -77,7 +77,7 @@ struct instances {
     uint32_t likely_free; /* the first number that may be free */
     uint32_t owned[SPAN_SOURCES_MAX];
     uint64_t first_span_ns;             /* when instances_wait was first asked; 0: never */
-    struct timer_queue settling;        /* instances that wait for parts of uploads */
+    struct timer_queue settling;        /* instances with gaps, or that wait for parts */
     uint64_t threads_ns;                /* the last span with a thread; 0: none */
     struct span_wakeups *wakeups;       /* of the upload being added */
     const struct instance_clock *clock; /* likewise */
@@ -506,27 +506,23 @@ static void wake_released(struct instances *instances, struct list *released)
     }
 }
 
-/* ---- parts of uploads ---- */
+/* ---- time ---- */
 
-static void on_settled(struct timer *timer)
-{
-    const struct settling *settling = container_of(timer, struct settling, timer);
-    struct instances *instances = settling->instances;
-    struct timer_queue *waiting = instances->items[settling->number].waiting;
-    if (waiting)
-        timer_queue_run(waiting, covered(instances, settling->number, instances->clock));
-}
+static void on_settled(struct timer *timer);
 
-/* Waits for parts, if there may be any. */
-static void await_parts(struct instances *instances, uint16_t number,
-                        const struct instance_clock *clock)
+/* Moves those who need not wait for gaps any more to `released`, and sets the timer for the others
+ * and for those who wait for parts. */
+static void settle(struct instances *instances, uint16_t number, const struct instance_clock *clock,
+                   struct list *released)
 {
-    const struct upload_slot *slots = slots_of(instances, number);
+    struct upload_slot *slots = slots_of(instances, number);
     struct instance *instance = &instances->items[number];
-    bool awaits = false;
-    for (unsigned i = 0; i < instances->slot_count; i++)
-        awaits |= upload_slot_awaits_parts(&slots[i], clock->now_ns);
-    if (!awaits)
+    uint64_t next_ns = UINT64_MAX;
+    for (unsigned i = 0; i < instances->slot_count; i++) {
+        uint64_t slot_ns = upload_slot_settle(&slots[i], clock->now_ns, clock->window_ns, released);
+        next_ns = slot_ns < next_ns ? slot_ns : next_ns;
+    }
+    if (next_ns == UINT64_MAX)
         return;
     if (!instance->settling) {
         instance->settling = memory_zalloc(sizeof *instance->settling);
@@ -534,8 +530,25 @@ static void await_parts(struct instances *instances, uint16_t number,
         instance->settling->instances = instances;
         instance->settling->number = number;
     }
-    timer_queue_set(&instances->settling, &instance->settling->timer,
-                    clock->now_ns + UPLOAD_PARTS_NS);
+    timer_queue_set(&instances->settling, &instance->settling->timer, next_ns);
+}
+
+/* Wakes those whose spans are covered now. released: they waited for gaps. */
+static void wake_covered(struct instances *instances, uint16_t number,
+                         const struct instance_clock *clock, struct list *released)
+{
+    struct timer_queue *waiting = instances->items[number].waiting;
+    settle(instances, number, clock, released);
+    if (waiting)
+        timer_queue_run(waiting, covered(instances, number, clock));
+    wake_released(instances, released);
+}
+
+static void on_settled(struct timer *timer)
+{
+    const struct settling *settling = container_of(timer, struct settling, timer);
+    struct list released = {NULL};
+    wake_covered(settling->instances, settling->number, settling->instances->clock, &released);
 }
 
 uint64_t instances_settle(struct instances *instances, const struct instance_clock *clock,
@@ -581,10 +594,7 @@ static void cover(struct instances *instances, uint16_t number,
     if (instance->service != 0)
         instances->items[instance->service].profiled_ns = clock->now_ns;
     instance->used_ns = clock->now_ns;
-    await_parts(instances, number, clock);
-    if (instance->waiting)
-        timer_queue_run(instance->waiting, covered(instances, number, clock));
-    wake_released(instances, &released);
+    wake_covered(instances, number, clock, &released);
 }
 
 /* ---- uploads that wait ---- */

@@ -247,6 +247,24 @@ void upload_slot_note_content(struct upload_slot *slot, struct upload_range rang
         slot->content = content;
 }
 
+/* ---- time ---- */
+
+uint64_t upload_slot_settle(struct upload_slot *slot, uint64_t now_ns, uint64_t window_ns,
+                            struct list *released)
+{
+    uint64_t next_ns =
+        upload_slot_awaits_parts(slot, now_ns) ? slot->arrived_ns + UPLOAD_PARTS_NS : UINT64_MAX;
+    for (int i = 0; slot->gaps && i < UPLOAD_GAPS_MAX; i++) {
+        struct upload_gap *gap = &slot->gaps[i];
+        uint64_t end_ns = gap->noticed_ns + window_ns + 1;
+        if (!upload_gap_counts(gap, now_ns, window_ns))
+            release(gap, released);
+        else if (end_ns < next_ns)
+            next_ns = end_ns;
+    }
+    return next_ns;
+}
+
 /* ---- uploads ---- */
 
 /* Returns how many of the holes may still be filled by an upload that is late. */

@@ -101,6 +101,11 @@ void upload_slot_add(struct upload_slot *slot, struct upload_range range, uint32
 bool upload_slot_counts(const struct upload_slot *slot, uint64_t now_ns, uint64_t window_ns);
 /* Whether parts of the latest upload may still arrive. */
 bool upload_slot_awaits_parts(const struct upload_slot *slot, uint64_t now_ns);
+/* Moves those who wait for gaps that are too old to count to `released`. Returns when to call it
+ * again, because parts need not be awaited any more or a gap does not count; monotonic; UINT64_MAX:
+ * not until another upload has arrived. */
+uint64_t upload_slot_settle(struct upload_slot *slot, uint64_t now_ns, uint64_t window_ns,
+                            struct list *released);
 /* Returns the time up to which all senders have uploaded, those aside that have been silent for two
  * uploads. */
 uint64_t upload_slot_covered(const struct upload_slot *slot, uint64_t now_ns);

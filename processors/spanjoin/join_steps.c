@@ -569,8 +569,7 @@ void join_settle(struct spanjoin_node *node)
     struct worker *worker = node->node.worker;
     struct span_wakeups wakeups = {0};
     struct instance_clock clock = clock_of(join, worker->now_ns);
-    if (node->node.signal != SIGNAL_PROFILES || join->settings->spans.wait == 0 ||
-        timer_is_set(&node->settle))
+    if (node->node.signal != SIGNAL_PROFILES || join->settings->spans.wait == 0)
         return;
     uint64_t next_ns = instances_settle(span_index_instances(join->index), &clock, &wakeups);
     post_wakeups(join, &wakeups);

@@ -376,6 +376,39 @@ static void test_those_who_wait_for_a_gap(void **state)
     instances_free(instances);
 }
 
+/* Returns how many requests were woken. */
+static size_t settle(struct instances *instances, uint64_t now_ns, uint64_t *next_ns_out)
+{
+    struct instance_clock clock = clock_at(now_ns);
+    struct span_wakeups wakeups = {0};
+    *next_ns_out = instances_settle(instances, &clock, &wakeups);
+    size_t count = wakeups.count;
+    span_wakeups_deinit(&wakeups);
+    return count;
+}
+
+/* After a window without the upload, those who wait for it are woken without another one. */
+static void test_a_gap_is_waited_for_in_the_window(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    uint16_t number = find(instances, 1, 1);
+    uint64_t end_ns = 170 * SECOND + WINDOW, next_ns;
+    upload_range(instances, number, 130, 140);
+    upload_range(instances, number, 160, 170);
+    upload_range(instances, number, 170, 180);
+    struct instance_clock clock = clock_at(180 * SECOND);
+    struct instance_waiter *waiter =
+        wait_for(instances, number, 141 * SECOND, 151 * SECOND, &clock);
+    assert_non_null(waiter);
+    assert_int_equal(settle(instances, end_ns, &next_ns), 0);
+    assert_int_equal(next_ns, end_ns + 1);
+    assert_int_equal(settle(instances, next_ns, &next_ns), 1);
+    assert_int_equal(next_ns, UINT64_MAX);
+    instances_stop_waiting(instances, waiter);
+    instances_free(instances);
+}
+
 /* Gaps of several sample types at the same time are told as one. */
 static void test_gaps_that_overlap_are_told_as_one(void **state)
 {
@@ -493,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_the_slowest_sample_type_decides),
         cmocka_unit_test(test_joined_samples_show_the_process),
         cmocka_unit_test(test_those_who_wait_for_a_gap),
+        cmocka_unit_test(test_a_gap_is_waited_for_in_the_window),
         cmocka_unit_test(test_gaps_that_overlap_are_told_as_one),
         cmocka_unit_test(test_upload_that_waits_covers_nothing),
         cmocka_unit_test(test_upload_of_an_unknown_process_waits),

@@ -575,6 +575,25 @@ static void span_waits_for_all_late_uploads(void **state)
     }
 }
 
+/* A late span waits for a lost upload only until that is forgotten. */
+static void span_does_not_wait_for_what_is_forgotten(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "window: 40s, spans: {wait: 20s}");
+    send_continuous_uploads(&join, "cpu");
+    send_upload(&join, "shop", "cpu", NOTHING, 60 * SECOND + HALF);
+    fixture_advance(&join.fixture, 30 * SECOND);
+    send_upload(&join, "shop", "cpu", NOTHING, 70 * SECOND + HALF);
+    send_span_of(&join, "shop", SPAN, 45 * SECOND, 55 * SECOND);
+    fixture_advance(&join.fixture, 10 * SECOND);
+    assert_int_equal(left(&join), 0);
+    fixture_advance(&join.fixture, SECOND);
+    assert_int_equal(left(&join), 1);
+    assert_int_equal(waited(&join, "covered"), 1);
+    fixture_deinit(&join.fixture);
+}
+
 /* What passes at once says that it lacks samples, too. */
 static void span_that_passes_may_lack_an_upload(void **state)
 {
@@ -725,6 +744,7 @@ int main(void)
         cmocka_unit_test(first_upload_that_is_lost_counts),
         cmocka_unit_test(span_waits_for_all_late_uploads),
         cmocka_unit_test(span_that_passes_may_lack_an_upload),
+        cmocka_unit_test(span_does_not_wait_for_what_is_forgotten),
         cmocka_unit_test(each_sample_type_has_its_gaps),
         cmocka_unit_test(pauses_of_a_profiler_are_no_gaps),
         cmocka_unit_test(span_whose_totals_were_evicted_is_incomplete),
