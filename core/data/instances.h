@@ -87,7 +87,7 @@ struct instance_upload {
                                                        its begin is not known */
     struct service_id service;                      /* that it names itself */
     uint32_t form;                                  /* which attributes its resource has */
-    uint64_t content; /* hash of its request, to know its parts (upload_slot.h), except for the last
+    uint64_t content; /* identifies its request, to know parts (upload_slot.h), except for the last
                          slot, which has several sample types; 0: not known */
 };
 /* Under which service profiles stand (service_naming.h). */

@@ -87,8 +87,8 @@ struct key_tally {
 enum { SAMPLE_KEYS_MAX = 65536 };
 _Static_assert(SAMPLE_KEYS_MAX <= SAMPLE_KEY, "the bits suffice");
 
-/* Identifies a request by its bytes, for profiles without an id, and to know parts of an upload
- * from one that is sent again: a client that was refused sends the same bytes. */
+/* Identifies a request by its bytes, for profiles without an id: a client that was refused sends
+ * the same bytes again. It is computed when it is needed. */
 struct content_id {
     bool is_known;
     uint8_t bytes[PROFILE_ID_SIZE];

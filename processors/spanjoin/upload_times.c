@@ -1,6 +1,8 @@
 #include "processors/spanjoin/upload_times.h"
 
+#include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "processors/spanjoin/sample_ids.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -185,16 +187,17 @@ struct told_upload {
     struct joined_instances joined;
 };
 
-static uint64_t content_of(const struct sample_plan *plan)
+/* Returns what tells a part of an upload from one that is sent again: the id of the first profile,
+ * or the content if no profile has samples. 0: not known. */
+static uint64_t content_of(struct sample_plan *plan)
 {
-    uint64_t content;
-    assert(plan->content.is_known);
-    memcpy(&content, plan->content.bytes, sizeof content);
-    return content ? content : 1;
+    const uint8_t *id =
+        plan->profile_count > 0 ? plan->profiles[0].profile_id : sample_plan_content(plan, 0);
+    return id ? hash_bytes(slice_of(id, PROFILE_ID_SIZE)) | 1 : 0;
 }
 
 static void begin_telling(struct told_upload *upload, const struct sample_plan *plan,
-                          const struct resource_upload *read)
+                          const struct resource_upload *read, uint64_t content)
 {
     upload->joined = (struct joined_instances){0};
     find_joined(plan, read, &upload->joined);
@@ -203,7 +206,7 @@ static void begin_telling(struct told_upload *upload, const struct sample_plan *
                                             .joined_count = upload->joined.count,
                                             .service = read->service,
                                             .form = read->form,
-                                            .content = content_of(plan)};
+                                            .content = content};
 }
 
 static void end_telling(struct told_upload *upload)
@@ -233,10 +236,11 @@ void upload_times_tell(struct sample_plan *plan, struct instances *instances,
                        struct span_wakeups *wakeups)
 {
     bool names = names_services(plan);
+    uint64_t content = content_of(plan);
     for (uint32_t i = 0; i < plan->upload_count; i++) {
         struct told_upload upload;
         struct instance_service service;
-        begin_telling(&upload, plan, &plan->uploads[i]);
+        begin_telling(&upload, plan, &plan->uploads[i], content);
         if (covers)
             memcpy(upload.told.ranges, plan->uploads[i].ranges,
                    slot_count(plan) * sizeof *upload.told.ranges);
@@ -329,7 +333,7 @@ void upload_times_learn_services(struct sample_plan *plan, struct instances *ins
     for (uint32_t i = 0; i < plan->upload_count && names_services(plan); i++) {
         struct told_upload upload;
         struct instance_service service;
-        begin_telling(&upload, plan, &plan->uploads[i]);
+        begin_telling(&upload, plan, &plan->uploads[i], 0);
         instances_name_upload(instances, &upload.told, clock, &service);
         take_service(plan, &plan->uploads[i], &service);
         end_telling(&upload);

@@ -79,6 +79,7 @@ struct model_request {
         uint64_t trace, span, start_ns, end_ns;
     } spans[SAMPLES_MAX];
     unsigned upload; /* of a profile: its number */
+    uint64_t id;     /* likewise: its profile_id; 0: none */
     unsigned count;
     struct probe probe;
     bool settled_ok;
@@ -329,6 +330,12 @@ static uint64_t end_of_upload(unsigned number)
     return WALL + (number + 1) * UPLOAD_NS - SECOND;
 }
 
+/* A request that was sent again has the same profile_id. */
+static bool is_same_content(const struct model_request *a, const struct model_request *b)
+{
+    return a == b || (a->id != 0 && a->id == b->id);
+}
+
 /* Requests of one upload are its parts. Call it before the upload counts. */
 static void say_part(struct schedule *s, struct model_uploads *uploads,
                      const struct model_request *request)
@@ -336,7 +343,7 @@ static void say_part(struct schedule *s, struct model_uploads *uploads,
     struct model_parts *parts = &uploads->parts;
     bool is_first = !parts->content, is_later = is_first || request->upload > uploads->top;
     bool is_same = parts->is_known && request->upload == uploads->top;
-    if (is_same && parts->content != request)
+    if (is_same && !is_same_content(parts->content, request))
         parts->at_ns = now_of(s);
     else if (parts->at_ns != 0 && now_of(s) - parts->at_ns > WINDOW)
         parts->at_ns = 0;
@@ -834,6 +841,7 @@ static void send_profile(struct schedule *s)
     profile->time_unix_nano = WALL + model->upload * UPLOAD_NS;
     profile->duration_nano = UPLOAD_NS;
     uint64_t id = next_random(s, 2) ? next_random(s, PROFILE_IDS + 1) : 0;
+    model->id = id;
     if (id)
         profile_id(&request, profile, id);
     struct meant meant[SAMPLES_MAX] = {0};
