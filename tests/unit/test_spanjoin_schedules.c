@@ -333,7 +333,7 @@ static uint64_t end_of_upload(unsigned number)
 /* A request that was sent again has the same profile_id. */
 static bool is_same_content(const struct model_request *a, const struct model_request *b)
 {
-    return a == b || (a->id != 0 && a->id == b->id);
+    return a == b || (a && a->id != 0 && a->id == b->id);
 }
 
 /* Requests of one upload are its parts. Call it before the upload counts. */
