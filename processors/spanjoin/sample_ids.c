@@ -6,6 +6,7 @@
 #include "processors/spanjoin/attribute_classes.h"
 #include "processors/spanjoin/left_upload.h"
 #include "processors/spanjoin/named_ids.h"
+#include "processors/spanjoin/request_content.h"
 #include "processors/spanjoin/request_instance.h"
 #include "processors/spanjoin/sample_functions.h"
 #include "processors/spanjoin/sample_totals.h"
@@ -455,38 +456,12 @@ static void plan_samples(struct sample_plan *plan, struct surroundings *around, 
     assert(!cursor.broken); /* scanned */
 }
 
-/* Of large requests, a part of the bytes is enough: those that are not the same ones differ nearly
- * everywhere. */
-enum { CONTENT_WHOLE = 16384, CONTENT_STEP = 512, CONTENT_READ = 64 };
-
-static uint64_t hash_content(struct slice bytes)
-{
-    if (bytes.size <= CONTENT_WHOLE)
-        return hash_bytes(bytes);
-    uint64_t hash = hash_bytes(slice_of(bytes.data + bytes.size - CONTENT_READ, CONTENT_READ));
-    for (size_t at = 0; at + CONTENT_READ <= bytes.size; at += CONTENT_STEP)
-        hash = hash_u64(hash ^ hash_bytes(slice_of(bytes.data + at, CONTENT_READ)));
-    return hash;
-}
-
-const uint8_t *sample_plan_content(struct sample_plan *plan, uint64_t time_ns)
-{
-    struct slice bytes = plan->batch->parts[0].root.raw;
-    if (plan->content.is_known)
-        return plan->content.bytes;
-    uint64_t parts[2] = {hash_content(bytes), hash_u64(time_ns) ^ bytes.size};
-    _Static_assert(sizeof parts == PROFILE_ID_SIZE, "they are an id");
-    memcpy(plan->content.bytes, parts, sizeof parts);
-    plan->content.is_known = true;
-    return plan->content.bytes;
-}
-
 /* Returns what identifies a profile if the client sends it again; NULL: nothing does. Without a
  * time, it may be another one with the same content. */
 static const uint8_t *id_of_profile(struct sample_plan *plan, const struct profile_header *header)
 {
     return header->profile_id || header->time_ns == 0 ? header->profile_id
-                                                      : sample_plan_content(plan, header->time_ns);
+                                                      : request_content(plan, header->time_ns);
 }
 
 /* Whether totals contain the samples of a profile: not if it has arrived before. */

@@ -70,9 +70,6 @@ void sample_plan_choose(struct sample_plan *plan);
 const uint32_t *sample_plan_double_keys(struct sample_plan *plan, const bool *wanted);
 /* Returns the number of keys whose span has not arrived yet. */
 uint32_t sample_plan_missing(const struct sample_plan *plan);
-/* Returns PROFILE_ID_SIZE bytes that identify the request by its content. Call it while that is as
- * it arrived. time_ns: of its first profile; 0: none. */
-const uint8_t *sample_plan_content(struct sample_plan *plan, uint64_t time_ns);
 /* Records the ids of the profiles in the index. Call it once the request is admitted. */
 void sample_plan_remember_profiles(const struct sample_plan *plan);
 

@@ -2,7 +2,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/memory.h"
-#include "processors/spanjoin/sample_ids.h"
+#include "processors/spanjoin/request_content.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -192,7 +192,7 @@ struct told_upload {
 static uint64_t content_of(struct sample_plan *plan)
 {
     const uint8_t *id =
-        plan->profile_count > 0 ? plan->profiles[0].profile_id : sample_plan_content(plan, 0);
+        plan->profile_count > 0 ? plan->profiles[0].profile_id : request_content(plan, 0);
     return id ? hash_bytes(slice_of(id, PROFILE_ID_SIZE)) | 1 : 0;
 }
 
