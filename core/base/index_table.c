@@ -1,8 +1,10 @@
 #include "core/base/index_table.h"
 
 #include "core/base/arena.h"
+#include "core/base/memory.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 enum { SLOTS_MIN = 16 };
 
@@ -75,6 +77,18 @@ static uint32_t slot_of(const struct index_table *table, uint32_t hash, uint32_t
 }
 
 /* Later slots move up if their own probes would otherwise end at the free slot. */
+void index_table_grow(struct index_table *table, uint32_t more)
+{
+    size_t bytes = index_table_growth(table, more);
+    if (bytes > 0)
+        free(index_table_move(table, memory_zalloc(bytes), bytes));
+}
+
+size_t index_table_memory(const struct index_table *table)
+{
+    return table->slots ? ((size_t)table->mask + 1) * sizeof *table->slots : 0;
+}
+
 void index_table_remove(struct index_table *table, uint32_t hash, uint32_t number)
 {
     uint32_t mask = table->mask, hole = slot_of(table, hash, number);

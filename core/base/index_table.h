@@ -50,6 +50,10 @@ size_t index_table_growth(const struct index_table *table, uint32_t more);
 struct index_slot *index_table_move(struct index_table *table, void *slots, size_t bytes);
 /* Makes room for `more` items, with memory from the arena. Existing probes become invalid. */
 void index_table_reserve(struct index_table *table, uint32_t more, struct arena *arena);
+/* The same with memory of its own: the owner frees `slots`. */
+void index_table_grow(struct index_table *table, uint32_t more);
+/* Returns the memory of the slots in bytes. */
+size_t index_table_memory(const struct index_table *table);
 /* Removes an item, which must be in the table. Existing probes become invalid. */
 void index_table_remove(struct index_table *table, uint32_t hash, uint32_t number);
 

@@ -202,9 +202,7 @@ void attribute_list_compact(struct attribute_list *list)
 
 static void reserve(struct attribute_list *list, uint32_t more)
 {
-    size_t bytes = index_table_growth(&list->by_key, more);
-    if (bytes > 0)
-        free(index_table_move(&list->by_key, memory_zalloc(bytes), bytes));
+    index_table_grow(&list->by_key, more);
 }
 
 static bool probe(struct attribute_list *list, struct slice key, struct index_probe *at,

@@ -195,9 +195,7 @@ static void add_id(struct instances *instances, uint16_t number, uint64_t id)
     struct instance *instance = &instances->items[number];
     if (id == 0 || instance->id_count == IDS_MAX || find(instances, id) != 0)
         return;
-    size_t bytes = index_table_growth(&instances->by_id, 1);
-    if (bytes > 0)
-        free(index_table_move(&instances->by_id, memory_zalloc(bytes), bytes));
+    index_table_grow(&instances->by_id, 1);
     instance->ids[instance->id_count++] = id;
     index_table_add_new(&instances->by_id, (uint32_t)id, number);
 }
@@ -1183,8 +1181,7 @@ size_t instances_memory(struct instances *instances)
     pthread_mutex_lock(&instances->lock);
     size_t size = sizeof *instances + (size_t)instances->capacity * sizeof *instances->items +
                   (size_t)instances->capacity * instances->slot_count * sizeof *instances->slots;
-    if (instances->by_id.slots)
-        size += ((size_t)instances->by_id.mask + 1) * sizeof *instances->by_id.slots;
+    size += index_table_memory(&instances->by_id);
     for (uint32_t i = 1; i < instances->used; i++) {
         size += service_naming_memory(&instances->items[i].naming);
         size += held_count(&instances->items[i]) * sizeof(struct held_upload);

@@ -188,9 +188,7 @@ static void release(struct left_samples *left, uint16_t owner, size_t bytes)
 
 static void add_to(struct index_table *table, uint64_t hash, uint32_t number)
 {
-    size_t bytes = index_table_growth(table, 1);
-    if (bytes > 0)
-        free(index_table_move(table, memory_zalloc(bytes), bytes));
+    index_table_grow(table, 1);
     index_table_add_new(table, (uint32_t)hash, number);
 }
 
@@ -908,16 +906,11 @@ uint64_t left_samples_count(struct left_samples *left)
     return count;
 }
 
-static size_t table_memory(const struct index_table *table)
-{
-    return table->slots ? ((size_t)table->mask + 1) * sizeof *table->slots : 0;
-}
-
 size_t left_samples_memory(struct left_samples *left)
 {
     pthread_mutex_lock(&left->lock);
     size_t size = sizeof *left + left->bytes + left->capacity * sizeof(struct kept_thread *);
-    size += table_memory(&left->by_identity) + table_memory(&left->by_hash);
+    size += index_table_memory(&left->by_identity) + index_table_memory(&left->by_hash);
     for (uint32_t i = 0; i < PAGES; i++)
         if (atomic_load_explicit(&left->pages[i], memory_order_relaxed))
             size += PAGE_PROCESSES * sizeof(struct process);

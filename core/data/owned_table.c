@@ -51,9 +51,7 @@ void owned_table_add(struct owned_table *table, struct owned_item *item, uint64_
                      uint16_t owner)
 {
     assert(owner < SPAN_SOURCES_MAX && item->weight == 0);
-    size_t bytes = index_table_growth(&table->by_hash, 1);
-    if (bytes > 0)
-        free(index_table_move(&table->by_hash, memory_zalloc(bytes), bytes));
+    index_table_grow(&table->by_hash, 1);
     item->number = take_number(table);
     item->hash = hash;
     item->owner = owner;

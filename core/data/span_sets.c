@@ -108,9 +108,7 @@ static struct span_set *find(const struct set_part *part, uint64_t hash)
 
 static void reserve_slot(struct set_part *part)
 {
-    size_t bytes = index_table_growth(&part->table, 1);
-    if (bytes > 0)
-        free(index_table_move(&part->table, memory_zalloc(bytes), bytes));
+    index_table_grow(&part->table, 1);
 }
 
 static uint32_t take_number(struct set_part *part)
@@ -384,7 +382,7 @@ size_t span_sets_memory(struct span_sets *sets)
         pthread_mutex_lock(&part->lock);
         size += part->bytes + (part->owners ? SPAN_SOURCES_MAX * sizeof *part->owners : 0) +
                 part->size * (sizeof(struct span_set *) + sizeof(uint32_t)) +
-                (part->table.slots ? (part->table.mask + 1) * sizeof *part->table.slots : 0);
+                index_table_memory(&part->table);
         pthread_mutex_unlock(&part->lock);
     }
     return size;

@@ -43,9 +43,7 @@ static struct thread_name *new_name(struct thread_names *names, uint64_t hash)
     else
         names->free = names->items[number].next_free;
     names->items[number] = (struct thread_name){.hash = hash};
-    size_t bytes = index_table_growth(&names->by_hash, 1);
-    if (bytes > 0)
-        free(index_table_move(&names->by_hash, memory_zalloc(bytes), bytes));
+    index_table_grow(&names->by_hash, 1);
     index_table_add_new(&names->by_hash, (uint32_t)hash, number);
     return &names->items[number];
 }
@@ -180,8 +178,7 @@ size_t thread_names_memory(const struct thread_names *names)
 {
     size_t size = names->capacity * sizeof *names->items;
     size += names->thread_capacity * sizeof *names->threads;
-    if (names->by_hash.slots)
-        size += ((size_t)names->by_hash.mask + 1) * sizeof *names->by_hash.slots;
+    size += index_table_memory(&names->by_hash);
     for (uint32_t i = 0; i < names->used; i++)
         if (names->items[i].match)
             size += sizeof *names->items[i].match + thread_match_memory(names->items[i].match);

@@ -82,9 +82,7 @@ void thread_spans_free(struct thread_spans *threads)
 
 static void add_to(struct index_table *table, uint64_t hash, uint32_t number)
 {
-    size_t bytes = index_table_growth(table, 1);
-    if (bytes > 0)
-        free(index_table_move(table, memory_zalloc(bytes), bytes));
+    index_table_grow(table, 1);
     index_table_add_new(table, (uint32_t)hash, number);
 }
 
@@ -939,16 +937,11 @@ struct thread_clocks thread_spans_clocks(struct thread_spans *threads)
     return clocks;
 }
 
-static size_t table_memory(const struct index_table *table)
-{
-    return table->slots ? ((size_t)table->mask + 1) * sizeof *table->slots : 0;
-}
-
 size_t thread_spans_memory(struct thread_spans *threads)
 {
     pthread_mutex_lock(&threads->lock);
     size_t size = sizeof *threads + thread_logs_memory(&threads->logs);
-    size += table_memory(&threads->by_id) + thread_names_memory(&threads->names);
+    size += index_table_memory(&threads->by_id) + thread_names_memory(&threads->names);
     size += threads->capacity * sizeof(struct thread *);
     for (uint32_t i = 0; i < threads->used; i++)
         if (threads->items[i])
