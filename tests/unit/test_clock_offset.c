@@ -21,6 +21,16 @@ static uint64_t below(uint64_t limit)
     return (seed >> 33) % limit;
 }
 
+/* Times are in milliseconds. */
+static void add_span(struct thread_timeline *timeline, uint64_t number, uint64_t start,
+                     uint64_t end)
+{
+    struct timeline_span span = {.start_ns = start * MS, .end_ns = end * MS};
+    memcpy(span.key.trace_id, &number, sizeof number);
+    memcpy(span.key.span_id, &number, sizeof number);
+    assert_true(timeline_add(timeline, &span, 1));
+}
+
 static void ask_all(struct clock_offset *clock, const struct thread_timeline *timeline,
                     const uint64_t *samples, size_t count)
 {
@@ -47,10 +57,7 @@ static void run_thread_on(struct clock_offset *clock, int64_t late, uint64_t pau
     seed = 1;
     for (uint64_t i = 0; i < SPANS; i++) {
         uint64_t duration = 5 + below(36);
-        struct timeline_span span = {.start_ns = time * MS, .end_ns = (time + duration) * MS};
-        memcpy(span.key.trace_id, &i, sizeof i);
-        memcpy(span.key.span_id, &i, sizeof i);
-        assert_true(timeline_add(&timeline, &span, 1));
+        add_span(&timeline, i, time, time + duration);
         uint64_t pause = 1 + below(pause_max);
         samples[i] = time + below(duration + (i % 10 == 0 ? pause : 0)) + (uint64_t)late;
         time += duration + pause;
@@ -170,6 +177,18 @@ static void test_only_between_known_spans(void **state)
     timeline_drop_first(&timeline);
 }
 
+/* Returns the verdict after these samples, and empties the timeline. */
+static enum offset_verdict judge_all(struct thread_timeline *timeline, const uint64_t *samples,
+                                     size_t count)
+{
+    struct clock_offset clock = {.samples = 0};
+    int64_t offset_ns;
+    ask_all(&clock, timeline, samples, count);
+    while (timeline->count > 0)
+        timeline_drop_first(timeline);
+    return clock_offset_judge(&clock, &offset_ns);
+}
+
 /* Requests that wait inside of their spans, and work after them or before them. */
 struct program {
     uint64_t span_min, span_max; /* milliseconds, as all times here */
@@ -183,7 +202,6 @@ struct program {
 static enum offset_verdict run_program(const struct program *program)
 {
     struct thread_timeline timeline = {.count = 0};
-    struct clock_offset clock = {.samples = 0};
     uint64_t samples[SAMPLES_MAX], time = BEGIN;
     size_t count = 0;
     seed = 1;
@@ -191,10 +209,7 @@ static enum offset_verdict run_program(const struct program *program)
         uint64_t work = time + below(5);
         uint64_t start = time + (program->is_before ? program->work : 0);
         uint64_t end = start + program->span_min + below(program->span_max - program->span_min + 1);
-        struct timeline_span span = {.start_ns = start * MS, .end_ns = end * MS};
-        memcpy(span.key.trace_id, &i, sizeof i);
-        memcpy(span.key.span_id, &i, sizeof i);
-        assert_true(timeline_add(&timeline, &span, 1));
+        add_span(&timeline, i, start, end);
         if (!program->is_before)
             work = end + below(5);
         for (uint64_t at = work; at < work + program->work; at += 10)
@@ -203,11 +218,7 @@ static enum offset_verdict run_program(const struct program *program)
             samples[count++] = start + below(end - start);
         time = end + (program->is_before ? 0 : program->work) + 5 + below(program->idle);
     }
-    ask_all(&clock, &timeline, samples, count);
-    while (timeline.count > 0)
-        timeline_drop_first(&timeline);
-    int64_t offset_ns;
-    return clock_offset_judge(&clock, &offset_ns);
+    return judge_all(&timeline, samples, count);
 }
 
 static void test_programs_that_work_outside_of_spans(void **state)
@@ -232,26 +243,18 @@ static void test_programs_that_work_outside_of_spans(void **state)
 static enum offset_verdict run_late_work(uint64_t duration, uint64_t wait, uint64_t longer)
 {
     struct thread_timeline timeline = {.count = 0};
-    struct clock_offset clock = {.samples = 0};
     uint64_t samples[SAMPLES_MAX], time = BEGIN;
     size_t count = 0;
     seed = 1;
     for (uint64_t i = 0; i < SPANS; i++) {
         uint64_t end = time + duration * 3 / 4 + below(duration / 2);
-        struct timeline_span span = {.start_ns = time * MS, .end_ns = end * MS};
-        memcpy(span.key.trace_id, &i, sizeof i);
-        memcpy(span.key.span_id, &i, sizeof i);
-        assert_true(timeline_add(&timeline, &span, 1));
+        add_span(&timeline, i, time, end);
         for (uint64_t at = time + wait + below(20); at < end + longer && count < SAMPLES_MAX;
              at += 20)
             samples[count++] = at;
         time = end + longer + 5 + below(300);
     }
-    ask_all(&clock, &timeline, samples, count);
-    while (timeline.count > 0)
-        timeline_drop_first(&timeline);
-    int64_t offset_ns;
-    return clock_offset_judge(&clock, &offset_ns);
+    return judge_all(&timeline, samples, count);
 }
 
 static void test_work_that_begins_late_and_ends_late(void **state)
