@@ -1,0 +1,512 @@
+#include "core/base/container_of.h"
+#include "core/base/memory.h"
+#include "core/data/instances.h"
+#include "core/data/instances_private.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    WAITS_FOR_GAPS_MAX = 8, /* of a request, so that uploads cannot ask it again and again */
+    HELD_MAX = 64,          /* of an instance; further uploads share the last one */
+};
+
+/* ---- what uploads cover ---- */
+
+static bool is_profiled(const struct instance *instance, const struct instance_clock *clock)
+{
+    return is_within(instance->profiled_ns, clock->now_ns, clock->window_ns);
+}
+
+/* Returns the slots whose first upload may still come. Go's SDK sends memory profiles 15 s before
+ * its first CPU profile, and others send each type in a request of its own. */
+static uint32_t awaited_slots(const struct instance *instance, const struct instance_clock *clock)
+{
+    bool begins =
+        clock->wait_ns > 0 && is_within(instance->uploads_from_ns, clock->now_ns, clock->wait_ns);
+    return begins ? clock->awaited : 0;
+}
+
+/* Returns 0 if it has no uploads that count, or still awaits some. */
+static uint64_t covered(const struct instances *instances, uint16_t number,
+                        const struct instance_clock *clock)
+{
+    const struct upload_slot *slots = instance_slots(instances, number);
+    uint32_t awaited = awaited_slots(&instances->items[number], clock);
+    uint64_t until_ns = UINT64_MAX;
+    for (unsigned i = 0; i < instances->slot_count; i++) {
+        bool counts = upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns);
+        if (!counts && (awaited & UINT32_C(1) << i))
+            return 0;
+        if (!counts)
+            continue;
+        uint64_t covered_ns = upload_slot_covered(&slots[i], clock->now_ns);
+        until_ns = covered_ns < until_ns ? covered_ns : until_ns;
+    }
+    return until_ns == UINT64_MAX ? 0 : until_ns;
+}
+
+/* Returns the uploader whose samples showed this instance last; 0: there is none. */
+static uint16_t shown_by_of(const struct instances *instances, uint16_t number)
+{
+    uint16_t uploader = instances->items[number].shown_by;
+    return instance_is_live(instances, uploader) && instances->items[uploader].shows == number
+               ? uploader
+               : 0;
+}
+
+/* Returns the gap of the newest upload that waits and overlaps with one of the ranges; NULL: there
+ * is none. */
+static struct upload_gap *find_held(const struct instance *instance,
+                                    const struct upload_range *ranges, unsigned count)
+{
+    struct list_link *newest = instance->held ? instance->held->last : NULL;
+    for (struct list_link *link = newest; link; link = link->previous) {
+        struct held_upload *held = container_of(link, struct held_upload, link);
+        for (unsigned k = 0; k < count; k++)
+            if (upload_ranges_overlap(held->gap.range, ranges[k]))
+                return &held->gap;
+    }
+    return NULL;
+}
+
+/* Returns a gap in one of the ranges; NULL: there is none. */
+static struct upload_gap *find_gap(const struct instances *instances, uint16_t number,
+                                   const struct upload_range *ranges, unsigned count,
+                                   const struct instance_clock *clock)
+{
+    const struct upload_slot *slots = instance_slots(instances, number);
+    struct upload_gap *gap = find_held(&instances->items[number], ranges, count);
+    uint16_t shown_by = shown_by_of(instances, number);
+    if (!gap && shown_by != 0)
+        gap = find_held(&instances->items[shown_by], ranges, count);
+    for (unsigned i = 0; i < instances->slot_count && !gap; i++)
+        if (slots[i].gaps && upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns))
+            for (unsigned k = 0; k < count && !gap; k++)
+                gap = upload_slot_find_gap(&slots[i], ranges[k], clock->now_ns, clock->window_ns);
+    return gap;
+}
+
+static void wait_for_gap(struct instances *instances, struct instance_waiter *waiter,
+                         struct upload_gap *gap)
+{
+    list_append(&gap->waiting, &waiter->link);
+    waiter->gaps++;
+    instances->items[waiter->instance].waiting_for_gaps++;
+}
+
+static uint64_t latest_end(const struct upload_range *spans, unsigned count)
+{
+    uint64_t end_ns = 0;
+    for (unsigned i = 0; i < count; i++)
+        end_ns = spans[i].to_ns > end_ns ? spans[i].to_ns : end_ns;
+    return end_ns;
+}
+
+static void wait_for_later(struct instances *instances, struct instance_waiter *waiter)
+{
+    timer_queue_set(instances->items[waiter->instance].waiting, &waiter->timer,
+                    latest_end(waiter->ranges, waiter->range_count));
+}
+
+/* Wakes a request if its spans have ended before the latest uploads did, and none is missing. */
+static void wake(struct instances *instances, struct instance_waiter *waiter)
+{
+    if (covered(instances, waiter->instance, instances->clock) <
+        latest_end(waiter->ranges, waiter->range_count)) {
+        wait_for_later(instances, waiter);
+        return;
+    }
+    struct upload_gap *gap = find_gap(instances, waiter->instance, waiter->ranges,
+                                      waiter->range_count, instances->clock);
+    if (gap && waiter->gaps < WAITS_FOR_GAPS_MAX)
+        wait_for_gap(instances, waiter, gap);
+    else
+        span_wakeups_add(instances->wakeups,
+                         (struct span_wakeup){waiter->waiter, SPAN_WAITS_FOR_SAMPLES});
+}
+
+static void on_covered(struct timer *timer)
+{
+    struct instance_waiter *waiter = container_of(timer, struct instance_waiter, timer);
+    wake(waiter->instances, waiter);
+}
+
+/* Wakes those who waited for a gap that is smaller now, or lets them wait for what is missing. */
+static void wake_released(struct instances *instances, struct list *released)
+{
+    for (struct list_link *link; (link = list_pop(released));) {
+        struct instance_waiter *waiter = container_of(link, struct instance_waiter, link);
+        assert(instances->items[waiter->instance].waiting_for_gaps > 0);
+        instances->items[waiter->instance].waiting_for_gaps--;
+        wake(instances, waiter);
+    }
+}
+
+/* ---- time ---- */
+
+static void on_settled(struct timer *timer);
+
+/* Moves those who need not wait for gaps any more to `released`, and sets the timer for the others
+ * and for those who wait for parts. */
+static void settle(struct instances *instances, uint16_t number, const struct instance_clock *clock,
+                   struct list *released)
+{
+    struct upload_slot *slots = instance_slots(instances, number);
+    struct instance *instance = &instances->items[number];
+    uint64_t next_ns = UINT64_MAX;
+    for (unsigned i = 0; i < instances->slot_count; i++) {
+        uint64_t slot_ns = upload_slot_settle(&slots[i], clock->now_ns, clock->window_ns, released);
+        next_ns = slot_ns < next_ns ? slot_ns : next_ns;
+    }
+    if (next_ns == UINT64_MAX)
+        return;
+    if (!instance->settling) {
+        instance->settling = memory_zalloc(sizeof *instance->settling);
+        instance->settling->timer.on_timer = on_settled;
+        instance->settling->instances = instances;
+        instance->settling->number = number;
+    }
+    timer_queue_set(&instances->settling, &instance->settling->timer, next_ns);
+}
+
+/* Wakes those whose spans are covered now. released: they waited for gaps. */
+static void wake_covered(struct instances *instances, uint16_t number,
+                         const struct instance_clock *clock, struct list *released)
+{
+    struct timer_queue *waiting = instances->items[number].waiting;
+    settle(instances, number, clock, released);
+    if (waiting)
+        timer_queue_run(waiting, covered(instances, number, clock));
+    wake_released(instances, released);
+}
+
+static void on_settled(struct timer *timer)
+{
+    const struct settling *settling = container_of(timer, struct settling, timer);
+    struct list released = {NULL};
+    wake_covered(settling->instances, settling->number, settling->instances->clock, &released);
+}
+
+uint64_t instances_settle(struct instances *instances, const struct instance_clock *clock,
+                          struct span_wakeups *wakeups)
+{
+    pthread_mutex_lock(&instances->lock);
+    instances->wakeups = wakeups;
+    instances->clock = clock;
+    timer_queue_run(&instances->settling, clock->now_ns);
+    instances->wakeups = NULL;
+    instances->clock = NULL;
+    uint64_t next_ns = timer_queue_next(&instances->settling);
+    pthread_mutex_unlock(&instances->lock);
+    return next_ns;
+}
+
+/* ---- uploads of an instance ---- */
+
+/* Notes that an upload has arrived. */
+static void note_upload(struct instance *instance, const struct instance_clock *clock)
+{
+    if (!is_profiled(instance, clock))
+        instance->uploads_from_ns = happened_at(clock->now_ns);
+    instance->profiled_ns = happened_at(clock->now_ns);
+}
+
+static void cover(struct instances *instances, uint16_t number,
+                  const struct instance_upload *upload, const struct instance_clock *clock)
+{
+    struct instance *instance = &instances->items[number];
+    struct upload_slot *slots = instance_slots(instances, number);
+    struct list released = {NULL};
+    for (unsigned i = 0; i < instances->slot_count; i++) {
+        if (upload->ranges[i].to_ns == 0)
+            continue;
+        if (upload->content != 0 && i + 1 < instances->slot_count)
+            upload_slot_note_content(&slots[i], upload->ranges[i], upload->form, upload->content,
+                                     clock->now_ns, clock->window_ns);
+        upload_slot_add(&slots[i], upload->ranges[i], upload->form, clock->now_ns, clock->window_ns,
+                        &released);
+        note_upload(instance, clock);
+    }
+    if (instance->service != 0)
+        instances->items[instance->service].profiled_ns = clock->now_ns;
+    instance->used_ns = clock->now_ns;
+    wake_covered(instances, number, clock, &released);
+}
+
+/* ---- uploads that wait ---- */
+
+static struct held_upload *hold(struct instance *instance, struct upload_range range)
+{
+    struct held_upload *held;
+    if (!instance->held)
+        instance->held = memory_zalloc(sizeof *instance->held);
+    if (instance->held->count < HELD_MAX) {
+        held = memory_zalloc(sizeof *held);
+        held->gap.range = range;
+        list_append(instance->held, &held->link);
+    } else {
+        held = container_of(instance->held->last, struct held_upload, link);
+        held->gap.range = upload_ranges_union(held->gap.range, range);
+    }
+    held->uploads++;
+    return held;
+}
+
+void instances_hold_upload(struct instances *instances, uint16_t uploader, uint16_t process,
+                           struct upload_range range, struct instance_hold *hold_out)
+{
+    const uint16_t numbers[2] = {uploader, process != uploader ? process : 0};
+    assert(range.from_ns <= range.to_ns);
+    pthread_mutex_lock(&instances->lock);
+    for (unsigned i = 0; i < 2; i++)
+        hold_out->held[i] = instance_is_live(instances, numbers[i])
+                                ? hold(&instances->items[numbers[i]], range)
+                                : NULL;
+    pthread_mutex_unlock(&instances->lock);
+}
+
+static void end_hold(struct held_upload *held, struct list *released)
+{
+    assert(held->uploads > 0 && held->link.list);
+    if (--held->uploads > 0)
+        return;
+    for (struct list_link *link; (link = list_pop(&held->gap.waiting));)
+        list_append(released, link);
+    list_remove(held->link.list, &held->link);
+    free(held);
+}
+
+void instances_end_hold(struct instances *instances, struct instance_hold *hold,
+                        const struct instance_clock *clock, struct span_wakeups *wakeups)
+{
+    struct list released = {NULL};
+    pthread_mutex_lock(&instances->lock);
+    for (unsigned i = 0; i < 2; i++)
+        if (hold->held[i])
+            end_hold(hold->held[i], &released);
+    *hold = (struct instance_hold){.held = {NULL}};
+    instances->wakeups = wakeups;
+    instances->clock = clock;
+    wake_released(instances, &released);
+    instances->wakeups = NULL;
+    instances->clock = NULL;
+    pthread_mutex_unlock(&instances->lock);
+}
+
+/* ---- whom uploads show ---- */
+
+static void show(struct instance *uploader, uint16_t number, const struct instance_clock *clock)
+{
+    if (uploader->shows != 0 && uploader->shows != number &&
+        is_within(uploader->showed_ns, clock->now_ns, clock->window_ns))
+        uploader->shared_ns = clock->now_ns;
+    uploader->shows = number;
+    uploader->showed_ns = clock->now_ns;
+}
+
+bool instance_shows_one(const struct instances *instances, const struct instance *uploader,
+                        const struct instance_clock *clock)
+{
+    return instance_is_live(instances, uploader->shows) &&
+           is_within(uploader->showed_ns, clock->now_ns, clock->window_ns) &&
+           !is_within(uploader->shared_ns, clock->now_ns, clock->window_ns);
+}
+
+/* ---- services ---- */
+
+static void copy_service(struct instance_service *out, const struct service_id *service)
+{
+    size_t name = service->name.size, space = service->space.size;
+    assert(name + space <= sizeof out->text);
+    memcpy(out->text, service->name.data, name);
+    memcpy(out->text + name, service->space.data, space);
+    out->service.name = slice_of(out->text, name);
+    out->service.space = slice_of(out->text + name, space);
+}
+
+static void name_upload(struct instances *instances, const struct instance_upload *upload,
+                        const struct instance_clock *clock, struct instance_service *out)
+{
+    uint64_t now_ns = clock->now_ns, window_ns = clock->window_ns;
+    struct service_id service;
+    out->verdict = SERVICE_STAYS;
+    if (!instance_is_live(instances, upload->uploader))
+        return;
+    struct service_naming *naming = &instances->items[upload->uploader].naming;
+    for (size_t i = 0; i < upload->joined_count; i++)
+        if (instance_is_live(instances, upload->joined[i]))
+            service_naming_learn(naming, &instances->items[upload->joined[i]].naming, now_ns);
+    service_naming_keep(naming, now_ns, window_ns);
+    out->verdict = service_naming_decide(naming, &upload->service, now_ns, window_ns, &service);
+    if (out->verdict == SERVICE_CHANGES)
+        copy_service(out, &service);
+}
+
+void instances_name_upload(struct instances *instances, const struct instance_upload *upload,
+                           const struct instance_clock *clock, struct instance_service *service_out)
+{
+    pthread_mutex_lock(&instances->lock);
+    name_upload(instances, upload, clock, service_out);
+    pthread_mutex_unlock(&instances->lock);
+}
+
+/* ---- uploads ---- */
+
+void instances_add_upload(struct instances *instances, const struct instance_upload *upload,
+                          const struct instance_clock *clock, struct span_wakeups *wakeups,
+                          struct instance_service *service_out)
+{
+    pthread_mutex_lock(&instances->lock);
+    if (service_out)
+        name_upload(instances, upload, clock, service_out);
+    instances->wakeups = wakeups;
+    instances->clock = clock;
+    struct instance *uploader =
+        instance_is_live(instances, upload->uploader) ? &instances->items[upload->uploader] : NULL;
+    bool told = false;
+    for (size_t i = 0; i < upload->joined_count; i++) {
+        if (!instance_is_live(instances, upload->joined[i]))
+            continue;
+        if (uploader)
+            show(uploader, upload->joined[i], clock);
+        if (uploader && upload->joined[i] != upload->uploader)
+            instances->items[upload->joined[i]].shown_by = upload->uploader;
+        cover(instances, upload->joined[i], upload, clock);
+        told |= upload->joined[i] == upload->uploader;
+    }
+    if (uploader && !told)
+        cover(instances, upload->uploader, upload, clock);
+    if (uploader && upload->joined_count == 0 && uploader->shows != upload->uploader &&
+        instance_shows_one(instances, uploader, clock))
+        cover(instances, uploader->shows, upload, clock);
+    instances->wakeups = NULL;
+    instances->clock = NULL;
+    pthread_mutex_unlock(&instances->lock);
+}
+
+/* ---- spans ---- */
+
+static void tell_held(const struct instances *instances, uint16_t number,
+                      struct instance_coverage *coverage)
+{
+    const struct list *held = number != 0 ? instances->items[number].held : NULL;
+    for (struct list_link *link = held ? held->first : NULL; link; link = link->next)
+        upload_ranges_add(&coverage->gaps, container_of(link, struct held_upload, link)->gap.range);
+}
+
+static void tell_gaps(const struct upload_slot *slot, const struct instance_clock *clock,
+                      struct instance_coverage *coverage)
+{
+    for (int i = 0; slot->gaps && i < UPLOAD_GAPS_MAX; i++)
+        if (upload_gap_counts(&slot->gaps[i], clock->now_ns, clock->window_ns))
+            upload_ranges_add(&coverage->gaps, slot->gaps[i].range);
+}
+
+struct instance_coverage instances_coverage(struct instances *instances, uint16_t number,
+                                            const struct instance_clock *clock)
+{
+    struct instance_coverage coverage;
+    coverage.until_ns = 0;
+    coverage.gaps.count = 0;
+    pthread_mutex_lock(&instances->lock);
+    if (instance_is_live(instances, number)) {
+        const struct upload_slot *slots = instance_slots(instances, number);
+        coverage.until_ns = covered(instances, number, clock);
+        tell_held(instances, number, &coverage);
+        tell_held(instances, shown_by_of(instances, number), &coverage);
+        for (unsigned i = 0; i < instances->slot_count; i++)
+            if (upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns))
+                tell_gaps(&slots[i], clock, &coverage);
+    }
+    pthread_mutex_unlock(&instances->lock);
+    return coverage;
+}
+
+bool instance_covers(const struct instance_coverage *coverage, struct upload_range range)
+{
+    if (coverage->until_ns < range.to_ns)
+        return false;
+    for (unsigned i = 0; i < coverage->gaps.count; i++)
+        if (upload_ranges_overlap(coverage->gaps.items[i], range))
+            return false;
+    return true;
+}
+
+/* Whether it may turn out to be profiled. */
+static bool may_be_profiled(const struct instances *instances, const struct instance *instance,
+                            const struct instance_clock *clock)
+{
+    if (is_within(instances->first_span_ns, clock->now_ns, clock->wait_ns) ||
+        instance_held_count(instance) > 0)
+        return true;
+    return is_within(instance->first_ns, clock->now_ns, clock->wait_ns) && instance->service != 0 &&
+           is_within(instances->items[instance->service].profiled_ns, clock->now_ns,
+                     clock->window_ns);
+}
+
+/* gap: NULL: waits for later uploads. */
+static struct instance_waiter *begin_wait(struct instances *instances, uint16_t number,
+                                          const struct upload_ranges *spans,
+                                          const struct span_waiter *waiter, struct upload_gap *gap)
+{
+    struct instance *instance = &instances->items[number];
+    size_t size = spans->count * sizeof *spans->items;
+    struct instance_waiter *begun = memory_zalloc(sizeof *begun + size);
+    memcpy(begun->ranges, spans->items, size);
+    begun->range_count = spans->count;
+    begun->instances = instances;
+    begun->instance = number;
+    begun->waiter = *waiter;
+    begun->timer.on_timer = on_covered;
+    if (!instance->waiting)
+        instance->waiting = memory_zalloc(sizeof *instance->waiting);
+    if (gap)
+        wait_for_gap(instances, begun, gap);
+    else
+        wait_for_later(instances, begun);
+    return begun;
+}
+
+struct instance_waiter *instances_wait(struct instances *instances, uint16_t number,
+                                       const struct upload_ranges *spans,
+                                       const struct span_waiter *waiter,
+                                       const struct instance_clock *clock)
+{
+    struct instance_waiter *begun = NULL;
+    pthread_mutex_lock(&instances->lock);
+    if (instances->first_span_ns == 0)
+        instances->first_span_ns = happened_at(clock->now_ns);
+    if (instance_is_live(instances, number)) {
+        uint64_t until_ns = covered(instances, number, clock);
+        bool is_early = is_profiled(&instances->items[number], clock)
+                            ? until_ns < latest_end(spans->items, spans->count)
+                            : may_be_profiled(instances, &instances->items[number], clock);
+        struct upload_gap *gap =
+            is_early ? NULL : find_gap(instances, number, spans->items, spans->count, clock);
+        if (is_early || gap)
+            begun = begin_wait(instances, number, spans, waiter, gap);
+    }
+    pthread_mutex_unlock(&instances->lock);
+    return begun;
+}
+
+void instances_stop_waiting(struct instances *instances, struct instance_waiter *first)
+{
+    if (!first)
+        return;
+    pthread_mutex_lock(&instances->lock);
+    while (first) {
+        struct instance_waiter *next = first->next;
+        struct instance *instance = &instances->items[first->instance];
+        timer_queue_cancel(instance->waiting, &first->timer);
+        if (first->link.list) {
+            list_remove(first->link.list, &first->link);
+            instance->waiting_for_gaps--;
+        }
+        free(first);
+        first = next;
+    }
+    pthread_mutex_unlock(&instances->lock);
+}
