@@ -548,6 +548,15 @@ static size_t otlp_same_listeners(const void *before, const void *after,
     return count;
 }
 
+/* One of the listeners is enough. */
+static bool otlp_passes_header(const void *config, const char *name)
+{
+    const struct otlp_protocols *protocols = &((const struct otlp_settings *)config)->protocols;
+    (void)name;
+    return (protocols->grpc.enabled && protocols->grpc.include_metadata) ||
+           (protocols->http.enabled && protocols->http.server.include_metadata);
+}
+
 const struct component_type otlp_receiver_type = {
     .config =
         {
@@ -564,6 +573,7 @@ const struct component_type otlp_receiver_type = {
             .config_size = sizeof(struct otlp_settings),
             .check = otlp_check,
             .same_listeners = otlp_same_listeners,
+            .passes_header = otlp_passes_header,
         },
     .component_size = sizeof(struct otlp_receiver),
     .init = otlp_init,

@@ -25,6 +25,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <strings.h>
 
 #define FULL_RETRY_NS INT64_C(1000000000)
 
@@ -252,6 +253,16 @@ static void batch_deinit(struct component *component)
     metrics_forget(component->process->metrics, component);
 }
 
+/* May run before `check`, which changes the keys. */
+static bool batch_passes_header(const void *config, const char *name)
+{
+    const struct config_strings *keys = &((const struct batch_settings *)config)->metadata_keys;
+    for (size_t i = 0; i < keys->count; i++)
+        if (strcasecmp(keys->items[i], name) == 0)
+            return true;
+    return false;
+}
+
 extern const struct component_type batch_processor_type;
 const struct component_type batch_processor_type = {
     .config =
@@ -267,6 +278,7 @@ const struct component_type batch_processor_type = {
             .fields = batch_fields,
             .config_size = sizeof(struct batch_settings),
             .check = check_settings,
+            .passes_header = batch_passes_header,
         },
     .component_size = sizeof(struct batch_processor),
     .init = batch_init,

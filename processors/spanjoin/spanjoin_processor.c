@@ -19,6 +19,7 @@
 #include "processors/spanjoin/hold.h"
 #include "processors/spanjoin/join_group.h"
 #include "processors/spanjoin/join_offer.h"
+#include "processors/spanjoin/join_pipelines.h"
 #include "processors/spanjoin/join_steps.h"
 #include "processors/spanjoin/large_requests.h"
 #include "processors/spanjoin/spanjoin.h"
@@ -444,6 +445,12 @@ static void spanjoin_node_stop(struct node *base)
 
 /* ---- start and end of the component ---- */
 
+static void check_all(void *settings, struct config_check *check)
+{
+    spanjoin_check(settings, check);
+    join_pipelines_check(settings, check);
+}
+
 static bool spanjoin_init(struct component *component, struct error *err)
 {
     for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++)
@@ -490,7 +497,7 @@ const struct component_type spanjoin_processor_type = {
                 "same id into a traces pipeline and a profiles pipeline; see docs/spanjoin.md.",
             .fields = spanjoin_fields,
             .config_size = sizeof(struct spanjoin_settings),
-            .check = spanjoin_check,
+            .check = check_all,
             .one_pipeline_per_signal = true,
         },
     .component_size = sizeof(struct spanjoin_component),

@@ -609,74 +609,42 @@ static void check_wait_of_spans(const struct spanjoin_settings *settings,
                           "delays spans for nothing, because spans::attributes adds nothing");
 }
 
-/* ---- one side only ---- */
+/* ---- what finds nothing ---- */
 
-static void warn_of_side(struct config_check *check, const char *key, const char *what,
-                         const char *lacking)
+static bool has_key(const struct config_strings *keys, const char *key)
 {
-    config_check_warn(check, key,
-                      "%s: nothing is joined, because no %s pipeline has this processor: name the "
-                      "same id there",
-                      what, lacking);
-}
-
-static bool waits(const struct config_check *check, const char *key, int64_t wait_ns)
-{
-    return wait_ns > 0 && config_check_is_written(check, key);
-}
-
-/* Whether a pipeline of the signal has the processor. */
-static bool is_in_pipeline(const struct config *config, const struct config_component *processor,
-                           enum config_signal signal)
-{
-    for (size_t i = 0; i < config->pipeline_count; i++)
-        for (size_t j = 0; j < config->pipelines[i].processor_count; j++)
-            if (config->pipelines[i].signal == signal &&
-                config->pipelines[i].processors[j] == processor)
-                return true;
+    for (size_t i = 0; i < keys->count; i++)
+        if (strcmp(keys->items[i], key) == 0)
+            return true;
     return false;
 }
 
-/* Returns the id of another join that is in a traces pipeline only; NULL if there is none. */
-static const char *join_of_spans(const struct config *config)
+static void check_sources(const struct spanjoin_settings *settings, struct config_check *check)
 {
-    for (size_t i = 0; i < config->pipeline_count; i++)
-        for (size_t j = 0; j < config->pipelines[i].processor_count; j++) {
-            const struct config_component *processor = config->pipelines[i].processors[j];
-            if (config->pipelines[i].signal == CONFIG_TRACES &&
-                strcmp(processor->type->name, "spanjoin") == 0 &&
-                !is_in_pipeline(config, processor, CONFIG_PROFILES))
-                return processor->id;
-        }
-    return NULL;
+    const struct config_strings *sources = &settings->sources;
+    if (sources->count == 0)
+        config_check_warn(check, "sources",
+                          "is empty, so no attribute names a span: %s are joined; remove it for "
+                          "the usual attributes",
+                          settings->samples.by_thread
+                              ? "only samples with a Link, or with a thread and times,"
+                              : "only samples with a Link");
+    for (size_t i = 0; i < sources->count; i++)
+        if (has_key(&settings->trace_sources, sources->items[i]))
+            config_check_warn(check, key_of_item(check, "sources", i),
+                              "\"%s\" is also one of trace_sources, but it names either a span or "
+                              "a trace; remove it from one of them",
+                              sources->items[i]);
 }
 
-/* Warns of what only works with pipelines of both signals. */
-static void check_sides(const struct spanjoin_settings *settings, struct config_check *check)
+static void check_wait_by_thread(const struct spanjoin_settings *settings,
+                                 struct config_check *check)
 {
-    bool has_spans = config_check_pipeline(check, CONFIG_TRACES);
-    bool has_samples = config_check_pipeline(check, CONFIG_PROFILES);
-    if (!config_check_is_used(check) || (has_spans && has_samples))
-        return;
-    const char *other = has_samples ? join_of_spans(config_check_config(check)) : NULL;
-    if (other) {
-        config_check_warn(check, "",
-                          "nothing is joined: this one is only in a profiles pipeline, and \"%s\" "
-                          "only in a traces pipeline: name the same id in both",
-                          other);
-        return;
-    }
-    const char *lacking = config_signal_names[has_spans ? CONFIG_PROFILES : CONFIG_TRACES];
-    if (waits(check, "samples::wait", settings->samples.wait))
-        warn_of_side(check, "samples::wait", "has no effect", lacking);
-    if (waits(check, "spans::wait", settings->spans.wait))
-        warn_of_side(check, "spans::wait", "has no effect", lacking);
-    if (settings->keep.enabled)
-        warn_of_side(check, "keep",
-                     has_samples && settings->keep.unjoined != KEEP_PASS
-                         ? "unjoined applies to all samples"
-                         : "has no effect",
-                     lacking);
+    if (settings->samples.wait == 0 && settings->samples.by_thread &&
+        config_check_is_written(check, "samples::by_thread"))
+        config_check_warn(check, "samples::wait",
+                          "is 0, so samples are joined by thread only if their spans arrive before "
+                          "them, but most arrive later; write 10s, or by_thread: false");
 }
 
 void spanjoin_check(void *config, struct config_check *check)
@@ -691,6 +659,8 @@ void spanjoin_check(void *config, struct config_check *check)
     if (settings->span_ids)
         read_beside(settings, config_check_arena(check));
 
+    check_sources(settings, check);
+    check_wait_by_thread(settings, check);
     read_tenant_places(settings, check);
     read_side(settings, &settings->samples, check);
     read_side(settings, &settings->spans, check);
@@ -707,5 +677,4 @@ void spanjoin_check(void *config, struct config_check *check)
     for (unsigned i = 0; i < settings->type_count; i++)
         if (slice_is(settings->types[i], "cpu"))
             settings->cpu_type = (int)i;
-    check_sides(settings, check);
 }

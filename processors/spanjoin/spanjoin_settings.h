@@ -143,7 +143,7 @@ struct spanjoin_settings {
 };
 
 extern const struct field spanjoin_fields[];
-/* The component's check: rules between several fields, paths, derived members. */
+/* Checks rules between several fields and paths, and sets derived members. */
 void spanjoin_check(void *settings, struct config_check *check);
 
 #endif

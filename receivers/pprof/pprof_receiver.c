@@ -140,6 +140,14 @@ static size_t pprof_same_listeners(const void *before, const void *after,
     return 1;
 }
 
+/* What is scraped or read has no headers. */
+static bool pprof_passes_header(const void *config, const char *name)
+{
+    const struct pprof_settings *settings = config;
+    (void)name;
+    return settings->push.enabled && settings->push.server.include_metadata;
+}
+
 const struct component_type pprof_receiver_type = {
     .config =
         {
@@ -153,6 +161,7 @@ const struct component_type pprof_receiver_type = {
             .config_size = sizeof(struct pprof_settings),
             .check = pprof_check,
             .same_listeners = pprof_same_listeners,
+            .passes_header = pprof_passes_header,
         },
     .component_size = sizeof(struct pprof_receiver),
     .init = pprof_init,

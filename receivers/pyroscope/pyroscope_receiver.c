@@ -370,6 +370,8 @@ static struct buffer *read_otlp(const struct pyroscope_receiver *receiver, bool 
     return NULL;
 }
 
+static const char tenant_header[] = "x-scope-orgid";
+
 /* Without include_metadata, the context still has the tenant, so that profiles of different tenants
  * are never mixed. */
 static struct context *context_of(const struct pyroscope_receiver *receiver,
@@ -377,7 +379,7 @@ static struct context *context_of(const struct pyroscope_receiver *receiver,
 {
     bool with_headers = settings_of(receiver)->server.include_metadata;
     struct context *context = received_context(exchange, with_headers);
-    struct slice tenant = http_header_get(exchange_headers(exchange), "x-scope-orgid");
+    struct slice tenant = http_header_get(exchange_headers(exchange), tenant_header);
     if (tenant.size == 0 || with_headers)
         return context;
     if (!context) {
@@ -386,7 +388,7 @@ static struct context *context_of(const struct pyroscope_receiver *receiver,
     }
     context->entries = arena_array(&context->arena, 1, sizeof *context->entries);
     context->entries[context->entry_count++] =
-        (struct context_entry){"x-scope-orgid", arena_string(&context->arena, tenant)};
+        (struct context_entry){tenant_header, arena_string(&context->arena, tenant)};
     return context;
 }
 
@@ -633,6 +635,12 @@ static void pyroscope_check(void *config, struct config_check *check)
     }
 }
 
+static bool pyroscope_passes_header(const void *config, const char *name)
+{
+    const struct pyroscope_settings *settings = config;
+    return settings->server.include_metadata || strcmp(name, tenant_header) == 0;
+}
+
 const struct component_type pyroscope_receiver_type = {
     .config =
         {
@@ -647,6 +655,7 @@ const struct component_type pyroscope_receiver_type = {
             .config_size = sizeof(struct pyroscope_settings),
             .check = pyroscope_check,
             .same_listeners = pyroscope_same_listeners,
+            .passes_header = pyroscope_passes_header,
         },
     .component_size = sizeof(struct pyroscope_receiver),
     .init = pyroscope_init,

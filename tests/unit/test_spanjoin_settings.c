@@ -58,9 +58,10 @@ static const struct {
     {"samples: {attributes: []}, spans: {attributes: []}", ""},
     {"samples: {attributes: [{key: a, from: 'span.attributes[\"x.y\"]'}]}", ""},
     {"spans: {attributes: [{key: a, from: 'samples.count[\"wall\"]'}]}", ""},
-    {"source: {tenant_from: [metadata.X-Tenant, auth.username, "
-     "'resource.attributes[\"tenant\"]']}",
-     ""},
+    {"source: {tenant_from: [auth.username, 'resource.attributes[\"tenant\"]']}", ""},
+    {"source: {tenant_from: [metadata.X-Tenant]}",
+     "t:1:48: warning: processors::spanjoin::source::tenant_from::0: no request has this header "
+     "here, so it names no tenant: set include_metadata: true at the listeners of \"source\""},
     {"source: {tenant_from: [auth.]}",
      "\"auth.\" is neither metadata.NAME, auth.NAME nor resource.attributes[\"NAME\"]"},
     {"source: {tenant_from: [tenant]}",
@@ -125,6 +126,20 @@ static const struct {
     {"samples: {attributes: [{key: a, from: 'samples.top_functions[5]'}]}",
      "can only be used for spans"},
     {"sources: [span_id, '']", "t:1:44: error: processors::spanjoin::sources::1: is an empty key"},
+    {"sources: []",
+     "t:1:25: warning: processors::spanjoin::sources: is empty, so no attribute names a span: only "
+     "samples with a Link, or with a thread and times, are joined; remove it for the usual "
+     "attributes"},
+    {"sources: [], samples: {by_thread: false}", "only samples with a Link are joined"},
+    {"sources: [span_id, trace_id]",
+     "t:1:44: warning: processors::spanjoin::sources::1: \"trace_id\" is also one of "
+     "trace_sources, but it names either a span or a trace; remove it from one of them"},
+    {"samples: {wait: 0s}", ""},
+    {"samples: {wait: 0s, by_thread: false}", ""},
+    {"samples: {wait: 0s, by_thread: true}",
+     "t:1:41: warning: processors::spanjoin::samples::wait: is 0, so samples are joined by thread "
+     "only if their spans arrive before them, but most arrive later; write 10s, or by_thread: "
+     "false"},
     {"attribute_children: true", ""},
     {"ack: delivered", "processors::spanjoin::ack: is not supported yet"},
     {"storage: file_storage", "processors::spanjoin::storage: is not supported yet"},
@@ -333,6 +348,120 @@ static void test_one_side(void **state)
     assert_int_equal(wrong, 0);
 }
 
+/* ---- what is before it ---- */
+
+extern const struct component_type batch_processor_type, otlp_receiver_type,
+    pyroscope_receiver_type, probabilistic_sampler_processor_type, forward_connector_type;
+
+#define OTLP "otlp: {protocols: {grpc: , http: }}"
+#define OTLP_WITH_METADATA "otlp: {protocols: {grpc: , http: {include_metadata: true}}}"
+#define TENANTS ", source: {tenant_from: [auth.username, metadata.X-Scope-OrgID]}"
+#define TENANT "t:1:75: warning: processors::spanjoin::source::tenant_from::1: "
+
+static const struct {
+    const char *receivers;
+    const char *settings; /* of spanjoin */
+    const char *traces;   /* receivers and processors of the pipeline */
+    const char *profiles;
+    const char *report; /* "": nothing */
+} pipelines[] = {
+    {OTLP, "", "[otlp], processors: [spanjoin, batch]", "[otlp], processors: [spanjoin, batch]",
+     ""},
+    {OTLP, "", "[otlp], processors: [batch, spanjoin]", "[otlp], processors: [spanjoin]",
+     "t:1:14: warning: processors::spanjoin: \"batch\" is before it in the pipeline \"traces\": "
+     "all clients look like one there, and uploads are no longer as they came; put it behind\n"},
+    {OTLP, "", "[otlp], processors: [spanjoin]", "[otlp], processors: [batch, spanjoin]",
+     "\"batch\" is before it in the pipeline \"profiles\""},
+    {OTLP, "", "[otlp], processors: [probabilistic_sampler, spanjoin]",
+     "[otlp], processors: [spanjoin]",
+     "t:1:14: warning: processors::spanjoin: \"probabilistic_sampler\" is before it in the "
+     "pipeline \"traces\": samples of the spans that it takes away find none, and by thread some "
+     "are joined to wrong spans; put it behind\n"},
+    {OTLP, "", "[otlp], processors: [probabilistic_sampler, spanjoin]",
+     "[otlp], processors: [probabilistic_sampler, spanjoin]", ""},
+    {OTLP, "", "[otlp], processors: [spanjoin, probabilistic_sampler]",
+     "[otlp], processors: [probabilistic_sampler, spanjoin]", ""},
+    /* tenants */
+    {OTLP, TENANTS, "[otlp], processors: [spanjoin]", "[otlp], processors: [spanjoin]",
+     TENANT "no request has this header here, so it names no tenant: set include_metadata: true "
+            "at the listeners of \"otlp\"\n"},
+    {OTLP_WITH_METADATA, TENANTS, "[otlp], processors: [spanjoin]",
+     "[otlp], processors: [spanjoin]", ""},
+    {OTLP ", pyroscope: ", TENANTS, "[otlp], processors: [spanjoin]",
+     "[otlp, pyroscope], processors: [spanjoin]",
+     TENANT "requests of profiles have this header here and those of traces do not, so that what "
+            "a tenant sends is not joined: set include_metadata: true at the listeners of "
+            "\"otlp\"\n"},
+    {OTLP_WITH_METADATA ", pyroscope: ", TENANTS, "[otlp], processors: [spanjoin]",
+     "[pyroscope], processors: [spanjoin]", ""},
+    {OTLP ", pyroscope: ", "", "[otlp], processors: [spanjoin]",
+     "[pyroscope], processors: [spanjoin]", ""},
+    {OTLP_WITH_METADATA ", pyroscope: ", ", source: {tenant_from: [metadata.x-tenant]}",
+     "[otlp], processors: [spanjoin]", "[pyroscope], processors: [spanjoin]",
+     "requests of traces have this header here and those of profiles do not, so that what a "
+     "tenant sends is not joined: set include_metadata: true at the listeners of \"pyroscope\"\n"},
+    {OTLP_WITH_METADATA, TENANTS, "[otlp], processors: [batch, spanjoin]",
+     "[otlp], processors: [spanjoin]",
+     "requests of profiles have this header here and those of traces do not, so that what a "
+     "tenant sends is not joined: add x-scope-orgid to metadata_keys of \"batch\"\n"},
+    {OTLP_WITH_METADATA, TENANTS, "[otlp], processors: [batch/kept, spanjoin]",
+     "[otlp], processors: [spanjoin]",
+     "processors::spanjoin: \"batch/kept\" is before it in the pipeline \"traces\": all clients "
+     "look like one there, and uploads are no longer as they came; put it behind\n"},
+    /* behind a connector */
+    {OTLP, TENANTS, "[forward], processors: [spanjoin]", "[otlp], processors: [spanjoin]",
+     "no request has this header here"},
+    {OTLP_WITH_METADATA, TENANTS, "[forward], processors: [spanjoin]",
+     "[otlp], processors: [spanjoin]", ""},
+};
+
+static struct config *load_pipelines(size_t i, struct text *report)
+{
+    const struct config_type *types[] = {&sink,
+                                         &spanjoin_processor_type.config,
+                                         &batch_processor_type.config,
+                                         &probabilistic_sampler_processor_type.config,
+                                         &otlp_receiver_type.config,
+                                         &pyroscope_receiver_type.config,
+                                         &forward_connector_type.config,
+                                         NULL};
+    struct text yaml = {0};
+    text_printf(&yaml,
+                "processors: {spanjoin: {window: 2m%s}, batch: , batch/kept: {metadata_keys: "
+                "[X-Scope-OrgID]}, probabilistic_sampler: {sampling_percentage: 10}}\n"
+                "receivers: {%s}\nexporters: {sink: }\n%sservice:\n  pipelines:\n"
+                "    traces: {receivers: %s, exporters: [sink]}\n"
+                "    profiles: {receivers: %s, exporters: [sink]}\n",
+                pipelines[i].settings, pipelines[i].receivers,
+                strstr(pipelines[i].traces, "forward") ? "connectors: {forward: }\n" : "",
+                pipelines[i].traces, pipelines[i].profiles);
+    if (strstr(pipelines[i].traces, "forward"))
+        text_append(&yaml, "    traces/in: {receivers: [otlp], exporters: [forward]}\n");
+    struct config *config =
+        config_load_text(types, "t", slice_of_string(text_string(&yaml)), report);
+    text_deinit(&yaml);
+    return config;
+}
+
+static void test_what_is_before(void **state)
+{
+    (void)state;
+    unsigned wrong = 0;
+    for (size_t i = 0; i < sizeof pipelines / sizeof *pipelines; i++) {
+        struct text report = {0};
+        struct config *config = load_pipelines(i, &report);
+        const char *expected = pipelines[i].report;
+        bool fits = *expected ? strstr(text_string(&report), expected) != NULL : report.size == 0;
+        if (!config || !fits) {
+            fprintf(stderr, "%zu gave: %sexpected: %s\n", i, text_string(&report), expected);
+            wrong++;
+        }
+        config_free(config);
+        text_deinit(&report);
+    }
+    assert_int_equal(wrong, 0);
+}
+
 static const struct spanjoin_settings *settings_of(const struct config *config)
 {
     return config->components[CONFIG_PROCESSORS][0].settings;
@@ -438,6 +567,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases),
         cmocka_unit_test(test_one_side),
+        cmocka_unit_test(test_what_is_before),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_printed_conditions_load),

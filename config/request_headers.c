@@ -1,0 +1,99 @@
+#include "config/request_headers.h"
+
+#include <assert.h>
+
+/* Of a component with mistakes nothing is known. */
+static bool passes(const struct config_component *component, const char *name)
+{
+    const struct config_type *type = component->type;
+    if (!component->is_decoded)
+        return true;
+    if (type->passes_header)
+        return type->passes_header(component->settings, name);
+    return type->section != CONFIG_RECEIVERS;
+}
+
+static bool is_connector(const struct config_component *component)
+{
+    return component->type && component->type->section == CONFIG_CONNECTORS;
+}
+
+static bool exports_to(const struct config_pipeline *pipeline,
+                       const struct config_component *connector)
+{
+    for (size_t i = 0; i < pipeline->exporter_count; i++)
+        if (pipeline->exporters[i] == connector)
+            return true;
+    return false;
+}
+
+struct search {
+    const struct config *config;
+    const char *name;
+    bool *seen; /* by pipeline */
+};
+
+static const struct config_component *lost_in(struct search *search,
+                                              const struct config_pipeline *pipeline,
+                                              const struct config_component *component);
+
+/* Looks at the pipelines before a connector. Recursion is as deep as pipelines are in a row, of
+ * which there are at most 1,000. */
+static const struct config_component *lost_before(struct search *search,
+                                                  const struct config_component *connector)
+{
+    const struct config_component *lost = NULL;
+    for (size_t i = 0; i < search->config->pipeline_count; i++) {
+        const struct config_pipeline *before = &search->config->pipelines[i];
+        if (!exports_to(before, connector) || search->seen[i])
+            continue;
+        search->seen[i] = true;
+        const struct config_component *at = lost_in(search, before, NULL);
+        if (!at)
+            return NULL;
+        lost = lost ? lost : at;
+    }
+    return lost;
+}
+
+static const struct config_component *lost_at_receivers(struct search *search,
+                                                        const struct config_pipeline *pipeline)
+{
+    const struct config_component *lost = NULL;
+    for (size_t i = 0; i < pipeline->receiver_count; i++) {
+        const struct config_component *receiver = pipeline->receivers[i], *at = receiver;
+        if (passes(receiver, search->name))
+            at = is_connector(receiver) ? lost_before(search, receiver) : NULL;
+        if (!at)
+            return NULL;
+        lost = lost ? lost : at;
+    }
+    return lost;
+}
+
+/* component: NULL: up to the end of the pipeline. */
+static const struct config_component *lost_in(struct search *search,
+                                              const struct config_pipeline *pipeline,
+                                              const struct config_component *component)
+{
+    for (size_t i = 0; i < pipeline->processor_count && pipeline->processors[i] != component; i++)
+        if (!passes(pipeline->processors[i], search->name))
+            return pipeline->processors[i];
+    return lost_at_receivers(search, pipeline);
+}
+
+const struct config_component *config_header_lost_at(const struct config *config,
+                                                     const struct config_pipeline *pipeline,
+                                                     const struct config_component *component,
+                                                     const char *name)
+{
+    struct arena arena;
+    assert(name && pipeline >= config->pipelines &&
+           pipeline < config->pipelines + config->pipeline_count);
+    arena_init(&arena, NULL);
+    struct search search = {config, name,
+                            arena_array(&arena, config->pipeline_count, sizeof *search.seen)};
+    const struct config_component *lost = lost_in(&search, pipeline, component);
+    arena_deinit(&arena);
+    return lost;
+}
