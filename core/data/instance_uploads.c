@@ -10,6 +10,7 @@
 enum {
     WAITS_FOR_GAPS_MAX = 8, /* of a request, so that uploads cannot ask it again and again */
     HELD_MAX = 64,          /* of an instance; further uploads share the last one */
+    SETTLED_AT_ONCE = 256,  /* instances, in one turn of a worker's loop */
 };
 
 /* ---- what uploads cover ---- */
@@ -17,6 +18,30 @@ enum {
 static bool is_profiled(const struct instance *instance, const struct instance_clock *clock)
 {
     return is_within(instance->profiled_ns, clock->now_ns, clock->window_ns);
+}
+
+/* Whether an instance of its service is profiled. */
+static bool has_profiled_service(const struct instances *instances, const struct instance *instance,
+                                 const struct instance_clock *clock)
+{
+    return instance->service != 0 && is_profiled(&instances->items[instance->service], clock);
+}
+
+/* Whether it may turn out to be profiled. */
+static bool may_be_profiled(const struct instances *instances, const struct instance *instance,
+                            const struct instance_clock *clock)
+{
+    if (is_within(instances->first_span_ns, clock->now_ns, clock->wait_ns) ||
+        instance_held_count(instance) > 0)
+        return true;
+    return is_within(instance->first_ns, clock->now_ns, clock->wait_ns) &&
+           has_profiled_service(instances, instance, clock);
+}
+
+static bool is_waited_for(const struct instances *instances, const struct instance *instance,
+                          const struct instance_clock *clock)
+{
+    return is_profiled(instance, clock) || may_be_profiled(instances, instance, clock);
 }
 
 /* Returns the slots whose first upload may still come. Go's SDK sends memory profiles 15 s before
@@ -28,18 +53,29 @@ static uint32_t awaited_slots(const struct instance *instance, const struct inst
     return begins ? clock->awaited : 0;
 }
 
+/* Whether an instance still awaits the first upload of a slot. */
+static bool awaits_first(const struct instances *instances, uint16_t number,
+                         const struct instance_clock *clock)
+{
+    const struct upload_slot *slots = instance_slots(instances, number);
+    uint32_t awaited = awaited_slots(&instances->items[number], clock);
+    for (unsigned i = 0; i < instances->slot_count; i++)
+        if ((awaited & UINT32_C(1) << i) &&
+            !upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns))
+            return true;
+    return false;
+}
+
 /* Returns 0 if it has no uploads that count, or still awaits some. */
 static uint64_t covered(const struct instances *instances, uint16_t number,
                         const struct instance_clock *clock)
 {
     const struct upload_slot *slots = instance_slots(instances, number);
-    uint32_t awaited = awaited_slots(&instances->items[number], clock);
     uint64_t until_ns = UINT64_MAX;
+    if (awaits_first(instances, number, clock))
+        return 0;
     for (unsigned i = 0; i < instances->slot_count; i++) {
-        bool counts = upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns);
-        if (!counts && (awaited & UINT32_C(1) << i))
-            return 0;
-        if (!counts)
+        if (!upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns))
             continue;
         uint64_t covered_ns = upload_slot_covered(&slots[i], clock->now_ns);
         until_ns = covered_ns < until_ns ? covered_ns : until_ns;
@@ -110,10 +146,19 @@ static void wait_for_later(struct instances *instances, struct instance_waiter *
                     latest_end(waiter->ranges, waiter->range_count));
 }
 
+/* Returns the time up to which nobody has to wait for later uploads. */
+static uint64_t waited_until(const struct instances *instances, uint16_t number,
+                             const struct instance_clock *clock)
+{
+    return is_waited_for(instances, &instances->items[number], clock)
+               ? covered(instances, number, clock)
+               : UINT64_MAX;
+}
+
 /* Wakes a request if its spans have ended before the latest uploads did, and none is missing. */
 static void wake(struct instances *instances, struct instance_waiter *waiter)
 {
-    if (covered(instances, waiter->instance, instances->clock) <
+    if (waited_until(instances, waiter->instance, instances->clock) <
         latest_end(waiter->ranges, waiter->range_count)) {
         wait_for_later(instances, waiter);
         return;
@@ -148,18 +193,26 @@ static void wake_released(struct instances *instances, struct list *released)
 
 static void on_settled(struct timer *timer);
 
-/* Moves those who need not wait for gaps any more to `released`, and sets the timer for the others
- * and for those who wait for parts. */
-static void settle(struct instances *instances, uint16_t number, const struct instance_clock *clock,
-                   struct list *released)
+/* Returns when the beginning of an instance has passed, in which it is waited for although nothing
+ * is known of its uploads, or of those of some types; UINT64_MAX: it has. */
+static uint64_t beginning_ends(const struct instances *instances, uint16_t number,
+                               const struct instance_clock *clock)
 {
-    struct upload_slot *slots = instance_slots(instances, number);
+    const struct instance *instance = &instances->items[number];
+    if (awaits_first(instances, number, clock))
+        return instance->uploads_from_ns + clock->wait_ns + 1;
+    if (is_profiled(instance, clock))
+        return UINT64_MAX;
+    if (is_within(instances->first_span_ns, clock->now_ns, clock->wait_ns))
+        return instances->first_span_ns + clock->wait_ns + 1;
+    bool is_new = is_within(instance->first_ns, clock->now_ns, clock->wait_ns);
+    return is_new ? instance->first_ns + clock->wait_ns + 1 : UINT64_MAX;
+}
+
+/* Sets the timer that settles an instance. */
+static void settle_at(struct instances *instances, uint16_t number, uint64_t next_ns)
+{
     struct instance *instance = &instances->items[number];
-    uint64_t next_ns = UINT64_MAX;
-    for (unsigned i = 0; i < instances->slot_count; i++) {
-        uint64_t slot_ns = upload_slot_settle(&slots[i], clock->now_ns, clock->window_ns, released);
-        next_ns = slot_ns < next_ns ? slot_ns : next_ns;
-    }
     if (next_ns == UINT64_MAX)
         return;
     if (!instance->settling) {
@@ -171,6 +224,20 @@ static void settle(struct instances *instances, uint16_t number, const struct in
     timer_queue_set(&instances->settling, &instance->settling->timer, next_ns);
 }
 
+/* Moves those who need not wait for gaps any more to `released`, and sets the timer for what ends
+ * with time. */
+static void settle(struct instances *instances, uint16_t number, const struct instance_clock *clock,
+                   struct list *released)
+{
+    struct upload_slot *slots = instance_slots(instances, number);
+    uint64_t next_ns = beginning_ends(instances, number, clock);
+    for (unsigned i = 0; i < instances->slot_count; i++) {
+        uint64_t slot_ns = upload_slot_settle(&slots[i], clock->now_ns, clock->window_ns, released);
+        next_ns = slot_ns < next_ns ? slot_ns : next_ns;
+    }
+    settle_at(instances, number, next_ns);
+}
+
 /* Wakes those whose spans are covered now. released: they waited for gaps. */
 static void wake_covered(struct instances *instances, uint16_t number,
                          const struct instance_clock *clock, struct list *released)
@@ -178,7 +245,7 @@ static void wake_covered(struct instances *instances, uint16_t number,
     struct timer_queue *waiting = instances->items[number].waiting;
     settle(instances, number, clock, released);
     if (waiting)
-        timer_queue_run(waiting, covered(instances, number, clock));
+        timer_queue_run(waiting, waited_until(instances, number, clock));
     wake_released(instances, released);
 }
 
@@ -195,7 +262,7 @@ uint64_t instances_settle(struct instances *instances, const struct instance_clo
     pthread_mutex_lock(&instances->lock);
     instances->wakeups = wakeups;
     instances->clock = clock;
-    timer_queue_run(&instances->settling, clock->now_ns);
+    timer_queue_run_some(&instances->settling, clock->now_ns, SETTLED_AT_ONCE);
     instances->wakeups = NULL;
     instances->clock = NULL;
     uint64_t next_ns = timer_queue_next(&instances->settling);
@@ -434,18 +501,6 @@ bool instance_covers(const struct instance_coverage *coverage, struct upload_ran
     return true;
 }
 
-/* Whether it may turn out to be profiled. */
-static bool may_be_profiled(const struct instances *instances, const struct instance *instance,
-                            const struct instance_clock *clock)
-{
-    if (is_within(instances->first_span_ns, clock->now_ns, clock->wait_ns) ||
-        instance_held_count(instance) > 0)
-        return true;
-    return is_within(instance->first_ns, clock->now_ns, clock->wait_ns) && instance->service != 0 &&
-           is_within(instances->items[instance->service].profiled_ns, clock->now_ns,
-                     clock->window_ns);
-}
-
 /* gap: NULL: waits for later uploads. */
 static struct instance_waiter *begin_wait(struct instances *instances, uint16_t number,
                                           const struct upload_ranges *spans,
@@ -487,6 +542,8 @@ struct instance_waiter *instances_wait(struct instances *instances, uint16_t num
             is_early ? NULL : find_gap(instances, number, spans->items, spans->count, clock);
         if (is_early || gap)
             begun = begin_wait(instances, number, spans, waiter, gap);
+        if (begun && !is_profiled(&instances->items[number], clock))
+            settle_at(instances, number, beginning_ends(instances, number, clock));
     }
     pthread_mutex_unlock(&instances->lock);
     return begun;

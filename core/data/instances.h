@@ -103,9 +103,10 @@ struct instance_service {
 void instances_add_upload(struct instances *instances, const struct instance_upload *upload,
                           const struct instance_clock *clock, struct span_wakeups *wakeups,
                           struct instance_service *service_out);
-/* Wakes the requests that waited for further parts of uploads, if none have arrived for a while,
- * and for gaps that nothing filled for a window: appends them to `wakeups`. Returns when to call it
- * again, monotonic; UINT64_MAX: not until another upload has arrived. */
+/* Wakes the requests whose waits have ended with time: for further parts of uploads, a sender that
+ * is silent, a gap that nothing filled for a window, the uploads of an instance that has just begun
+ * or that is not profiled. Appends them to `wakeups`. Returns when to call it again, monotonic,
+ * maybe at once; UINT64_MAX: not until another upload or span has arrived. */
 uint64_t instances_settle(struct instances *instances, const struct instance_clock *clock,
                           struct span_wakeups *wakeups);
 /* Learns the service of the spans that the samples of an upload name, and decides under which

@@ -29,7 +29,8 @@ struct held_upload {
     uint32_t uploads;
 };
 
-/* Ends the wait for further parts of an upload, and for gaps that are too old. */
+/* Ends the waits that end with time: for further parts of an upload, for gaps that are too old, for
+ * a sender that is silent, and those at the beginning of an instance. */
 struct settling {
     struct timer timer;
     struct instances *instances;
@@ -84,7 +85,7 @@ struct instances {
     uint32_t likely_free; /* the first number that may be free */
     uint32_t owned[SPAN_SOURCES_MAX];
     uint64_t first_span_ns;             /* when instances_wait was first asked; 0: never */
-    struct timer_queue settling;        /* instances with gaps, or that wait for parts */
+    struct timer_queue settling;        /* instances whose waits end with time */
     uint64_t threads_ns;                /* the last span with a thread; 0: none */
     struct span_wakeups *wakeups;       /* of the upload being added */
     const struct instance_clock *clock; /* likewise */

@@ -191,17 +191,31 @@ static void note_sender(struct upload_slot *slot, struct upload_range range, uin
                         uint64_t now_ns)
 {
     struct upload_range latest = {slot->from_ns, slot->until_ns};
-    bool overlaps = latest.from_ns != 0 && range.to_ns > latest.to_ns && !may_follow(latest, range);
-    if (!slot->senders && !overlaps)
+    bool overlaps = range.to_ns > latest.to_ns && !may_follow(latest, range);
+    bool is_other = latest.from_ns != 0 && (overlaps || form != slot->form);
+    if (!slot->senders && !is_other)
         return;
     if (!slot->senders) {
         slot->senders = memory_zalloc(UPLOAD_SENDERS_MAX * sizeof *slot->senders);
         slot->senders[0] = (struct upload_sender){latest, slot->form, slot->arrived_ns};
     }
     struct upload_sender *sender = sender_of(slot, range, form);
+    if (sender && sender->range.to_ns == range.to_ns) /* a part, or told again after it waited */
+        return;
     if (!sender)
         sender = room_for_sender(slot);
     *sender = (struct upload_sender){range, form, happened_at(now_ns)};
+}
+
+/* Returns for how long after its last upload a sender is waited for. */
+static uint64_t longest_silence(const struct upload_sender *sender)
+{
+    return 2 * (sender->range.to_ns - sender->range.from_ns) + SILENCE_MIN_NS;
+}
+
+static bool is_silent(const struct upload_sender *sender, uint64_t now_ns)
+{
+    return !is_within(sender->arrived_ns, now_ns, longest_silence(sender));
 }
 
 static uint64_t covered_by_all(const struct upload_slot *slot, uint64_t now_ns)
@@ -209,11 +223,24 @@ static uint64_t covered_by_all(const struct upload_slot *slot, uint64_t now_ns)
     uint64_t least_ns = UINT64_MAX;
     for (int i = 0; slot->senders && i < UPLOAD_SENDERS_MAX; i++) {
         const struct upload_sender *sender = &slot->senders[i];
-        uint64_t most_ns = 2 * (sender->range.to_ns - sender->range.from_ns) + SILENCE_MIN_NS;
-        if (is_within(sender->arrived_ns, now_ns, most_ns) && sender->range.to_ns < least_ns)
+        if (!is_silent(sender, now_ns) && sender->range.to_ns < least_ns)
             least_ns = sender->range.to_ns;
     }
     return least_ns == UINT64_MAX ? slot->until_ns : least_ns;
+}
+
+/* Returns when the first of those that are behind the others becomes silent; UINT64_MAX: none is
+ * behind. */
+static uint64_t silence_begins(const struct upload_slot *slot, uint64_t now_ns)
+{
+    uint64_t next_ns = UINT64_MAX;
+    for (int i = 0; slot->senders && i < UPLOAD_SENDERS_MAX; i++) {
+        const struct upload_sender *sender = &slot->senders[i];
+        uint64_t end_ns = sender->arrived_ns + longest_silence(sender) + 1;
+        if (!is_silent(sender, now_ns) && sender->range.to_ns < slot->until_ns && end_ns < next_ns)
+            next_ns = end_ns;
+    }
+    return next_ns;
 }
 
 uint64_t upload_slot_covered(const struct upload_slot *slot, uint64_t now_ns)
@@ -252,8 +279,9 @@ void upload_slot_note_content(struct upload_slot *slot, struct upload_range rang
 uint64_t upload_slot_settle(struct upload_slot *slot, uint64_t now_ns, uint64_t window_ns,
                             struct list *released)
 {
-    uint64_t next_ns =
-        upload_slot_awaits_parts(slot, now_ns) ? slot->arrived_ns + UPLOAD_PARTS_NS : UINT64_MAX;
+    uint64_t next_ns = silence_begins(slot, now_ns);
+    if (upload_slot_awaits_parts(slot, now_ns) && slot->arrived_ns + UPLOAD_PARTS_NS < next_ns)
+        next_ns = slot->arrived_ns + UPLOAD_PARTS_NS;
     for (int i = 0; slot->gaps && i < UPLOAD_GAPS_MAX; i++) {
         struct upload_gap *gap = &slot->gaps[i];
         uint64_t end_ns = gap->noticed_ns + window_ns + 1;

@@ -9,8 +9,9 @@
  * nothing while the process is idle. So a hole is a gap only if the sender has been continuous
  * (docs/spanjoin.md, "When a span's costs are complete").
  *
- * Ranges of one sender do not overlap. If they do, several senders count as one process: replicas
- * that nothing tells apart, or two profilers. Then a time is covered when each of them covers it.
+ * Ranges of one sender do not overlap, and have one form. If they do not, several senders count as
+ * one process: replicas that nothing tells apart, or two profilers. Then a time is covered when
+ * each of them covers it.
  *
  * An agent in front may split an upload into parts, requests of the same range with other content.
  * Nothing says which part is the last one. So while this goes on, an upload covers its range when a
@@ -102,8 +103,8 @@ bool upload_slot_counts(const struct upload_slot *slot, uint64_t now_ns, uint64_
 /* Whether parts of the latest upload may still arrive. */
 bool upload_slot_awaits_parts(const struct upload_slot *slot, uint64_t now_ns);
 /* Moves those who wait for gaps that are too old to count to `released`. Returns when to call it
- * again, because parts need not be awaited any more or a gap does not count; monotonic; UINT64_MAX:
- * not until another upload has arrived. */
+ * again, because parts or a sender need not be awaited any more or a gap does not count; monotonic;
+ * UINT64_MAX: not until another upload has arrived. */
 uint64_t upload_slot_settle(struct upload_slot *slot, uint64_t now_ns, uint64_t window_ns,
                             struct list *released);
 /* Returns the time up to which all senders have uploaded, those aside that have been silent for two

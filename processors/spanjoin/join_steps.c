@@ -569,12 +569,13 @@ void join_settle(struct spanjoin_node *node)
     struct worker *worker = node->node.worker;
     struct span_wakeups wakeups = {0};
     struct instance_clock clock = clock_of(join, worker->now_ns);
-    if (node->node.signal != SIGNAL_PROFILES || join->settings->spans.wait == 0)
+    if (join->settings->spans.wait == 0)
         return;
     uint64_t next_ns = instances_settle(span_index_instances(join->index), &clock, &wakeups);
     post_wakeups(join, &wakeups);
     if (next_ns != UINT64_MAX)
-        worker_set_timer(worker, &node->settle, next_ns - worker->now_ns);
+        worker_set_timer(worker, &node->settle,
+                         next_ns > worker->now_ns ? next_ns - worker->now_ns : 0);
 }
 
 void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,

@@ -101,7 +101,7 @@ struct spanjoin_node {
     struct holds holds;
     struct list large;   /* requests that jobs process (large_requests.h) */
     struct timer sweep;  /* set on one node only */
-    struct timer settle; /* set on nodes of profiles, while parts or gaps may be waited for */
+    struct timer settle; /* set while there are waits that end with time (join_settle) */
 };
 
 /* Creates the state of a component, with one reference. predecessor: of the component that it
@@ -111,8 +111,8 @@ struct spanjoin *spanjoin_new(struct component *component, struct spanjoin *pred
 /* Drops a reference; the last one frees the state. */
 void spanjoin_unref(struct spanjoin *join);
 
-/* Wakes the requests with spans that need not wait any more for further parts of uploads, or for
- * missing ones. Call it on the worker, when uploads were told. */
+/* Wakes the requests with spans whose wait for uploads has ended with time (join_settle). Call it
+ * on the worker, when uploads were told, or spans begin to wait. */
 void spanjoin_settle(struct spanjoin_node *node);
 /* Adds the results of a request to the metrics. */
 void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts);

@@ -218,6 +218,7 @@ enum hold_room spanjoin_hold_traces(struct spanjoin_node *node, struct batch *ba
         return room;
     struct hold *hold = hold_new(node, id, kept, charged);
     hold->waiters = waiters;
+    spanjoin_settle(node);
     hold_wait(hold, waiting, node->join->settings->spans.wait);
     batch_drop(batch, &verdict_ok); /* last, see spanjoin_hold_profiles */
     return HOLD_ROOM;

@@ -491,6 +491,83 @@ static void shared_name_covers_what_it_names(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* ---- waits that end with time ---- */
+
+/* Of two replicas, one has ended. Its last upload arrived at 0 s, and took 10 s. */
+static void span_waits_for_a_silent_sender_only_for_a_while(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "spans: {wait: 60s}");
+    send_upload(&join, "shop", "cpu", OTHER, HALF);
+    send_upload(&join, "shop", "cpu", NOTHING, 4 * SECOND + HALF);
+    fixture_advance(&join.fixture, 10 * SECOND);
+    send_upload(&join, "shop", "cpu", SPAN, 14 * SECOND + HALF);
+    send_span(&join, "shop", SPAN, 6 * SECOND);
+    fixture_advance(&join.fixture, 12 * SECOND);
+    assert_int_equal(left(&join), 0);
+    fixture_advance(&join.fixture, SECOND);
+    assert_int_equal(left(&join), 1);
+    assert_int_equal(waited(&join, "covered"), 1);
+    expect_span(&join, 0, "30", NULL);
+    fixture_deinit(&join.fixture);
+}
+
+/* It has no CPU profiler. */
+static void process_that_begins_is_waited_for_only_for_a_while(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "spans: {wait: 20s}");
+    send_upload(&join, "shop", "alloc", SPAN, 5 * SECOND + HALF);
+    fixture_advance(&join.fixture, 15 * SECOND);
+    send_span(&join, "shop", SPAN, 4 * SECOND);
+    fixture_advance(&join.fixture, 4 * SECOND);
+    assert_int_equal(left(&join), 0);
+    fixture_advance(&join.fixture, 2 * SECOND);
+    assert_int_equal(left(&join), 1);
+    expect_span(&join, 0, NULL, NULL);
+    fixture_deinit(&join.fixture);
+}
+
+static void unprofiled_spans_wait_only_at_the_beginning(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "spans: {wait: 20s}");
+    send_span(&join, "plain", SPAN, SECOND);
+    fixture_advance(&join.fixture, 15 * SECOND);
+    send_span(&join, "plain", OTHER, SECOND);
+    send_span(&join, "new", SPAN, SECOND);
+    assert_int_equal(left(&join), 0);
+    fixture_advance(&join.fixture, 6 * SECOND);
+    assert_int_equal(left(&join), 3);
+    fixture_deinit(&join.fixture);
+}
+
+/* Nor does a new process of a service that is profiled. */
+static void unprofiled_process_waits_only_at_its_beginning(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    join_init(&join, "spans: {wait: 20s}");
+    send_span(&join, "shop", SPAN, SECOND);
+    fixture_advance(&join.fixture, 30 * SECOND);
+    send_upload(&join, "shop", "cpu", OTHER, 5 * SECOND + HALF);
+    for (unsigned i = 0; i < 2; i++) {
+        traces_begin(&request, "shop");
+        traces_resource_string(&request, "service.instance.id", "one");
+        traces_span(&request, TRACE, SPAN + 10 + i, WALL, WALL + SECOND, "work");
+        join_send(&join, &request);
+        fixture_advance(&join.fixture, (i == 0 ? 15 : 4) * SECOND);
+        assert_int_equal(left(&join), 1);
+    }
+    fixture_advance(&join.fixture, 2 * SECOND);
+    assert_int_equal(left(&join), 3);
+    fixture_deinit(&join.fixture);
+}
+
 /* ---- gaps ---- */
 
 /* A profiler that sends 10 s of CPU time, one after another, up to 40.5 s after WALL. */
@@ -739,6 +816,10 @@ int main(void)
         cmocka_unit_test(nothing_waits_without_a_pipeline_of_profiles),
         cmocka_unit_test(samples_show_the_instance),
         cmocka_unit_test(shared_name_covers_what_it_names),
+        cmocka_unit_test(span_waits_for_a_silent_sender_only_for_a_while),
+        cmocka_unit_test(process_that_begins_is_waited_for_only_for_a_while),
+        cmocka_unit_test(unprofiled_spans_wait_only_at_the_beginning),
+        cmocka_unit_test(unprofiled_process_waits_only_at_its_beginning),
         cmocka_unit_test(span_of_a_lost_upload_is_incomplete),
         cmocka_unit_test(late_upload_completes_its_spans),
         cmocka_unit_test(first_upload_that_is_lost_counts),

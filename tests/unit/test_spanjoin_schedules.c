@@ -133,9 +133,10 @@ struct schedule {
     unsigned peers; /* in worlds without tenants */
     uint64_t wait_ns;
     uint64_t span_wait_ns;
-    bool keeps;     /* the detail of slow spans only */
-    bool evicts;    /* max_spans is small, so entries may be evicted */
-    bool is_tight;  /* requests are large */
+    uint64_t first_spans_ns; /* when the first spans of all were sent */
+    bool keeps;              /* the detail of slow spans only */
+    bool evicts;             /* max_spans is small, so entries may be evicted */
+    bool is_tight;           /* requests are large */
     bool is_slow;   /* downstream answers later, and only the number of outputs is checked */
     bool is_beside; /* every request counts as large, and jobs process it */
     bool is_ending;
@@ -396,6 +397,18 @@ static bool is_complete(const struct schedule *s, const struct model_uploads *up
     return true;
 }
 
+/* Whether a process without uploads may still turn out to be profiled. */
+static bool is_beginning(const struct schedule *s)
+{
+    return now_of(s) - s->first_spans_ns <= s->span_wait_ns;
+}
+
+static bool is_profiled(const struct schedule *s)
+{
+    const struct model_uploads *uploads = &s->world->uploads;
+    return uploads->at_ns != 0 && now_of(s) - uploads->at_ns <= WINDOW;
+}
+
 /* The number of a profile's upload. Of two peers, samples show each other's processes, so that
  * theirs is always the same. */
 static unsigned number_upload(struct schedule *s)
@@ -629,7 +642,7 @@ static void judge_traces(struct schedule *s, struct model_request *request,
     uint64_t waited = now_of(s) - request->at_ns;
     assert_true(waited <= s->span_wait_ns);
     bool has_reason = waited == 0 || waited == s->span_wait_ns || s->is_tight || s->is_ending ||
-                      s->evicts || s->peers > 1;
+                      s->evicts || s->peers > 1 || !(is_profiled(s) || is_beginning(s));
     for (unsigned i = 0; i < request->count && !has_reason; i++)
         assert_true(is_complete(s, &s->world->uploads, request->spans[i].start_ns,
                                 request->spans[i].end_ns));
@@ -777,6 +790,8 @@ static void send_spans(struct schedule *s)
     struct model_request *model = new_request(s, SIGNAL_TRACES);
     const char *number = number_text(s->request_count - 1);
     char name[32];
+    if (s->first_spans_ns == 0)
+        s->first_spans_ns = now_of(s);
     snprintf(name, sizeof name, "delivery %u", ++s->deliveries);
     traces_begin(&request, tenant_names[model->tenant]);
     model->count = 1 + (unsigned)next_random(s, 3);
@@ -903,13 +918,14 @@ static bool still_waits(const struct schedule *s, const struct model_request *re
 /* Whether profiles that cover its spans have not arrived. */
 static bool is_uncovered(const struct schedule *s, const struct model_request *request)
 {
-    uint64_t uploaded_ns = s->world->uploaded_ns[request->peer];
-    bool is_profiled = uploaded_ns != 0 && uploaded_ns + WINDOW >= request->at_ns;
+    if (s->world->uploads.at_ns == 0 && s->peers == 1)
+        return is_beginning(s);
     for (unsigned i = 0; i < request->count; i++)
         if (!is_complete(s, &s->world->uploads, request->spans[i].start_ns,
                          request->spans[i].end_ns))
             return true;
-    return !is_profiled;
+    uint64_t uploaded_ns = s->world->uploaded_ns[request->peer];
+    return uploaded_ns == 0 || uploaded_ns + WINDOW < request->at_ns;
 }
 
 /* Checks that a waiting request has a reason to wait. */

@@ -408,6 +408,33 @@ static void test_an_upload_after_a_pause_is_of_its_sender(void **state)
     upload_slot_deinit(&slot);
 }
 
+/* An SDK uploads each 15 s, beside a profiler that uploads each 5 s: whatever the order in which
+ * they arrive, what the SDK has not uploaded yet is not covered, once it has sent anything. */
+static void test_another_profiler_is_another_sender(void **state)
+{
+    (void)state;
+    for (uint64_t begin = 1; begin < 15; begin++) { /* of the SDK */
+        struct upload_slot slot = {.until_ns = 0};
+        struct list released = {NULL};
+        uint64_t sdk_s = begin, other_s = 0;
+        for (uint64_t now = 1; now < 100; now++) {
+            if (now % 5 == 0) {
+                upload_slot_add(&slot, range(now - 5, now), OTHER_FORM, now * SECOND, WINDOW,
+                                &released);
+                other_s = now;
+            }
+            if (now > begin && (now - begin) % 15 == 0) {
+                upload_slot_add(&slot, range(now - 15, now), FORM, now * SECOND, WINDOW, &released);
+                sdk_s = now;
+            }
+            if (sdk_s > begin)
+                assert_int_equal(covered_s(&slot, now), sdk_s < other_s ? sdk_s : other_s);
+        }
+        assert_int_equal(slot.holes, 0);
+        upload_slot_deinit(&slot);
+    }
+}
+
 static void test_many_senders(void **state)
 {
     (void)state;
@@ -441,6 +468,7 @@ int main(void)
         cmocka_unit_test(test_a_sender_that_ends),
         cmocka_unit_test(test_one_sender_is_one),
         cmocka_unit_test(test_an_upload_after_a_pause_is_of_its_sender),
+        cmocka_unit_test(test_another_profiler_is_another_sender),
         cmocka_unit_test(test_many_senders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
