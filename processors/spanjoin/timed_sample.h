@@ -1,5 +1,5 @@
 /*
- * timed_sample: a sample whose span is looked for by its times (thread_samples.h).
+ * timed_sample: a sample whose span is looked for by its times (timed_links.h).
  *
  * Owner: the plan's arena.
  *
