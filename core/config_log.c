@@ -1,6 +1,8 @@
 #include "core/config_log.h"
 
+#include "config/sections.h"
 #include "core/base/log.h"
+#include "core/base/text.h"
 
 #include <string.h>
 
@@ -37,4 +39,36 @@ void config_log(const char *report)
         write_line(slice_of(report, size));
         report += size + (report[size] == '\n');
     }
+}
+
+/* Appends the components of a section that nothing uses, up to NAMED_MAX of all. */
+static void append_unused(const struct config *config, enum config_section section,
+                          struct text *names, size_t *count)
+{
+    enum { NAMED_MAX = 20 };
+    for (size_t i = 0; i < config->component_count[section]; i++) {
+        const struct config_component *component = &config->components[section][i];
+        if (component->used)
+            continue;
+        if (*count < NAMED_MAX)
+            text_printf(names, "%s%s::%s", *count ? ", " : "", config_section_names[section],
+                        component->id);
+        else if (*count == NAMED_MAX)
+            text_append(names, ", ...");
+        (*count)++;
+    }
+}
+
+void config_log_unused(const struct config *config)
+{
+    struct text names = {0};
+    size_t count = 0;
+    for (int section = 0; section < CONFIG_SECTION_COUNT; section++)
+        append_unused(config, (enum config_section)section, &names, &count);
+    if (count > 0)
+        log_each_info(LOG_PROCESS,
+                      "Components are not started, because neither a pipeline nor "
+                      "service::extensions uses them",
+                      LOG_TEXT("components", text_string(&names)));
+    text_deinit(&names);
 }

@@ -210,6 +210,7 @@ static bool apply_changes(struct reload *reload, const struct config_diff *diff)
         telemetry_apply(telemetry);
     reload->is_draining = true;
     log_changes(diff);
+    config_log_unused(diff->after);
     return true;
 }
 

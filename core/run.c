@@ -242,6 +242,7 @@ int run(const struct config *config, const char *warnings, struct config_sources
         return 1;
     }
     config_log(warnings);
+    config_log_unused(config);
     init_process(&self, count_workers(options->workers));
     size_pool(self.process.worker_count);
     if (!start_workers(&self.process, &err)) {

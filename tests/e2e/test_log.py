@@ -18,7 +18,7 @@ SOURCE = pathlib.Path(os.environ["PROFCOL_SOURCE"])
 # In each of these files a setting has to be warned about, too: an ignored one.
 CONFIG = """
 receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}, http: {endpoint: "127.0.0.1:@http@"}}}}
-processors: {batch: {send_batch_size: 1, timeout: 10ms}}
+processors: {batch: {send_batch_size: 1, timeout: 10ms}, batch/idle: }
 exporters:
   otlp_http/moody: {endpoint: "MOODY", encoding: json, retry_on_failure: {initial_interval: 20ms, max_interval: 20ms}}
   otlp_http/strict: {endpoint: "STRICT", retry_on_failure: {enabled: false}, sending_queue: {enabled: false}}
@@ -89,6 +89,7 @@ class EveryLine(unittest.TestCase):
                 moody.stop()
                 with server.Profcol(configuration(encoding, address, strict.url)) as profcol:
                     wait = lambda message, **fields: profcol.wait_for_record(message, encoding=encoding, **fields)
+                    wait("Components are not started, because neither a pipeline nor service::extensions uses them", components="processors::batch/idle")
                     for _ in range(4):
                         send(profcol)
                     exporter = {"otelcol__component__kind": "exporter", "otelcol__signal": "traces"}
