@@ -49,7 +49,7 @@ struct asking {
 static const struct sample_thread *
 thread_of_before(struct asking *asking, const struct sample_thread *thread, uint16_t before)
 {
-    if (asking->thread == thread && asking->before->instance == before)
+    if (asking->before && asking->thread == thread && asking->before->instance == before)
         return asking->before;
     struct sample_thread *same = arena_alloc(&asking->plan->arena, sizeof *same);
     *same = *thread;
