@@ -38,6 +38,8 @@ void span_entries_purge(const struct span_index_common *common, struct span_shar
      * when it is the first, so that adding samples moves nothing. */
     uint64_t window_ns = span_window_ns(common);
     uint64_t linger_ns = window_ns + window_ns / 4;
+    shard->now_ns = now_ns;
+    shard->window_ns = window_ns;
     shard->live_since_ns = now_ns > window_ns ? now_ns - window_ns : 0;
     uint64_t gone = now_ns > linger_ns ? now_ns - linger_ns : 0;
     for (; most > 0; most--) {
@@ -263,6 +265,8 @@ static void store_span(struct span_operation *op, struct span_entry *entry,
     entry->flags |= SPAN_ENTRY_HAS_SPAN;
     if (put->facts.is_kept)
         entry->flags |= SPAN_ENTRY_IS_KEPT;
+    if (put->lacks)
+        entry->flags |= SPAN_ENTRY_LACKS;
     if (!put->totals) /* they are expired */
         entry->flags &= SPAN_ENTRY_FLAGS & ~SPAN_ENTRY_HAS_TOTALS;
 }
@@ -273,7 +277,7 @@ static struct span_entry *put_new(struct span_operation *op, struct span_put *pu
     struct span_entry *entry = insert(op, &put->key, &put->source, 0, 0);
     put->totals = NULL;
     put->samples_left = 0;
-    put->lacks = false;
+    put->lacks = span_shard_lost_totals(op->shard, op->tag);
     put->has_lag = false;
     put->lag_ns = 0;
     store_span(op, entry, put);
@@ -296,7 +300,8 @@ static __attribute__((noinline)) struct span_entry *put_again(struct span_operat
         put->has_lag ? (int64_t)(span_shard_samples(op->shard, entry)->first_ns - op->now_ns) : 0;
     if (!again) /* an expired span may have left it */
         entry->flags &= SPAN_ENTRY_FLAGS & ~(SPAN_ENTRY_IS_KEPT | SPAN_ENTRY_LACKS);
-    put->lacks = entry->flags & SPAN_ENTRY_LACKS;
+    put->lacks =
+        (entry->flags & SPAN_ENTRY_LACKS) || (!again && span_shard_lost_totals(op->shard, op->tag));
     if (conflict)
         span_shard_note_conflict(op->shard);
     else

@@ -100,7 +100,8 @@ struct span_index *span_index_new(const struct span_index_options *options)
         index->functions = top_functions_new((size_t)options->max_spans * FUNCTION_BYTES_PER_SPAN);
     size_t totals_size = index->common.totals_count * sizeof(uint64_t);
     for (uint32_t i = 0; i < index->shard_count; i++)
-        span_shard_init(&index->shards[i], index->pages, totals_size);
+        span_shard_init(&index->shards[i], index->pages, totals_size,
+                        options->max_spans / index->shard_count);
     index->sets = span_sets_new((size_t)options->max_spans * SET_BYTES_PER_SPAN,
                                 (index->shard_count + 1) / 2);
     return index;

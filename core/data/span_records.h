@@ -75,7 +75,8 @@ struct span_put {
 
     const uint64_t *totals; /* result: totals of the samples that have arrived; NULL: none */
     uint64_t samples_left;  /* result: samples that were sent on without it */
-    bool lacks;             /* result: span_find.lacks was set for it, or its entry was evicted */
+    bool lacks;             /* result: span_find.lacks was set for it, or its entry or totals of its
+                               samples were evicted */
     int64_t lag_ns;         /* result: arrival of its first sample minus its own, <= 0 */
     bool has_lag; /* lag_ns is set: samples arrived before the span, which arrived for the first
                      time */

@@ -17,7 +17,8 @@ enum {
 
 _Static_assert(sizeof(struct span_entry) == 64, "a look-up waits for one line");
 _Static_assert((CHUNK_ENTRIES & (CHUNK_ENTRIES - 1)) == 0, "numbers of entries may wrap");
-void span_shard_init(struct span_shard *shard, struct span_pages *memory, size_t totals_size)
+void span_shard_init(struct span_shard *shard, struct span_pages *memory, size_t totals_size,
+                     uint64_t likely_entries)
 {
     assert(totals_size % sizeof(uint64_t) == 0 && totals_size < SPAN_PAGE_SIZE / 2);
     memset(shard, 0, sizeof *shard);
@@ -32,6 +33,7 @@ void span_shard_init(struct span_shard *shard, struct span_pages *memory, size_t
     shard->newer = memory_zalloc(shard->chunks_size * sizeof(uint32_t *));
     shard->memory = memory;
     shard->totals_size = totals_size;
+    shard->lost_room = likely_entries;
     shard->samples_per_page =
         (uint32_t)(SPAN_PAGE_SIZE / (sizeof(struct span_samples) + totals_size));
 }
@@ -64,6 +66,7 @@ void span_shard_deinit(struct span_shard *shard)
     free(shard->newer);
     free_sample_pages(shard);
     span_shares_deinit(&shard->shares);
+    lost_ids_deinit(&shard->lost);
     free(shard->waiters);
     span_table_deinit(&shard->table);
     pthread_mutex_destroy(&shard->lock);
@@ -329,6 +332,15 @@ static void note_evicted(struct span_shard *shard, enum span_eviction reason)
     shard->evicted_any = true;
 }
 
+/* Call it before an entry is removed to make room. */
+static void note_lost(struct span_shard *shard, const struct span_entry *entry, uint32_t tag)
+{
+    unsigned awaits_span = entry->flags & (SPAN_ENTRY_HAS_TOTALS | SPAN_ENTRY_HAS_SPAN);
+    if (awaits_span == SPAN_ENTRY_HAS_TOTALS &&
+        span_shard_last_arrival(shard, entry) >= shard->live_since_ns)
+        lost_ids_add(&shard->lost, tag, shard->lost_room, shard->now_ns, shard->window_ns);
+}
+
 void span_shard_note_conflict(struct span_shard *shard)
 {
     note_evicted(shard, SPAN_NOT_KEPT_CONFLICT);
@@ -346,6 +358,7 @@ static __attribute__((noinline)) void evict_crowded(struct span_shard *shard, ui
                 oldest = &probe.line->numbers[slot];
     } while (span_probe_behind(&probe));
     struct span_entry *entry = span_shard_entry(shard, *oldest);
+    note_lost(shard, entry, tag_of(entry));
     span_table_remove(&shard->table, tag_of(entry), *oldest);
     bury(shard, entry);
     note_evicted(shard, SPAN_EVICTED_CROWDED);
@@ -415,6 +428,7 @@ static __attribute__((noinline)) void evict_same_id(struct span_shard *shard, ui
         most = crowds;
         leaves = &same[i];
     }
+    note_lost(shard, leaves->entry, tag);
     span_shard_remove(shard, leaves->entry);
     note_evicted(shard, SPAN_EVICTED_SAME_ID);
 }
@@ -496,6 +510,7 @@ static void evict(struct span_shard *shard, const struct oldest *oldest, enum sp
 {
     if (span_shard_last_arrival(shard, oldest->entry) >= shard->live_since_ns)
         note_evicted(shard, reason);
+    note_lost(shard, oldest->entry, oldest->tag);
     span_table_remove(&shard->table, oldest->tag, oldest->number);
     bury(shard, oldest->entry);
 }
@@ -730,6 +745,7 @@ size_t span_shard_memory(const struct span_shard *shard)
     return span_table_memory(&shard->table) +
            ((size_t)shard->chunk_count + shard->sample_pages_count) * SPAN_PAGE_SIZE +
            (size_t)shard->chunk_count * CHUNK_ENTRIES * sizeof(uint32_t) +
-           span_shares_memory(&shard->shares) + shard->samples_free_size * sizeof(uint32_t) +
+           span_shares_memory(&shard->shares) + lost_ids_memory(&shard->lost) +
+           shard->samples_free_size * sizeof(uint32_t) +
            shard->waiters_size * sizeof(struct span_waiter_node);
 }

@@ -17,6 +17,7 @@
 #define PROFCOL_CORE_DATA_SPAN_SHARD_H
 
 #include "core/base/slice.h"
+#include "core/data/lost_ids.h"
 #include "core/data/otlp.h"
 #include "core/data/span_shares.h"
 #include "core/data/span_table.h"
@@ -45,7 +46,7 @@ enum {
     SPAN_ENTRY_HAS_TOTALS = 4, /* samples have arrived; their record has totals */
     SPAN_ENTRY_PROFILE = 8,    /* not a span but a profile id that was seen */
     SPAN_ENTRY_IS_KEPT = 16,   /* span_facts.is_kept */
-    SPAN_ENTRY_LACKS = 32,     /* samples of the span are lost */
+    SPAN_ENTRY_LACKS = 32,     /* samples of the span, which has arrived, are lost */
     SPAN_ENTRY_FLAGS = 63,
 };
 
@@ -125,11 +126,16 @@ struct span_shard {
 
     bool evicted_any;
     size_t evicted[SPAN_EVICTION_COUNT];
+    uint64_t now_ns;        /* of the last arrival */
+    uint64_t window_ns;     /* likewise */
     uint64_t live_since_ns; /* evicting an entry that arrived before is not counted as a loss */
+    struct lost_ids lost;   /* of entries with totals that were evicted before their span arrived */
+    uint64_t lost_room;     /* number of entries that it is meant for */
 } __attribute__((aligned(64)));
 
-/* Initialises a shard. */
-void span_shard_init(struct span_shard *shard, struct span_pages *memory, size_t totals_size);
+/* Initialises a shard. likely_entries: when the index is full. */
+void span_shard_init(struct span_shard *shard, struct span_pages *memory, size_t totals_size,
+                     uint64_t likely_entries);
 /* Frees the memory of a shard. */
 void span_shard_deinit(struct span_shard *shard);
 
@@ -226,6 +232,12 @@ struct span_entry *span_shard_oldest(struct span_shard *shard);
 /* Makes room for an entry of the source `newcomer`: evicts the oldest entries, 16 at most, of the
  * source that is furthest above its share. */
 void span_shard_evict(struct span_shard *shard, const struct span_source *newcomer);
+
+/* Whether totals of a span were evicted, although it has not arrived yet. */
+static inline bool span_shard_lost_totals(struct span_shard *shard, uint32_t tag)
+{
+    return lost_ids_has(&shard->lost, tag, shard->now_ns, shard->window_ns);
+}
 
 /* Counts a SPAN_NOT_KEPT_CONFLICT. */
 void span_shard_note_conflict(struct span_shard *shard);

@@ -241,7 +241,7 @@ void upload_times_tell(struct sample_plan *plan, struct instances *instances,
         struct told_upload upload;
         struct instance_service service;
         begin_telling(&upload, plan, &plan->uploads[i], content);
-        if (covers)
+        if (covers && plan->beyond_keys == 0) /* else samples of some spans are not counted */
             memcpy(upload.told.ranges, plan->uploads[i].ranges,
                    slot_count(plan) * sizeof *upload.told.ranges);
         instances_add_upload(instances, &upload.told, clock, wakeups, names ? &service : NULL);

@@ -748,6 +748,27 @@ static void span_whose_totals_were_evicted_is_incomplete(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* Samples that arrived before the span. */
+static void span_whose_totals_were_evicted_before_it_is_incomplete(void **state)
+{
+    (void)state;
+    for (unsigned waits = 0; waits < 2; waits++) {
+        struct join join;
+        join_init(&join, waits ? "max_spans: 100, spans: {wait: 20s}" : "max_spans: 100");
+        send_upload(&join, "shop", "cpu", SPAN, HALF + 5 * SECOND);
+        send_flood(&join, 500);
+        fixture_advance(&join.fixture, 20 * SECOND);
+        if (waits)
+            send_span(&join, "shop", SPAN, 14 * SECOND);
+        send_upload(&join, "shop", "cpu", SPAN, HALF + 15 * SECOND);
+        if (!waits)
+            send_span(&join, "shop", SPAN, 14 * SECOND);
+        assert_int_equal(left(&join), 2);
+        expect_span(&join, 1, "30", "false");
+        fixture_deinit(&join.fixture);
+    }
+}
+
 /* A part of an upload of 10 s: 10 ns of the span. */
 static void send_part(struct join *join, uint64_t span, uint64_t end_ns, const char *content)
 {
@@ -829,6 +850,7 @@ int main(void)
         cmocka_unit_test(each_sample_type_has_its_gaps),
         cmocka_unit_test(pauses_of_a_profiler_are_no_gaps),
         cmocka_unit_test(span_whose_totals_were_evicted_is_incomplete),
+        cmocka_unit_test(span_whose_totals_were_evicted_before_it_is_incomplete),
         cmocka_unit_test(span_waits_for_the_parts_of_an_upload),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
