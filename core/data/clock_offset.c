@@ -10,8 +10,9 @@
 enum {
     VOTES_KEPT = 16384, /* samples; then all votes count half */
     VOTES_SETTLED = 4096,
-    /* If they say after a doubt what was known before it: a doubt is mostly a false one. */
-    VOTES_SETTLED_AGAIN = 1024,
+    /* If nothing looks wrong. Or if they say after a doubt what was known before it: a doubt is
+     * mostly a false one. */
+    VOTES_SETTLED_SOON = 1024,
     DOUBTED = 128, /* samples that are left of those before the clock was set */
     RANGES_MAX = 256,
     /* How many standard deviations the difference must have: there are hundreds of offsets to
@@ -123,6 +124,7 @@ static void estimate(struct clock_offset *clock)
     bool is_better =
         is_significant(clock, most, without, is_rest ? DEVIATIONS_OF_REST : DEVIATIONS);
     bool is_used = is_better && absolute(offset_ns) >= (is_rest ? STEP_NS : USED_MIN_NS);
+    clock->is_even = !is_rest && !is_significant(clock, most, without, DEVIATIONS_OF_EQUALS);
     clock->candidate_ns = is_used ? offset_ns : 0;
     clock->least_ns = is_used ? least_of(clock, most) : 0;
 }
@@ -135,7 +137,7 @@ static bool differs(int64_t offset_ns, int64_t before_ns)
 bool clock_offset_is_settled(const struct clock_offset *clock)
 {
     bool is_again = clock->was_settled && !differs(clock->candidate_ns, clock->settled_ns);
-    return clock->samples >= (is_again ? VOTES_SETTLED_AGAIN : VOTES_SETTLED);
+    return clock->samples >= (is_again || clock->is_even ? VOTES_SETTLED_SOON : VOTES_SETTLED);
 }
 
 bool clock_offset_find(struct clock_offset *clock)

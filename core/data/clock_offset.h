@@ -54,6 +54,7 @@ struct clock_check {
 /* All-zero is new. */
 struct clock_offset {
     bool is_rest;         /* what is left of a difference of seconds: small ones are used, too */
+    bool is_even;         /* no offset was better than none, as far as chance lets it be seen */
     int64_t candidate_ns; /* 0: none */
     int64_t least_ns;     /* nearest to 0 of those that may be as good */
     uint32_t samples;     /* that voted */

@@ -17,6 +17,8 @@ enum {
     KNOWN_PART = 2,      /* and this part of the most that any is known of */
     KNOWN_NEAR_MIN = 16, /* or near what arrivals show, */
     SAMPLES_STAND = 256, /* so many show that nothing is wrong, if nothing looks so */
+    SAMPLES_SURE = 128,  /* if hardly any is outside: one of so many */
+    OUTSIDE_PART = 16,
     SAMPLES_MAX = 1024,
     /* Standard deviations, squared. There are thousands of offsets to choose from, */
     SURELY_WORSE = 36,
@@ -240,6 +242,21 @@ static enum clock_verdict judge_better(const struct shares *shares, int64_t pres
     return estimate.is_known && agrees(estimate, 0) ? CLOCK_STANDS : CLOCK_UNCLEAR;
 }
 
+/* Whether hardly any sample is outside at the present offset, so that no other one can be much
+ * better: SAMPLES_STAND of them would not show it. Most clocks agree, and then this is all that is
+ * counted. */
+static bool are_nearly_all_inside(const struct clock_search *search, int64_t present_ns)
+{
+    struct share share = {0, 0};
+    int64_t present = clamp_position(position_of(present_ns));
+    for (int64_t i = 0; i <= present; i++) {
+        share.known += search->known[i];
+        share.inside += search->inside[i];
+    }
+    bool is_known = (uint32_t)share.known >= search->samples / KNOWN_PART;
+    return is_known && (share.known - share.inside) * OUTSIDE_PART <= share.known;
+}
+
 enum clock_verdict clock_search_decide(struct clock_search *search, int64_t present_ns,
                                        struct clock_estimate estimate, int64_t *offset_out)
 {
@@ -248,6 +265,8 @@ enum clock_verdict clock_search_decide(struct clock_search *search, int64_t pres
     if (search->newer < NEWER_MIN + search->samples / 16 && !is_last)
         return CLOCK_OPEN;
     search->newer = 0;
+    if (!clock_estimate_differs(estimate, present_ns) && are_nearly_all_inside(search, present_ns))
+        return search->samples >= SAMPLES_SURE ? CLOCK_STANDS : CLOCK_OPEN;
     count_votes(search, &shares);
     if (find_near_estimate(&shares, present_ns, estimate, offset_out))
         return CLOCK_MOVES;

@@ -180,6 +180,8 @@ void process_clock_end(struct process_clocks *clocks, struct process_clock *cloc
 
 void process_clock_look(struct process_clocks *clocks, struct process_clock *clock)
 {
-    if (clock_watch_is_set(&clock->watch))
-        doubt_clock(clocks, clock);
+    if (!clock_watch_is_set(&clock->watch))
+        return;
+    clock->lag = (struct clock_lag){.since_ns = 0}; /* what arrived before says nothing any more */
+    doubt_clock(clocks, clock);
 }

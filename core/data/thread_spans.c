@@ -600,7 +600,9 @@ static const struct timeline_found *find_span(struct known_thread *known, uint64
     if (time_ns >= known->found.from_ns && time_ns <= known->found.to_ns)
         return &known->found;
     known->found = timeline_find(&known->resolved.thread->timeline, time_ns);
-    if (known->clock && !known->found.is_unsure)
+    /* After its last span, one may run that has not arrived yet. */
+    bool is_known = known->found.span || known->found.to_ns != UINT64_MAX;
+    if (known->clock && !known->found.is_unsure && is_known)
         clock_watch_note(&known->clock->watch, known->found.span != NULL);
     return &known->found;
 }

@@ -142,6 +142,20 @@ static void test_the_estimate_follows(void **state)
     }
 }
 
+/* Where nothing looks wrong, fewer votes are enough. */
+static void test_when_it_is_settled(void **state)
+{
+    (void)state;
+    struct clock_offset clock = run_thread(0, 20);
+    assert_in_range(clock.samples, 1024, SPANS);
+    assert_true(clock_offset_is_settled(&clock));
+    clock = run_thread(8, 20);
+    assert_false(clock_offset_is_settled(&clock));
+    clock = (struct clock_offset){.is_rest = true};
+    run_thread_on(&clock, 0, 20);
+    assert_false(clock_offset_is_settled(&clock));
+}
+
 /* That it was set is known: votes from before count little. */
 static void test_votes_that_are_in_doubt(void **state)
 {
@@ -276,6 +290,7 @@ int main(void)
         cmocka_unit_test(test_what_is_left_of_a_difference),
         cmocka_unit_test(test_large_offsets_are_not_found),
         cmocka_unit_test(test_the_estimate_follows),
+        cmocka_unit_test(test_when_it_is_settled),
         cmocka_unit_test(test_votes_that_are_in_doubt),
         cmocka_unit_test(test_only_between_known_spans),
         cmocka_unit_test(test_programs_that_work_outside_of_spans),

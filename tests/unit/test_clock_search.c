@@ -112,6 +112,38 @@ static void test_clocks_that_agree(void **state)
     }
 }
 
+/* Returns how many samples vote until the clock stands. */
+static uint32_t samples_until_it_stands(const struct traffic *traffic)
+{
+    static struct scene scene;
+    static struct clock_search search;
+    int64_t offset;
+    make_scene(&scene, traffic);
+    search = (struct clock_search){.samples = 0};
+    for (int i = 0;; i++) {
+        assert_true(i < SPANS);
+        clock_search_vote(&search, &scene.timeline, (uint64_t)(scene.samples[i] * MS));
+        enum clock_verdict verdict = clock_search_decide(&search, 0, unknown, &offset);
+        if (verdict == CLOCK_STANDS)
+            break;
+        assert_int_equal(verdict, CLOCK_OPEN);
+    }
+    while (scene.timeline.count > 0)
+        timeline_drop_first(&scene.timeline);
+    return search.samples;
+}
+
+/* If hardly any sample is outside of spans, no other offset can be much better. */
+static void test_few_samples_are_enough_if_all_are_inside(void **state)
+{
+    (void)state;
+    static const struct traffic some = {.shortest = 20, .longer = 700, .pause = 200, .outside = 40};
+    static const struct traffic fifth = {.shortest = 20, .longer = 700, .pause = 200, .outside = 5};
+    assert_in_range(samples_until_it_stands(&web), 128, 160);
+    assert_in_range(samples_until_it_stands(&some), 128, 160);
+    assert_in_range(samples_until_it_stands(&fifth), 256, 300);
+}
+
 static void test_a_clock_that_is_wrong(void **state)
 {
     (void)state;
@@ -252,6 +284,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clocks_that_agree),
+        cmocka_unit_test(test_few_samples_are_enough_if_all_are_inside),
         cmocka_unit_test(test_a_clock_that_is_wrong),
         cmocka_unit_test(test_a_wrong_clock_with_work_outside),
         cmocka_unit_test(test_code_that_runs_after_spans),

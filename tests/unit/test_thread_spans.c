@@ -661,8 +661,63 @@ static void test_clocks_that_differ_by_seconds(void **state)
     thread_spans_free(threads);
 }
 
-/* Requests come once a second, and each takes as long. Samples in their pauses show that the clocks
- * differ, but not by how much; nothing arrives that shows it. */
+/* Four threads serve a request each second, and two samples of each request are sent every ten
+ * seconds. */
+enum { SERVERS = 4, SERVED = 10, UPLOAD = SERVED * 1000, SAMPLES = 2, UPLOADED = 80 };
+
+static struct thread_span served_span(uint64_t server, uint64_t number)
+{
+    uint64_t start = 20000 + number * 1000 + (number * 37 + server * 11) % 400;
+    uint64_t id = number * SERVERS + server + 1;
+    struct thread_span span =
+        span_of(id, id, 0, start, start + 300 + (number * 61 + server * 7) % 300);
+    span.id = THREAD + (int64_t)server;
+    return span;
+}
+
+/* Adds the spans of an upload, and asks for its samples, whose clock is so late. Returns how many
+ * get their span. */
+static unsigned upload(struct thread_spans *threads, uint64_t number, uint64_t late)
+{
+    struct sample_thread of[SERVERS] = {by_id, by_id, by_id, by_id};
+    struct thread_ask asks[UPLOADED];
+    struct thread_span spans[UPLOADED];
+    unsigned count = 0, joined = 0;
+    for (uint64_t i = number * SERVED; i < (number + 1) * SERVED; i++)
+        for (uint64_t server = 0; server < SERVERS; server++)
+            for (uint64_t k = 0; k < SAMPLES; k++, count++) {
+                of[server].id[THREAD_ID_RUNTIME] = THREAD + (int64_t)server;
+                spans[count] = served_span(server, i);
+                asks[count].thread = &of[server];
+                asks[count].time_ns = spans[count].start_ns + (50 + 150 * k - late) * MS;
+            }
+    uint64_t now_ns = (20000 + (number + 1) * UPLOAD) * MS;
+    assert_int_equal(count, UPLOADED);
+    thread_spans_put(threads, spans, count, 1, now_ns);
+    thread_spans_find(threads, asks, count, now_ns);
+    for (unsigned i = 0; i < count; i++)
+        joined += asks[i].answer == THREAD_SPAN &&
+                  memcmp(&asks[i].key, &spans[i].key, sizeof spans[i].key) == 0;
+    return joined;
+}
+
+/* The requests that have arrived before say that it agrees: not for minutes. */
+static void test_a_clock_that_is_set_back(void **state)
+{
+    (void)state;
+    struct thread_spans *threads = thread_spans_new(MOST);
+    uint64_t number = 0;
+    ask_first(threads, PROCESS, 0);
+    while (number < 12)
+        assert_int_equal(upload(threads, number++, 0), UPLOADED);
+    assert_true(upload(threads, number++, 3000) < UPLOADED);
+    while (number < 18)
+        upload(threads, number++, 3000);
+    assert_int_equal(thread_spans_clocks(threads).moved, 1);
+    assert_int_equal(upload(threads, number, 3000), UPLOADED);
+    thread_spans_free(threads);
+}
+
 /* Estimates of such processes replace each other, even while samples of both vote. */
 static void test_processes_that_share_a_clock(void **state)
 {
@@ -687,6 +742,8 @@ static void test_processes_that_share_a_clock(void **state)
     thread_spans_free(threads);
 }
 
+/* Requests come once a second, and each takes as long. Samples in their pauses show that the clocks
+ * differ, but not by how much; nothing arrives that shows it. */
 static void test_clocks_that_differ_by_an_unknown_time(void **state)
 {
     (void)state;
@@ -783,6 +840,7 @@ int main(void)
         cmocka_unit_test(test_a_number_that_another_process_has_now),
         cmocka_unit_test(test_random_calls),
         cmocka_unit_test(test_clocks_that_differ_by_seconds),
+        cmocka_unit_test(test_a_clock_that_is_set_back),
         cmocka_unit_test(test_clocks_that_differ_by_an_unknown_time),
         cmocka_unit_test(test_processes_that_share_a_clock),
         cmocka_unit_test(test_questions_together),
