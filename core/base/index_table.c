@@ -65,11 +65,11 @@ void index_table_reserve(struct index_table *table, uint32_t more, struct arena 
         index_table_move(table, arena_zalloc(arena, bytes), bytes);
 }
 
-/* Returns the slot of an item. */
+/* Returns the slot of an item. The item may also be there with other hashes. */
 static uint32_t slot_of(const struct index_table *table, uint32_t hash, uint32_t number)
 {
     uint32_t at = hash & table->mask;
-    while (table->slots[at].number_plus_one != number + 1) {
+    while (table->slots[at].number_plus_one != number + 1 || table->slots[at].hash != hash) {
         assert(table->slots[at].number_plus_one != 0);
         at = (at + 1) & table->mask;
     }

@@ -54,7 +54,8 @@ void index_table_reserve(struct index_table *table, uint32_t more, struct arena 
 void index_table_grow(struct index_table *table, uint32_t more);
 /* Returns the memory of the slots in bytes. */
 size_t index_table_memory(const struct index_table *table);
-/* Removes an item, which must be in the table. Existing probes become invalid. */
+/* Removes an item, which must be in the table, with this hash. If it was added with several, it
+ * stays there with the others. Existing probes become invalid. */
 void index_table_remove(struct index_table *table, uint32_t hash, uint32_t number);
 
 /* Whether it has no room for one item more. */

@@ -63,6 +63,37 @@ static void test_against_a_list(void **state)
     }
 }
 
+static bool is_in(const struct index_table *table, uint32_t hash, uint32_t wanted)
+{
+    struct index_probe probe = index_table_probe(table, hash);
+    for (uint32_t number; index_table_next(table, &probe, &number);)
+        if (number == wanted)
+            return true;
+    return false;
+}
+
+/* Items with several hashes, such as those of their ids, stay with those that are left. */
+static void test_items_with_several_hashes(void **state)
+{
+    (void)state;
+    enum { HASHES = 4, PAIRS = 32 * HASHES };
+    struct arena arena = {0};
+    struct index_table table = {0};
+    uint32_t hashes[PAIRS];
+    index_table_reserve(&table, PAIRS, &arena);
+    for (uint32_t i = 0; i < PAIRS; i++) {
+        hashes[i] = (uint32_t)(hash_u64(i / HASHES) % 32) + i % HASHES * 3;
+        index_table_add_new(&table, hashes[i], i / HASHES);
+    }
+    for (uint32_t left = PAIRS; left-- > 0;) {
+        index_table_remove(&table, hashes[left], left / HASHES);
+        for (uint32_t i = 0; i < PAIRS; i++)
+            assert_int_equal(is_in(&table, hashes[i], i / HASHES), i < left);
+    }
+    assert_int_equal(table.count, 0);
+    arena_deinit(&arena);
+}
+
 static void test_room(void **state)
 {
     (void)state;
@@ -115,9 +146,8 @@ static void test_peek(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_a_list),
-        cmocka_unit_test(test_room),
-        cmocka_unit_test(test_adding_where_the_search_ended),
+        cmocka_unit_test(test_against_a_list), cmocka_unit_test(test_items_with_several_hashes),
+        cmocka_unit_test(test_room),           cmocka_unit_test(test_adding_where_the_search_ended),
         cmocka_unit_test(test_peek),
     };
     hash_init_with(1);
