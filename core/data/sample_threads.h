@@ -14,6 +14,14 @@
 
 #include "core/data/dictionary.h"
 
+/* Which samples get them, as bits; none: no sample. */
+enum added_threads {
+    /* Samples that name no span get their thread and times, the others only their thread. */
+    ADD_TIMES_OF_UNNAMED = 1,
+    /* Samples that name a span get their thread and times. */
+    ADD_TIMES_OF_NAMED = 2,
+};
+
 /* The id that the runtime gives to its thread (Java's), and that of the operating system: integers.
  */
 #define SAMPLE_THREAD_RUNTIME_ID "profcol.thread.runtime_id"

@@ -329,16 +329,19 @@ static uint64_t time_of(const struct reader *r, const struct jfr_record *event)
     return r->chunk->start_unix_nano + nanos;
 }
 
-/* Adds the thread of the event, and its time if the sample names no span. attributes: as for
- * correlate. */
+/* Adds the thread and the time of the event, if they are wanted. attributes: as for correlate. */
 static void add_thread(struct reader *r, const struct jfr_record *event, uint32_t *attributes,
                        struct observation *observation)
 {
     struct built_sample *sample = &observation->sample;
+    bool is_named = sample->link != 0;
+    unsigned wanted = r->options->added_threads;
+    if (wanted == 0 || (!is_named && !(wanted & ADD_TIMES_OF_UNNAMED)))
+        return;
     size_t count = jfr_threads_attributes(&r->threads, event, attributes + sample->attribute_count);
     sample->attribute_count += count;
     assert(sample->attribute_count <= ATTRIBUTES_MAX);
-    if (count > 0 && sample->link == 0)
+    if (count > 0 && (wanted & (is_named ? ADD_TIMES_OF_NAMED : ADD_TIMES_OF_UNNAMED)))
         observation->time_unix_nano = time_of(r, event);
 }
 
@@ -363,8 +366,7 @@ static bool take_event(struct reader *r, uint8_t role, const struct jfr_record *
         return true;
     if (!correlate(r, event, attributes, sample, err))
         return false;
-    if (r->options->with_threads)
-        add_thread(r, event, attributes, &observation);
+    add_thread(r, event, attributes, &observation);
     for (size_t i = 0; i < count; i++)
         add_finding(r, &findings[i], &observation);
     return true;
@@ -433,14 +435,14 @@ static bool assign_roles(struct reader *r, struct error *err)
 static bool read_chunk(struct reader *r, const struct jfr_chunk *chunk, struct error *err)
 {
     struct budget *budget = r->options->budget;
+    bool with_threads = r->options->added_threads != 0;
     r->chunk = chunk;
     jfr_stacks_begin_chunk(&r->stacks, chunk, &r->pools);
     jfr_threads_begin_chunk(&r->threads);
     bool done = jfr_metadata_read(&r->metadata, chunk, r->builder, budget, err);
     if (done) {
-        done =
-            jfr_pools_read(&r->pools, chunk, &r->metadata, r->options->with_threads, budget, err) &&
-            assign_roles(r, err) && read_events(r, err);
+        done = jfr_pools_read(&r->pools, chunk, &r->metadata, with_threads, budget, err) &&
+               assign_roles(r, err) && read_events(r, err);
         jfr_pools_deinit(&r->pools);
     }
     jfr_metadata_deinit(&r->metadata);

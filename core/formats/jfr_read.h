@@ -36,8 +36,8 @@ struct jfr_options {
     uint32_t sample_rate_hz;   /* of cpu and wall; 0: as in the recording, otherwise 100 */
     struct span_labels upload; /* ids that the upload as a whole names */
     struct budget *budget;     /* charged for memory used while reading; may be NULL */
-    bool with_threads; /* samples get the attributes of core/data/sample_threads.h, and those that
-                          name no span a timestamp and a value for each event */
+    unsigned added_threads;    /* which samples get the attributes of core/data/sample_threads.h
+                                  (enum added_threads), and a timestamp and a value for each event */
 };
 
 /* Adds the recording to the builder's resource. labels_snapshot: see jfr_labels.h, may be empty.

@@ -74,9 +74,10 @@ struct component_type {
      * (reservation_keep), lends the batch to a job that uses it (batch_lend), and needs is_idle
      * and node_stop. NULL for receivers and extensions. */
     void (*consume)(struct node *node, struct batch *batch);
-    /* Whether it joins samples by the threads and times that readers add, and removes these
-     * (core/pipeline/threads_behind.h). It also removes them if it does not. NULL: no. */
-    bool (*joins_threads)(const struct component *component);
+    /* Returns which samples need the threads and times that readers add, because it joins by them
+     * and removes them (core/pipeline/threads_behind.h): enum added_threads. If none do, it also
+     * removes them. NULL: it does neither. */
+    unsigned (*joins_threads)(const struct component *component);
     /* It reads profiles requests without samples, and ends them, or it passes them on as they are;
      * both hold for all of its nodes. Nobody else gets such requests
      * (core/pipeline/empty_profiles.h). Where a batch has links_are_labels, one that reads them

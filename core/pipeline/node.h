@@ -117,7 +117,8 @@ struct outlet {
     struct branch **past;
     size_t past_count;
     bool blocks;            /* a queue behind it has block_on_overflow */
-    bool joins_threads;     /* all profiles reach a component that joins them by thread */
+    unsigned added_threads; /* if all profiles reach a component that joins by them
+                               (threads_behind.h) */
     struct pace rooms;      /* of `waiting` */
     struct list waiting;    /* kept batches that wait for room in all branches, in order */
     struct queue *full;     /* the last queue found without room */
@@ -136,7 +137,7 @@ struct node {
     struct log_origin origin; /* for log_ functions; with the signal of a node that has only one */
     /* From the component's type (component.h): */
     void (*consume)(struct node *node, struct batch *batch);
-    bool (*joins_threads)(const struct component *component);
+    unsigned (*joins_threads)(const struct component *component);
     bool reads_empty;
     bool passes_empty;
     bool holds;

@@ -4,24 +4,27 @@
 #include "core/pipeline/batch.h"
 #include "core/pipeline/node.h"
 
-static bool node_joins(const struct node *node, enum signal signal)
+static unsigned behind_node(const struct node *node, enum signal signal)
 {
-    if (node->joins_threads && node->joins_threads(node->component))
-        return true;
-    return threads_behind_join(&node->outlets[signal]);
+    unsigned added = node->joins_threads ? node->joins_threads(node->component) : 0;
+    return added ? added : threads_behind(&node->outlets[signal]);
 }
 
-bool threads_behind_join(const struct outlet *outlet)
+unsigned threads_behind(const struct outlet *outlet)
 {
-    for (size_t i = 0; i < outlet->count; i++)
-        if (!node_joins(outlet->branches[i]->to, outlet->signal))
-            return false;
-    return outlet->count > 0;
+    unsigned all = 0;
+    for (size_t i = 0; i < outlet->count; i++) {
+        unsigned added = behind_node(outlet->branches[i]->to, outlet->signal);
+        if (added == 0)
+            return 0;
+        all |= added;
+    }
+    return all;
 }
 
-bool threads_are_joined(const struct node *receiver)
+unsigned threads_behind_receiver(const struct node *receiver)
 {
-    return receiver->outlets[SIGNAL_PROFILES].joins_threads;
+    return receiver->outlets[SIGNAL_PROFILES].added_threads;
 }
 
 void threads_behind_remove(struct batch *batch)

@@ -168,6 +168,14 @@ static void time_of(const struct sample_view *view, const struct profile_header 
         *to_out = UINT64_MAX;
 }
 
+/* Times that a reader added are too many for keys, which have that of the profile, as without them.
+ */
+static void take_time_of_profile(struct sample_view *view, const struct profile_header *header)
+{
+    view->from_ns = header->time_ns;
+    view->to_ns = header->time_ns + header->duration_ns;
+}
+
 /* Returns where the key of a Link is remembered. */
 static inline struct known_link *known_link(struct sample_plan *plan, uint32_t link)
 {
@@ -405,12 +413,14 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
         return;
     struct sample_view view = sample_view_read(plan, raw);
     bool is_wide = view.attribute_count > JOINED_ATTRIBUTES_MAX;
+    uint8_t traits = is_wide ? TRAIT_IS_NOT_PLAIN : traits_of(plan, &view);
+    if (traits & TRAIT_ADDED)
+        take_time_of_profile(&view, around->header);
     uint32_t key = is_wide ? BEYOND_KEYS : key_of_link(plan, &view, around->header);
     bool promoted = key == NO_KEY;
     if (promoted)
         key = key_of_attributes(plan, &view, around);
-    uint8_t traits = is_wide ? TRAIT_IS_NOT_PLAIN : traits_of(plan, &view);
-    if ((traits & TRAIT_ADDED) && !is_wide)
+    if (traits & TRAIT_ADDED)
         thread_pairs_note(plan, &view);
     if (key == NO_KEY) {
         plan_unnamed(plan, traits, view.timestamps > 0);

@@ -13,6 +13,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/instances.h"
+#include "core/data/sample_threads.h"
 #include "core/data/span_index.h"
 #include "core/pipeline/component_as.h"
 #include "processors/spanjoin/enrich_spans.h"
@@ -466,10 +467,13 @@ static bool spanjoin_init(struct component *component, struct error *err)
     return true;
 }
 
-static bool spanjoin_joins_threads(const struct component *component)
+static unsigned spanjoin_joins_threads(const struct component *component)
 {
     const struct spanjoin_settings *settings = component->settings;
-    return settings->samples.by_thread && component->pipeline_count[SIGNAL_TRACES] > 0;
+    if (component->pipeline_count[SIGNAL_TRACES] == 0)
+        return 0;
+    return (settings->samples.by_thread ? ADD_TIMES_OF_UNNAMED : 0) |
+           (settings->attribute_children ? ADD_TIMES_OF_NAMED : 0);
 }
 
 /* The window is the only live setting; each operation on the index reads it. */

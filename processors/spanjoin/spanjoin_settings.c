@@ -89,8 +89,9 @@ const struct field spanjoin_fields[] = {
     FIELD_OPTIONAL(spanjoin_settings, keep, keep_settings, keep_fields,
                    "Keeps the detail of spans that are worth it only; see docs/spanjoin.md."),
     FIELD_BOOL(spanjoin_settings, attribute_children,
-               "Samples with timestamps that name a local root go on to the child span that was "
-               "running then; they are split if there were several.",
+               "Samples with times (of recordings of Java, and OTLP's with timestamps) that name a "
+               "local root go on to the child span that was running then; they are split if there "
+               "were several.",
                .fallback = "false"),
     FIELD_STRING(spanjoin_settings, ack, "Not supported yet."),
     FIELD_STRING(spanjoin_settings, storage, "Not supported yet."),

@@ -59,7 +59,7 @@ struct folder {
     bool forwarding;
     struct receipt receipt;
     uint32_t samples;
-    bool with_threads;             /* those of `current` have their threads */
+    unsigned added_threads;        /* those of `current` have their threads */
     struct status_source readable; /* the folder itself */
     bool draining;
     void (*on_drained)(void *context);
@@ -263,7 +263,7 @@ static struct buffer *convert(struct folder *folder, const struct file *file, st
         .time_unix_nano =
             (uint64_t)file->changed.tv_sec * 1000000000 + (uint64_t)file->changed.tv_nsec,
         .budget = folder->node->component->process->budget,
-        .with_threads = folder->with_threads,
+        .added_threads = folder->added_threads,
     };
     struct buffer *profiles = profile_intake_read(&intake, NULL, &folder->samples, why);
     buffer_unref(bytes);
@@ -395,7 +395,7 @@ static void finish_reading(struct folder *folder, struct buffer *profiles,
                                     folder->samples, &folder->receipt, NULL);
     batch->links_are_labels = true;
     batch->arrived_empty = folder->samples == 0;
-    if (folder->with_threads && !threads_are_joined(folder->node))
+    if (folder->added_threads && !threads_behind_receiver(folder->node))
         threads_behind_remove(batch);
     node_forward(folder->node, batch);
 }
@@ -434,7 +434,7 @@ static void take_file(struct folder *folder, struct file *file)
     folder->reading = reading;
     folder->current = file;
     folder->samples = 0;
-    folder->with_threads = threads_are_joined(folder->node);
+    folder->added_threads = threads_behind_receiver(folder->node);
     job_start(folder->node->worker, &reading->job);
 }
 

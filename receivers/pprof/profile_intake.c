@@ -64,7 +64,7 @@ static bool read_jfr(const struct profile_intake *intake, struct slice jfr,
 {
     struct jfr_options options = {.upload = intake->series->ids,
                                   .budget = intake->budget,
-                                  .with_threads = intake->with_threads};
+                                  .added_threads = intake->added_threads};
     return jfr_read(builder, jfr, (struct slice){0}, &options, err);
 }
 

@@ -26,7 +26,7 @@ struct profile_intake {
     struct pprof_delta *delta; /* NULL: values are sent unchanged */
     uint64_t delta_base_ns;    /* time of the last pprof_delta_keep, wall clock */
     struct budget *budget;
-    bool with_threads; /* see jfr_read.h */
+    unsigned added_threads; /* see jfr_read.h */
 };
 
 /* Returns the request; NULL, with *why set, if it is refused. If *samples_out is 0,

@@ -72,7 +72,7 @@ static void on_settled(struct receipt *receipt, const struct verdict *verdict)
     free(request);
 }
 
-static void forward(struct pusher *pusher, struct exchange *exchange, bool with_threads,
+static void forward(struct pusher *pusher, struct exchange *exchange, unsigned added_threads,
                     struct buffer *profiles, uint32_t samples)
 {
     struct worker *worker = exchange_worker(exchange);
@@ -87,19 +87,19 @@ static void forward(struct pusher *pusher, struct exchange *exchange, bool with_
     batch->peer = exchange_peer_key(exchange);
     batch->links_are_labels = true;
     batch->arrived_empty = samples == 0;
-    if (with_threads && !threads_are_joined(pusher->nodes[worker->index]))
+    if (added_threads && !threads_behind_receiver(pusher->nodes[worker->index]))
         threads_behind_remove(batch);
     node_forward(pusher->nodes[worker->index], batch);
 }
 
 /* profiles: the request for the pipelines; NULL: it is refused, see *why. */
-static void finish_reading(struct pusher *pusher, struct exchange *exchange, bool with_threads,
+static void finish_reading(struct pusher *pusher, struct exchange *exchange, unsigned added_threads,
                            struct buffer *profiles, uint32_t samples, const struct verdict *why)
 {
     assert(profiles || !verdict_is_ok(why));
     const struct node *node = pusher->nodes[exchange_worker(exchange)->index];
     if (profiles && profiles_are_wanted(node, samples)) {
-        forward(pusher, exchange, with_threads, profiles, samples);
+        forward(pusher, exchange, added_threads, profiles, samples);
         return;
     }
     /* Refused or empty: answer without passing it on. */
@@ -109,7 +109,7 @@ static void finish_reading(struct pusher *pusher, struct exchange *exchange, boo
 }
 
 static struct profile_intake intake_of(const struct pusher *pusher, const struct exchange *exchange,
-                                       bool with_threads, const struct buffer *body)
+                                       unsigned added_threads, const struct buffer *body)
 {
     size_t max_size = (size_t)pusher->settings->server.max_request_body_size;
     size_t limit = decompress_limit(exchange_received_bytes(exchange));
@@ -120,7 +120,7 @@ static struct profile_intake intake_of(const struct pusher *pusher, const struct
         .first_try_bytes = READING_UNPACKED_BYTES,
         .time_unix_nano = clock_wall_ns(),
         .budget = exchange_budget(exchange),
-        .with_threads = with_threads,
+        .added_threads = added_threads,
     };
 }
 
@@ -129,14 +129,14 @@ static struct profile_intake intake_of(const struct pusher *pusher, const struct
 struct push_reading {
     struct reading reading;
     struct pusher *pusher;
-    bool with_threads;
+    unsigned added_threads;
 };
 
 static void read_large(struct reading *reading)
 {
     const struct push_reading *self = container_of(reading, struct push_reading, reading);
     struct profile_intake intake =
-        intake_of(self->pusher, reading->exchange, self->with_threads, reading->body);
+        intake_of(self->pusher, reading->exchange, self->added_threads, reading->body);
     reading->request = profile_intake_read(&intake, NULL, &reading->items, &reading->why);
     buffer_unref(reading->body);
 }
@@ -145,17 +145,17 @@ static void on_large_read(struct reading *reading)
 {
     struct push_reading *self = container_of(reading, struct push_reading, reading);
     reading_drop_abandoned(reading, self->pusher->counters.refused);
-    finish_reading(self->pusher, reading->exchange, self->with_threads, reading->request,
+    finish_reading(self->pusher, reading->exchange, self->added_threads, reading->request,
                    reading->items, &reading->why);
     free(self);
 }
 
-static void start_reading(struct pusher *pusher, struct exchange *exchange, bool with_threads,
+static void start_reading(struct pusher *pusher, struct exchange *exchange, unsigned added_threads,
                           struct buffer *body)
 {
     struct push_reading *self = memory_zalloc(sizeof *self);
     self->pusher = pusher;
-    self->with_threads = with_threads;
+    self->added_threads = added_threads;
     self->reading = (struct reading){
         .exchange = exchange, .body = body, .read = read_large, .done = on_large_read};
     reading_start(&self->reading);
@@ -165,8 +165,9 @@ static void on_request(void *context, struct exchange *exchange)
 {
     struct pusher *pusher = context;
     struct buffer *body = exchange_take_body(exchange), *profiles = NULL;
-    bool with_threads = threads_are_joined(pusher->nodes[exchange_worker(exchange)->index]);
-    struct profile_intake intake = intake_of(pusher, exchange, with_threads, body);
+    unsigned added_threads =
+        threads_behind_receiver(pusher->nodes[exchange_worker(exchange)->index]);
+    struct profile_intake intake = intake_of(pusher, exchange, added_threads, body);
     struct verdict why = verdict_ok;
     uint32_t samples = 0;
     bool is_large = body->size >= READING_PACKED_BYTES;
@@ -174,11 +175,11 @@ static void on_request(void *context, struct exchange *exchange)
         profiles = profile_intake_read(&intake, &is_large, &samples, &why);
     if (is_large) {
         assert(!profiles); /* the first try is abandoned */
-        start_reading(pusher, exchange, with_threads, body);
+        start_reading(pusher, exchange, added_threads, body);
         return;
     }
     buffer_unref(body);
-    finish_reading(pusher, exchange, with_threads, profiles, samples, &why);
+    finish_reading(pusher, exchange, added_threads, profiles, samples, &why);
 }
 
 static const struct server_handler handler = {.on_head = on_head, .on_request = on_request};

@@ -192,7 +192,7 @@ static bool read_recording(struct ingest *ingest, struct slice jfr, struct slice
                                   .sample_rate_hz = query->sample_rate_hz,
                                   .upload = ingest->series.ids,
                                   .budget = ingest->upload->budget,
-                                  .with_threads = ingest->upload->with_threads};
+                                  .added_threads = ingest->upload->added_threads};
     struct error err;
     if (series_attribute(&ingest->series, SLICE("service.name")).size >
         0) /* as in Pyroscope, for this format only */

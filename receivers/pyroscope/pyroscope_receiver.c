@@ -319,9 +319,9 @@ static bool read_upload(struct upload *upload, enum protocol protocol,
 /* How a body is converted. */
 struct conversion {
     enum protocol protocol;
-    bool with_threads; /* samples get their threads and times */
-    bool with_empty;   /* profiles without samples are kept */
-    size_t plain_max;  /* limit for all decompressed parts */
+    unsigned added_threads; /* samples get their threads and times */
+    bool with_empty;        /* profiles without samples are kept */
+    size_t plain_max;       /* limit for all decompressed parts */
 };
 
 /* *unfolds_out: the parts exceed plain_max. */
@@ -336,7 +336,7 @@ static struct buffer *convert_upload(const struct pyroscope_receiver *receiver,
     upload_init(&upload, settings_of(receiver), exchange_headers(exchange),
                 limit < conversion->plain_max ? limit : conversion->plain_max,
                 exchange_budget(exchange));
-    upload.with_threads = conversion->with_threads;
+    upload.added_threads = conversion->added_threads;
     if (conversion->with_empty)
         profiles_builder_keep_empty(upload.builder);
     if (read_upload(&upload, conversion->protocol, exchange, body, why))
@@ -408,7 +408,7 @@ static void forward(struct pyroscope_receiver *receiver, struct exchange *exchan
     batch->peer = exchange_peer_key(exchange);
     batch->links_are_labels = !protocol_is_otlp(protocol);
     batch->arrived_empty = samples == 0;
-    if (conversion->with_threads && !threads_are_joined(receiver->nodes[worker->index]))
+    if (conversion->added_threads && !threads_behind_receiver(receiver->nodes[worker->index]))
         threads_behind_remove(batch);
     if (protocol_is_otlp(protocol))
         service_names_set(&batch->parts[0].root, &batch->arena,
@@ -506,7 +506,7 @@ static void on_upload(struct pyroscope_receiver *receiver, struct exchange *exch
     bool is_large = body->size >= READING_PACKED_BYTES;
     const struct node *node = receiver->nodes[exchange_worker(exchange)->index];
     struct conversion conversion = {.protocol = protocol,
-                                    .with_threads = threads_are_joined(node),
+                                    .added_threads = threads_behind_receiver(node),
                                     .with_empty = empty_profiles_are_removed(node),
                                     .plain_max = READING_UNPACKED_BYTES};
     if (!is_large)

@@ -24,11 +24,11 @@ struct upload {
     struct budget *budget;
     struct profiles_builder *builder;
     struct arena arena;
-    size_t plain_max;  /* limit in bytes for all decompressed parts together */
-    size_t plain_left; /* the rest of plain_max */
-    bool unfolds;      /* the parts exceed plain_max */
-    bool with_threads; /* readers add threads and times (core/data/sample_threads.h) */
-    uint64_t now_ns;   /* for profiles without a time */
+    size_t plain_max;       /* limit in bytes for all decompressed parts together */
+    size_t plain_left;      /* the rest of plain_max */
+    bool unfolds;           /* the parts exceed plain_max */
+    unsigned added_threads; /* readers add threads and times (core/data/sample_threads.h) */
+    uint64_t now_ns;        /* for profiles without a time */
 };
 
 /* Initialises an upload. plain_max: limit in bytes for all decompressed parts together; at most

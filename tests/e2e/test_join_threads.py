@@ -4,6 +4,7 @@ Everything that names a span is taken out of the profiles first. What comes out 
 profiles are sent as they were recorded.
 """
 
+import collections
 import dataclasses
 import gzip
 import http.client
@@ -33,6 +34,8 @@ service:
     profiles: {receivers: [otlp, pyroscope], processors: [spanjoin], exporters: [file]}
 """
 PLAIN = CONFIG.replace("processors: [spanjoin], exporters: [file]", "exporters: [file]")
+
+CHILDREN = CONFIG.replace("{window: 10m,", "{window: 10m, attribute_children: true,")
 
 # The receiver pprof instead of pyroscope. A file has no sender, so only ids say which process it is of.
 PPROF = CONFIG.replace('pyroscope: {endpoint: "127.0.0.1:@pyroscope@"}', """pprof:
@@ -66,6 +69,12 @@ service:
 def spans_of(captures):
     """Return {span id: local root's id} of recorded spans."""
     return spanless.roots_of(canonical.decode(c.payload, c.signal, c.content) for c in captures)
+
+
+def spans_in(capture):
+    """Return the spans of a recorded request."""
+    message = canonical.decode(capture.payload, capture.signal, capture.content)
+    return [span for resource in message.resource_spans for scope in resource.scope_spans for span in scope.spans]
 
 
 def to_pyroscope(profcol, capture, files):
@@ -110,6 +119,7 @@ class Java:
             server.wait_until(lambda: not profcol.metric("profcol_spanjoin_held_requests"), what="requests to leave")
             counts = {"joined": profcol.metric("profcol_spanjoin_samples_joined"),
                       "by thread": profcol.metric("profcol_spanjoin_samples_joined_by_thread"),
+                      "to children": profcol.metric("profcol_spanjoin_samples_to_children") or 0,
                       "ambiguous": profcol.metric("profcol_spanjoin_samples_unjoined", reason="ambiguous_thread")}
             profcol.stop()
             messages = [profiles_service_pb2.ExportProfilesServiceRequest.FromString(record)
@@ -129,6 +139,20 @@ def same(files):
 def samples_of(messages):
     """Return all samples."""
     return [sample for message in messages for profile in profiles_of(message) for sample in profile.samples]
+
+
+def burnt_in(messages, names, functions):
+    """Return {(function, name of its sample's span): value} of samples of `burn`, which these functions call in spans of their own."""
+    found = collections.Counter()
+    for message in messages:
+        dictionary = message.dictionary
+        for sample in samples_of([message]):
+            frames = [function for function, _ in stack_kinds.frames_of(sample, dictionary)]
+            called_by = [function for function in frames if function in functions]
+            if "burn" in frames and called_by:
+                span = dictionary.link_table[sample.link_index].span_id.hex()
+                found[called_by[0], names.get(span, "")] += sum(sample.values)
+    return found
 
 
 # --- spans that last longer than samples wait
@@ -369,6 +393,27 @@ class JoinThreads(unittest.TestCase):
         truth, joined = java.totals(plain), java.totals(messages)
         self.assertEqual(spanless.sums(joined), spanless.sums(truth))
         self.check("named", truth, joined, 1, 0)
+
+    def test_recordings_that_name_their_root_go_on_to_children(self):
+        java, functions = Java(), ("slowQuery", "render")
+        java.uploads = java.uploads[4:7]
+        names = {span.span_id.hex(): span.name for capture in java.traces for span in spans_in(capture)}
+        plain, _ = java.run(same)
+        before = burnt_in(plain, names, functions)
+        self.assertGreater(before["slowQuery", "GET /slow"], 0)
+        for config in (CHILDREN, CHILDREN.replace("{wait: 300ms}", "{wait: 300ms, by_thread: false}")):
+            messages, counts = java.run(same, config)
+            self.check_no_threads(messages)
+            self.assertGreater(counts["to children"], 0)
+            after = burnt_in(messages, names, functions)
+            moved, known = after["slowQuery", "slowQuery"], sum(value for (function, _), value in before.items() if function == "slowQuery")
+            print(f"{moved} of {known} in slowQuery went on to it")
+            self.assertEqual(moved, known)
+            self.assertFalse(set(after) - {("slowQuery", "slowQuery"), ("render", "render"), ("render", "GET /slow"), ("render", "")})
+            self.assertEqual(spanless.sums(java.totals(messages)), spanless.sums(java.totals(plain)))
+            if config == CHILDREN:    # all joined by thread have their own
+                self.assertEqual(java.totals(messages), java.totals(plain))
+                self.assertLess(len(samples_of(messages)), 1.1 * len(samples_of(plain)))
 
     def test_keep_folds_recordings_as_a_dry_run_says(self):
         java = Java()

@@ -3,17 +3,18 @@
  * refusal must have a text. The input is a byte of flags, a byte with the size of the labels, the
  * labels, the recording. Flag 1: the size of the first chunk is set to that of the input; otherwise
  * mutations that change the size would never get past the header. Flag 2: use the recording's own
- * period. Flag 4: add threads and times.
+ * period. Flag 4: add threads, and times of samples that name no span. Flag 8: of those that do.
  */
 #include "core/base/budget.h"
 #include "core/base/memory.h"
 #include "core/data/normalise.h"
+#include "core/data/sample_threads.h"
 #include "core/data/scan.h"
 #include "core/formats/jfr_read.h"
 
 #include <assert.h>
 
-enum { FLAG_SIZE = 1, FLAG_OWN_PERIOD = 2, FLAG_THREADS = 4, SIZE_AT = 8 };
+enum { FLAG_SIZE = 1, FLAG_OWN_PERIOD = 2, FLAG_THREADS = 4, FLAG_TIMES = 8, SIZE_AT = 8 };
 
 static void set_size(uint8_t *jfr, size_t size)
 {
@@ -35,6 +36,12 @@ static void check_request(struct profiles_builder *builder)
     buffer_unref(request);
 }
 
+static unsigned added_threads(uint8_t flags)
+{
+    return (flags & FLAG_THREADS ? ADD_TIMES_OF_UNNAMED : 0u) |
+           (flags & FLAG_TIMES ? ADD_TIMES_OF_NAMED : 0u);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -53,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct error err = {0};
     struct jfr_options options = {.sample_rate_hz = data[0] & FLAG_OWN_PERIOD ? 0 : 100,
                                   .budget = &budget,
-                                  .with_threads = data[0] & FLAG_THREADS};
+                                  .added_threads = added_threads(data[0])};
     struct profiles_builder *builder = profiles_builder_new(&budget, 1 << 20);
     profiles_builder_resource(builder, &(struct built_resource){.attributes = NULL});
     if (jfr_read(builder, slice_of(jfr, jfr_size), labels, &options, &err))

@@ -3,6 +3,7 @@
 #include "core/base/budget.h"
 #include "core/base/memory.h"
 #include "core/data/message.h"
+#include "core/data/sample_threads.h"
 #include "core/pipeline/received_profiles.h"
 #include "receivers/pprof/profile_intake.h"
 #include "receivers/pyroscope/grpc_web.h"
@@ -28,7 +29,7 @@ static struct slice long_name(void)
 
 typedef bool (*upload_reader)(struct upload *upload, struct slice body, struct verdict *why);
 
-static bool with_threads; /* samples get their threads and times */
+static unsigned added_threads; /* enum added_threads */
 
 static bool send_upload(upload_reader read, const char *content_type, struct slice body,
                         struct verdict *why)
@@ -41,7 +42,7 @@ static bool send_upload(upload_reader read, const char *content_type, struct sli
     struct buffer *profiles = NULL;
     uint32_t samples;
     upload_init(&upload, settings(), &headers, SIZE_MAX, &budget);
-    upload.with_threads = with_threads;
+    upload.added_threads = added_threads;
     if (read(&upload, body, why))
         profiles = received_profiles_finish(upload.builder, &samples, why);
     upload_deinit(&upload);
@@ -79,9 +80,9 @@ INGEST(jfr)
 
 bool send_jfr_with_threads(struct slice body, struct verdict *why)
 {
-    with_threads = true;
+    added_threads = ADD_TIMES_OF_UNNAMED | ADD_TIMES_OF_NAMED;
     bool done = send_jfr(body, why);
-    with_threads = false;
+    added_threads = 0;
     return done;
 }
 

@@ -406,11 +406,13 @@ static void jfr_span_names(struct wire_writer *out, size_t size)
     STACKS METHOD                                                                                  \
         "35 jdk.types.ThreadState name:9; "                                                        \
         "37 java.lang.Thread osName:9 osThreadId:10 javaName:9 javaThreadId:10; "                  \
-        "101 jdk.ExecutionSample startTime:10 sampledThread:37# stackTrace:30# state:35#"
+        "101 jdk.ExecutionSample startTime:10 sampledThread:37# stackTrace:30# state:35# "         \
+        "spanId:10"
 
 /* Writes a recording with so many threads, whose names refer to a text of this size, and an event
- * of each; then more events until `size` is reached. */
-static void put_threads(struct wire_writer *out, size_t size, int64_t threads, size_t name)
+ * of each; then more events until `size` is reached. spans: that the events name; 0: none. */
+static void put_threads(struct wire_writer *out, size_t size, int64_t threads, size_t name,
+                        int64_t spans)
 {
     struct recording r;
     assert(threads > 0);
@@ -425,30 +427,35 @@ static void put_threads(struct wire_writer *out, size_t size, int64_t threads, s
     jfr_fixture_event_end(&r.jfr);
     for (int64_t i = 0; i < threads || r.jfr.out.size < size; i++) {
         jfr_fixture_event(&r.jfr, 101);
-        JFR_NUMBERS(&r.jfr, i, 1 + i % threads, 1, 1);
+        JFR_NUMBERS(&r.jfr, i, 1 + i % threads, 1, 1, spans > 0 ? 1 + i % spans : 0);
         jfr_fixture_event_end(&r.jfr);
     }
-    END(&r, out, 0, 1, 1, 1, 1);
+    END(&r, out, 0, 1, 1, 1, 1, 0);
 }
 
 static void jfr_thread_times(struct wire_writer *out, size_t size)
 {
-    put_threads(out, size, 1, 10);
+    put_threads(out, size, 1, 10, 0);
 }
 
 static void jfr_threads(struct wire_writer *out, size_t size)
 {
-    put_threads(out, size, (int64_t)(size / 24), 10);
+    put_threads(out, size, (int64_t)(size / 24), 10, 0);
 }
 
 static void jfr_thread_names(struct wire_writer *out, size_t size)
 {
-    put_threads(out, size, (int64_t)(size / 48), size / 2);
+    put_threads(out, size, (int64_t)(size / 48), size / 2, 0);
 }
 
 static void jfr_thread_short_names(struct wire_writer *out, size_t size)
 {
-    put_threads(out, size, (int64_t)(size / 24), 250);
+    put_threads(out, size, (int64_t)(size / 24), 250, 0);
+}
+
+static void jfr_span_times(struct wire_writer *out, size_t size)
+{
+    put_threads(out, size, 1, 10, (int64_t)(size / 48));
 }
 
 int main(int argc, char **argv)
@@ -473,6 +480,7 @@ int main(int argc, char **argv)
         {"jfr_threads", jfr_threads, send_jfr_with_threads, GRPC_OK},
         {"jfr_thread_names", jfr_thread_names, send_jfr_with_threads, GRPC_RESOURCE_EXHAUSTED},
         {"jfr_thread_short_names", jfr_thread_short_names, send_jfr_with_threads, GRPC_OK},
+        {"jfr_span_times", jfr_span_times, send_jfr_with_threads, GRPC_OK},
         {"jfr_context_64_labels", jfr_context_labels, send_jfr_form, GRPC_OK},
         {"jfr_context_value", jfr_context_values, send_jfr_form, GRPC_OK},
         {"jfr_context_key", jfr_context_keys, send_jfr_form, GRPC_OK},

@@ -4,6 +4,7 @@
 #include "core/base/memory.h"
 #include "core/base/text.h"
 #include "core/data/normalise.h"
+#include "core/data/sample_threads.h"
 #include "core/data/scan.h"
 #include "core/formats/jfr_read.h"
 #include "core/net/compression.h"
@@ -1337,13 +1338,29 @@ static void test_threads_and_times(void **state)
 {
     (void)state;
     struct jfr_options options = at_100_hz;
-    options.with_threads = true;
+    options.added_threads = ADD_TIMES_OF_UNNAMED;
 #define WORKER                                                                                     \
     " profcol.thread.runtime_id=31 profcol.thread.os_id=4711 profcol.thread.name=worker\n"
     expect_threads(&options, "profile 0: 10000000 10000000 @500 @700" WORKER
                              "profile 0: 10000000 @600 profcol.thread.os_id=4712 "
                              "profcol.thread.name=GC\n"
                              "profile 0: 10000000 linked" WORKER "profile 0: 10000000\n"
+                             "profile 0: 10000000 @0" WORKER "profile 1: 50 @1000" WORKER
+                             "profile 2: 1 @1000" WORKER);
+}
+
+static void test_times_of_samples_that_name_a_span(void **state)
+{
+    (void)state;
+    struct jfr_options options = at_100_hz;
+    options.added_threads = ADD_TIMES_OF_NAMED;
+    expect_threads(&options, "profile 0: 40000000\nprofile 0: 10000000 @800 linked" WORKER
+                             "profile 0: 10000000\nprofile 1: 50\nprofile 2: 1\n");
+    options.added_threads |= ADD_TIMES_OF_UNNAMED;
+    expect_threads(&options, "profile 0: 10000000 10000000 @500 @700" WORKER
+                             "profile 0: 10000000 @600 profcol.thread.os_id=4712 "
+                             "profcol.thread.name=GC\n"
+                             "profile 0: 10000000 @800 linked" WORKER "profile 0: 10000000\n"
                              "profile 0: 10000000 @0" WORKER "profile 1: 50 @1000" WORKER
                              "profile 2: 1 @1000" WORKER);
 }
@@ -1386,6 +1403,7 @@ int main(void)
         cmocka_unit_test(test_no_memory_for_classes),
         cmocka_unit_test(test_a_full_builder),
         cmocka_unit_test(test_threads_and_times),
+        cmocka_unit_test(test_times_of_samples_that_name_a_span),
         cmocka_unit_test(test_without_threads_nothing_is_added),
     };
     hash_init_with(1);

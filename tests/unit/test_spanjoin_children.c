@@ -1,6 +1,7 @@
 /* Samples that name a local root go on to the child that was running then (docs/spanjoin.md, "From
  * the local root to its children"). */
 #include "core/base/log.h"
+#include "core/data/sample_threads.h"
 #include "processors/spanjoin/spanjoin.h"
 #include "tests/unit/spanjoin_fixture.h"
 
@@ -333,6 +334,129 @@ static void a_child_is_kept_for_all_of_its_samples(void **state)
     }
 }
 
+/* ---- recordings: the reader has added threads and times, which the join removes ---- */
+
+/* Adds a sample that names a span by its id only, as recordings do. */
+static SampleMessage *add_recorded(struct request *request, uint64_t span, int64_t thread,
+                                   const uint64_t *times_and_values, size_t count)
+{
+    SampleMessage *sample = add_sample(request, 0, times_and_values, count);
+    sample_link(request, sample, 0, span);
+    sample_int(request, sample, SAMPLE_THREAD_RUNTIME_ID, thread);
+    sample_string(request, sample, SAMPLE_THREAD_NAME, "worker");
+    return sample;
+}
+
+static void send_recording(struct join *join)
+{
+    struct request request;
+    begin_upload(&request);
+    add_recorded(&request, ROOT, 31, times, 5);
+    add_recorded(&request, ROOT, 32, (const uint64_t[]){50, 32, 95, 64}, 2);
+    join_send(join, &request);
+}
+
+static double value_of(const struct join *join, const char *name)
+{
+    return metrics_value(join->fixture.process.metrics, name, "spanjoin=\"spanjoin\"");
+}
+
+/* Expects the number of samples and the CPU time that a span says. */
+static void expect_cost(const struct request *traces, size_t i, const char *samples,
+                        const char *cpu_ns)
+{
+    assert_string_equal(span_attribute(request_span(traces, i), "profile.samples"), samples);
+    assert_string_equal(span_attribute(request_span(traces, i), "profile.cpu_ns"), cpu_ns);
+}
+
+/* Without the times, the samples of both threads are equal again. */
+static void recorded_samples_go_on_and_become_sums(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request out;
+    join_init(&join, children);
+    send_spans(&join);
+    send_recording(&join);
+    assert_string_equal(uploaded(&join), "span42 42: 81; span43 43: 10; span44 44: 36");
+    assert_int_equal(value_of(&join, "profcol_spanjoin_samples_to_children"), 3);
+    assert_int_equal(value_of(&join, "profcol_spanjoin_samples_joined"), 5);
+    send_spans(&join);
+    const struct recorded *last = &join.fixture.recorder.items[join.fixture.recorder.count - 1];
+    request_read_traces(&out, slice_of(last->bytes, last->size));
+    expect_cost(&out, 0, "2", "36");
+    expect_cost(&out, 1, "2", "10");
+    expect_cost(&out, 2, "7", "127");
+    request_free(&out);
+    fixture_deinit(&join.fixture);
+}
+
+/* A reload may have turned it off while the recording was read. */
+static void without_the_setting_they_become_sums(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "samples: {wait: 5s}");
+    send_spans(&join);
+    send_recording(&join);
+    assert_string_equal(uploaded(&join), "span42 42: 127");
+    fixture_deinit(&join.fixture);
+}
+
+static void recorded_samples_are_kept_or_folded(void **state)
+{
+    (void)state;
+    static const char *const keeps[] = {"126ns", "127ns"};
+    static const char *const expected[] = {"span42 42: 81; span43 43: 10; span44 44: 36",
+                                           "span42 0: 81; span43 0: 10; span44 0: 36"};
+    for (int i = 0; i < 2; i++) {
+        struct join join;
+        char yaml[256];
+        snprintf(yaml, sizeof yaml, "%s, keep: {span_detail_when: [{cpu_above: %s}]}", children,
+                 keeps[i]);
+        join_init(&join, yaml);
+        send_spans(&join);
+        send_recording(&join);
+        assert_string_equal(uploaded(&join), expected[i]);
+        fixture_deinit(&join.fixture);
+    }
+}
+
+static void the_thread_of_a_recording_chooses_the_sibling(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    join_init(&join, children);
+    traces_begin(&request, "shop");
+    traces_resource_string(&request, "telemetry.sdk.language", "java");
+    add_span(&request, LOAD, ROOT, 20, 60, 31);
+    add_span(&request, OTHER, ROOT, 40, 80, 32);
+    add_span(&request, ROOT, 0, 0, 100, 31);
+    join_send(&join, &request);
+    begin_upload(&request);
+    add_recorded(&request, ROOT, 32, times, 5);
+    join_send(&join, &request);
+    assert_string_equal(uploaded(&join), "span42 42: 19; span45 45: 12");
+    fixture_deinit(&join.fixture);
+}
+
+/* Without a trace id, a time would be looked up apart. Those that were added are too many. */
+static void recorded_times_are_not_looked_up(void **state)
+{
+    (void)state;
+    struct join join;
+    struct text metrics = {0};
+    join_init(&join, children);
+    send_spans(&join);
+    send_recording(&join);
+    metrics_write(join.fixture.process.metrics, 0, &metrics);
+    assert_non_null(strstr(text_string(&metrics),
+                           "profcol_spanjoin_lag_seconds_count{spanjoin=\"spanjoin\"} 1\n"));
+    text_deinit(&metrics);
+    fixture_deinit(&join.fixture);
+}
+
 /* ---- random trees, against a model ---- */
 
 enum { MODEL_SPANS = 7, MODEL_SAMPLES = 5, MODEL_TIMES = 4, MODEL_RUNS = 1500 };
@@ -529,6 +653,11 @@ int main(void)
         cmocka_unit_test(the_detail_of_a_slow_root_is_kept),
         cmocka_unit_test(samples_of_a_child_are_not_kept_for_its_root),
         cmocka_unit_test(a_child_is_kept_for_all_of_its_samples),
+        cmocka_unit_test(recorded_samples_go_on_and_become_sums),
+        cmocka_unit_test(without_the_setting_they_become_sums),
+        cmocka_unit_test(recorded_samples_are_kept_or_folded),
+        cmocka_unit_test(the_thread_of_a_recording_chooses_the_sibling),
+        cmocka_unit_test(recorded_times_are_not_looked_up),
     };
     log_init(LOG_ERROR + 1, LOG_CONSOLE);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
