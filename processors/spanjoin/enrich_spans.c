@@ -27,7 +27,7 @@ struct reading {
     const struct request_sender *sender;
     struct span_source source;      /* of the resource being read */
     struct request_process process; /* likewise */
-    enum thread_ids thread_ids;     /* likewise */
+    struct thread_ids thread_ids;   /* likewise */
     bool has_threads;               /* likewise: spans of it name their thread */
     struct upload_range ran;        /* likewise: of these spans */
     struct span_reader *reader;

@@ -7,24 +7,42 @@
 
 /* Linux has no larger id of a process or thread (PID_MAX_LIMIT). */
 enum { OS_ID_MAX = 4 << 20 };
+/* Linux gives the numbers below only once (RESERVED_PIDS), so that programs of a host have larger
+ * ones, if it has run for some time. In a container they may be as small as ids of a runtime. */
+enum { HOST_PID_MIN = 300 };
 
-enum thread_ids thread_ids_of(struct slice resource)
+static struct thread_ids of_language(struct slice language)
 {
     static const char *const of_os[] = {"cpp", "swift", "erlang", "go", "php"};
-    struct any_value language = any_value_read(
-        attribute_value(resource, RESOURCE_ATTRIBUTES, SLICE("telemetry.sdk.language")));
-    if (language.kind != ANY_VALUE_STRING)
-        return THREAD_IDS_OS;
     for (size_t i = 0; i < sizeof of_os / sizeof *of_os; i++)
-        if (slice_is(language.bytes, of_os[i]))
-            return THREAD_IDS_OS;
-    return slice_is(language.bytes, "python") ? THREAD_IDS_BY_SIZE : THREAD_IDS_RUNTIME;
+        if (slice_is(language, of_os[i]))
+            return (struct thread_ids){INT64_MIN, INT64_MAX};
+    if (slice_is(language, "python"))
+        return (struct thread_ids){INT64_MIN, OS_ID_MAX};
+    return (struct thread_ids){1, 0};
 }
 
-static enum thread_id_kind kind_of(enum thread_ids ids, int64_t id)
+/* Not all senders keep the language: those that translate from other formats may not. */
+static struct thread_ids of_process(struct slice pid_value)
 {
-    bool is_os = ids == THREAD_IDS_OS || (ids == THREAD_IDS_BY_SIZE && id <= OS_ID_MAX);
-    return is_os ? THREAD_ID_OS : THREAD_ID_RUNTIME;
+    struct any_value pid = any_value_read(pid_value);
+    if (pid.kind == ANY_VALUE_INT && pid.integer >= HOST_PID_MIN)
+        return (struct thread_ids){pid.integer, OS_ID_MAX};
+    return (struct thread_ids){1, 0};
+}
+
+struct thread_ids thread_ids_of(struct slice resource)
+{
+    struct any_value language = any_value_read(
+        attribute_value(resource, RESOURCE_ATTRIBUTES, SLICE("telemetry.sdk.language")));
+    if (language.kind == ANY_VALUE_STRING)
+        return of_language(language.bytes);
+    return of_process(attribute_value(resource, RESOURCE_ATTRIBUTES, SLICE("process.pid")));
+}
+
+static enum thread_id_kind kind_of(struct thread_ids ids, int64_t id)
+{
+    return id >= ids.os_first && id <= ids.os_last ? THREAD_ID_OS : THREAD_ID_RUNTIME;
 }
 
 bool thread_id_read(const struct any_value *value, int64_t *id_out)
@@ -42,7 +60,7 @@ bool thread_id_read(const struct any_value *value, int64_t *id_out)
     return true;
 }
 
-bool thread_of_span(const struct span_view *span, const struct span_key *key, enum thread_ids ids,
+bool thread_of_span(const struct span_view *span, const struct span_key *key, struct thread_ids ids,
                     struct thread_span *out)
 {
     assert(span->wanted);

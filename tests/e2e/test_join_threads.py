@@ -181,6 +181,7 @@ def long_spans(*spans):
     message = trace_service_pb2.ExportTraceServiceRequest()
     resource_spans = message.resource_spans.add()
     set_process(resource_spans.resource)
+    resource_spans.resource.attributes.add(key="telemetry.sdk.language").value.string_value = "cpp"
     scope = resource_spans.scope_spans.add()
     for number, parent, start, end in spans:
         span = scope.spans.add(trace_id=b"t" * 16, span_id=number.to_bytes(8, "big"), name=f"span {number}",

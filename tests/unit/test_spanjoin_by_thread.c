@@ -28,6 +28,7 @@ static void send_span(struct join *join, uint64_t trace, uint64_t span, uint64_t
 {
     struct request request;
     traces_begin(&request, "shop");
+    traces_resource_string(&request, "telemetry.sdk.language", "cpp");
     add_span(&request, trace, span, start, end);
     join_send(join, &request);
 }
@@ -104,27 +105,36 @@ static void expect_sample(const struct request *out, size_t i, uint64_t span, co
         assert_int_equal(sample->values[k], values[k]);
 }
 
-/* Spans of Python name the operating system's id, or an address. */
-static void python_names_either_id(void **state)
+/* Samples have ids of the operating system. Spans of Python have those, too, or an address. */
+static void ids_are_of_the_same_kind(void **state)
 {
     static const struct {
-        int64_t span, sample;
+        const char *spans;
+        int64_t id;
         uint64_t joined;
-    } cases[] = {{31337, 31337, FIRST}, {0x7f0000001000, 0x7f0000001000, 0}};
+    } cases[] = {{"telemetry.sdk.language=python", 31337, FIRST},
+                 {"telemetry.sdk.language=python", 0x7f0000001000, 0},
+                 {"telemetry.sdk.language=java", 31, 0},
+                 {"telemetry.sdk.language=go", 31, FIRST},
+                 /* the language is not known */
+                 {"process.pid=#4711", 4713, FIRST},
+                 {"process.pid=#4711", 31, 0},
+                 {"process.pid=#7", 31, 0},
+                 {"host.name=web", 4713, 0}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct join join;
         struct request request;
         join_init(&join, "samples: {wait: 0s}");
         traces_begin(&request, "shop");
-        traces_resource_string(&request, "telemetry.sdk.language", "python");
+        request_resource(&request, cases[i].spans);
         SpanMessage *span =
             traces_span(&request, TRACE, FIRST, WALL + 100 * MS, WALL + 200 * MS, "work");
-        span_int(&request, span, "thread.id", cases[i].span);
+        span_int(&request, span, "thread.id", cases[i].id);
         join_send(&join, &request);
         begin_upload(&request, "shop");
         SampleMessage *sample = profiles_sample(&request, 1);
-        sample_int(&request, sample, "thread.id", cases[i].sample);
+        sample_int(&request, sample, "thread.id", cases[i].id);
         sample_string(&request, sample, "thread.name", "worker");
         sample_time(&request, sample, WALL + 110 * MS);
         sample_value(&request, sample, 1);
@@ -152,6 +162,7 @@ static void an_id_may_be_text(void **state)
         struct request request, out;
         join_init(&join, "samples: {wait: 0s}");
         traces_begin(&request, "shop");
+        traces_resource_string(&request, "telemetry.sdk.language", "cpp");
         SpanMessage *span =
             traces_span(&request, TRACE, FIRST, WALL + 100 * MS, WALL + 200 * MS, "work");
         if (cases[i].span)
@@ -393,6 +404,7 @@ static void two_profilers_are_not_two_processes(void **state)
     struct request request, out;
     join_init(&join, "samples: {wait: 0s}");
     traces_begin(&request, "shop");
+    traces_resource_string(&request, "telemetry.sdk.language", "cpp");
     traces_resource_string(&request, "service.instance.id", "1");
     add_span(&request, TRACE, FIRST, 5000, 6000);
     join_send(&join, &request);
@@ -641,6 +653,7 @@ static size_t split_sample(unsigned spans, unsigned attributes, uint64_t value)
     struct request request, out;
     join_init(&join, "samples: {wait: 0s}");
     traces_begin(&request, "shop");
+    traces_resource_string(&request, "telemetry.sdk.language", "cpp");
     uint64_t *times = calloc(spans, 2 * sizeof *times);
     for (uint64_t i = 0; i < spans; i++) {
         add_span(&request, TRACE + i, FIRST + i, i * 10, i * 10 + 5);
@@ -943,7 +956,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spans_wait_for_what_is_joined_when_an_upload_leaves),
         cmocka_unit_test(a_link_without_ids_and_values_without_pairs),
-        cmocka_unit_test(python_names_either_id),
+        cmocka_unit_test(ids_are_of_the_same_kind),
         cmocka_unit_test(an_id_may_be_text),
         cmocka_unit_test(the_process_of_a_container_is_known_by_names),
         cmocka_unit_test(joins_at_once_without_wait),

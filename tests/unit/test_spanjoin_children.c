@@ -38,6 +38,7 @@ static void send_spans(struct join *join)
 {
     struct request request;
     traces_begin(&request, "shop");
+    traces_resource_string(&request, "telemetry.sdk.language", "cpp");
     add_span(&request, QUERY, LOAD, 40, 60, 0);
     add_span(&request, LOAD, ROOT, 20, 80, 0);
     add_span(&request, ROOT, 0, 0, 100, 0);
@@ -198,6 +199,7 @@ static void overlapping_siblings_are_ambiguous(void **state)
     struct request request;
     join_init(&join, children);
     traces_begin(&request, "shop");
+    traces_resource_string(&request, "telemetry.sdk.language", "cpp");
     add_span(&request, LOAD, ROOT, 20, 60, 1);
     add_span(&request, OTHER, ROOT, 40, 80, 2);
     add_span(&request, ROOT, 0, 0, 100, 1);
@@ -559,6 +561,7 @@ static void send_model_spans(struct join *join, const struct model *model)
 {
     struct request request;
     traces_begin(&request, "shop");
+    traces_resource_string(&request, "telemetry.sdk.language", "cpp");
     for (unsigned id = MODEL_SPANS; id > 0; id--)
         add_span(&request, id, model->spans[id].parent, model->spans[id].start,
                  model->spans[id].end, model->spans[id].thread);

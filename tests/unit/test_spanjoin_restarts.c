@@ -17,10 +17,12 @@ static void send_span(struct join *join, const char *process, uint64_t second)
 {
     struct request request;
     traces_begin(&request, "shop");
+    traces_resource_string(&request, "telemetry.sdk.language", "cpp");
     request_resource(&request, process);
     SpanMessage *span = traces_span(&request, 7, SPANS + second, WALL + second * SECOND,
                                     WALL + (second + 1) * SECOND, "work");
     span_int(&request, span, "thread.id", THREAD);
+    span_string(&request, span, "thread.name", "worker");
     join_send(join, &request);
 }
 
@@ -35,6 +37,7 @@ static void send_sample(struct join *join, const char *process, uint64_t second)
     profile->duration_nano = SECOND;
     SampleMessage *sample = profiles_sample(&request, 1);
     sample_int(&request, sample, "thread.id", THREAD);
+    sample_string(&request, sample, "thread.name", "worker");
     sample_time(&request, sample, WALL + second * SECOND + SECOND / 2);
     sample_value(&request, sample, 10);
     join_send(join, &request);
