@@ -53,6 +53,7 @@ void instances_free(struct instances *instances)
         free_settling(instances, &instances->items[i]);
         free(instances->items[i].held);
         free(instances->items[i].senders);
+        free(instances->items[i].lead);
         free(instances->items[i].recent);
         service_naming_deinit(&instances->items[i].naming);
     }
@@ -287,6 +288,7 @@ static void forget(struct instances *instances, uint32_t number)
     free_settling(instances, instance);
     free(instance->held);
     free(instance->senders);
+    free(instance->lead);
     free(instance->recent);
     service_naming_deinit(&instance->naming);
     *instance = (struct instance){.first_ns = 0};
@@ -319,6 +321,7 @@ size_t instances_memory(struct instances *instances)
         size += service_naming_memory(&instances->items[i].naming);
         size += instance_held_count(&instances->items[i]) * sizeof(struct held_upload);
         size += instances->items[i].senders ? sizeof(struct upload_senders) : 0;
+        size += instances->items[i].lead ? sizeof(struct upload_lead) : 0;
         size += instances->items[i].settling ? sizeof(struct settling) : 0;
         size += instances->items[i].recent ? sizeof(struct recent_processes) : 0;
         for (unsigned k = 0; k < instances->slot_count; k++)

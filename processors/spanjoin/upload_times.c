@@ -2,6 +2,7 @@
 
 #include "core/base/hash.h"
 #include "core/base/memory.h"
+#include "core/data/thread_spans.h"
 #include "processors/spanjoin/request_content.h"
 
 #include <assert.h>
@@ -22,29 +23,39 @@ static bool is_end(uint64_t time_ns, uint64_t duration_ns, uint64_t arrived_ns)
     return time_ns > arrived_ns || arrived_ns - time_ns < duration_ns / 8 * 7;
 }
 
-/* Returns when the samples of a profile were taken. */
-static struct upload_range times_of(const struct profile_header *profile, uint64_t arrived_ns)
+static bool has_time(const struct profile_header *profile)
+{
+    return profile->time_ns != 0 && profile->time_ns + profile->duration_ns >= profile->time_ns;
+}
+
+/* Returns the end of a profile as it says. An end that is a whole second may be rounded. */
+static uint64_t end_of(const struct profile_header *profile)
 {
     uint64_t end_ns = profile->time_ns + profile->duration_ns;
-    if (is_end(profile->time_ns, profile->duration_ns, arrived_ns))
-        end_ns = profile->time_ns;
-    if (profile->time_ns == 0 || end_ns < profile->time_ns)
-        end_ns = UINT64_MAX;
-    bool is_known = end_ns != UINT64_MAX && profile->duration_ns > 0;
-    uint64_t begin_ns =
-        is_known && end_ns > profile->duration_ns ? end_ns - profile->duration_ns : 0;
-    return (struct upload_range){begin_ns, end_ns};
+    return end_ns % SECOND_NS == 0 ? end_ns - SECOND_NS : end_ns;
+}
+
+/* Returns how far the times of a profile are ahead at least. */
+static uint64_t lead_of(const struct profile_header *profile, uint64_t arrived_ns)
+{
+    uint64_t end_ns = end_of(profile);
+    uint64_t lead_ns = end_ns > arrived_ns ? end_ns - arrived_ns : 0;
+    bool sends_end = is_end(profile->time_ns, profile->duration_ns, arrived_ns);
+    return sends_end && profile->duration_ns > lead_ns ? profile->duration_ns : lead_ns;
 }
 
 /* Returns the time of which a profile has all samples. */
-static struct upload_range range_of(struct upload_range times, uint64_t arrived_ns)
+static struct upload_range range_of(const struct profile_header *profile, uint64_t lead_ns,
+                                    uint64_t arrived_ns)
 {
-    uint64_t end_ns = times.to_ns;
-    if (end_ns % SECOND_NS == 0 && end_ns > 0)
-        end_ns -= SECOND_NS;
-    if (end_ns > arrived_ns)
-        end_ns = arrived_ns;
-    return (struct upload_range){times.from_ns < end_ns ? times.from_ns : 0, end_ns};
+    if (!has_time(profile))
+        return (struct upload_range){0, arrived_ns};
+    uint64_t end_ns = end_of(profile);
+    end_ns = end_ns > lead_ns ? end_ns - lead_ns : 1;
+    assert(end_ns <= arrived_ns || arrived_ns == 0);
+    bool is_known = profile->duration_ns > 0 && profile->time_ns > lead_ns &&
+                    profile->time_ns - lead_ns < end_ns;
+    return (struct upload_range){is_known ? profile->time_ns - lead_ns : 0, end_ns};
 }
 
 /* Adds a range whose begin may be unknown. */
@@ -54,6 +65,19 @@ static void widen(struct upload_range *all, struct upload_range range)
         all->from_ns = range.from_ns;
     if (range.to_ns > all->to_ns)
         all->to_ns = range.to_ns;
+}
+
+/* Returns how far the times of a process's uploads are ahead, as far as is known. */
+static uint64_t known_lead(const struct sample_plan *plan, const struct request_process *process)
+{
+    struct span_index *index = plan->sender->index;
+    struct instance_clock clock = request_clock(plan->sender);
+    uint64_t lead_ns =
+        instances_lead(span_index_instances(index), process->instance, process->form, &clock);
+    int64_t offset_ns =
+        plan->process != 0 ? thread_spans_offset(span_index_threads(index), plan->process) : 0;
+    uint64_t ahead_ns = offset_ns < 0 ? (uint64_t)-offset_ns : 0;
+    return ahead_ns > lead_ns ? ahead_ns : lead_ns;
 }
 
 void upload_times_begin(struct sample_plan *plan, const struct request_process *process,
@@ -70,16 +94,30 @@ void upload_times_begin(struct sample_plan *plan, const struct request_process *
         .before = threads->before,
         .since_ns = threads->since_ns,
         .form = process->form,
+        .lead_ns = known_lead(plan, process),
         .first_sample = plan->sample_count,
         .ranges = arena_array(&plan->arena, slot_count(plan), sizeof(struct upload_range))};
+}
+
+static void note_lead(const struct sample_plan *plan, struct resource_upload *upload,
+                      uint64_t lead_ns)
+{
+    struct instance_clock clock = request_clock(plan->sender);
+    instances_note_lead(span_index_instances(plan->sender->index), upload->uploader, upload->form,
+                        lead_ns, &clock);
+    if (lead_ns > upload->lead_ns)
+        upload->lead_ns = lead_ns;
 }
 
 void upload_times_note(struct sample_plan *plan, const struct profile_header *profile)
 {
     assert(plan->upload_count > 0);
+    struct resource_upload *upload = &plan->uploads[plan->upload_count - 1];
     unsigned slot = profile_header_slot(plan->settings, profile);
-    struct upload_range times = times_of(profile, plan->arrived_ns);
-    widen(&plan->uploads[plan->upload_count - 1].ranges[slot], range_of(times, plan->arrived_ns));
+    uint64_t lead_ns = has_time(profile) ? lead_of(profile, plan->arrived_ns) : 0;
+    if (lead_ns > 0)
+        note_lead(plan, upload, lead_ns);
+    widen(&upload->ranges[slot], range_of(profile, upload->lead_ns, plan->arrived_ns));
 }
 
 void upload_times_note_empty(struct sample_plan *plan, struct slice scope_profiles)

@@ -5,9 +5,11 @@
  * An upload ends at the time and duration of its profile, not at the `until` that an SDK sends with
  * it, which is often rounded. Where that is later than the arrival, by an eighth of the
  * duration or more, the time is the end, as some clients send it. An end that is a whole second may
- * be rounded, so it counts as a second earlier. It counts as the time of arrival if it is later, or
- * if the profile has no time. A request that waited is read again; what counts is when it arrived.
- * An upload without a duration does not say when it begins.
+ * be rounded, so it counts as a second earlier. If it is still later than the arrival, the clock of
+ * the sender is ahead, and so are the times of its other uploads (upload_lead.h); or it is known
+ * from the samples' threads (process_clocks.h). A profile without a time ends when it arrives. A
+ * request that waited is read again; what counts is when it arrived. An upload without a duration
+ * does not say when it begins.
  *
  * Owner: arrays live in the arena of the plan.
  *
@@ -31,6 +33,7 @@ struct resource_upload {
     uint16_t uploader;  /* the instance that it names */
     uint16_t process;   /* the instance whose spans ran on its threads; 0: not known */
     uint32_t form;      /* of its resource (struct request_process) */
+    uint64_t lead_ns;   /* how far its times are ahead */
     bool adds_later;    /* its samples may be joined to more spans when it leaves */
     bool has_threads;   /* some of its samples may be joined by thread */
     bool is_of_several; /* its process is several ones, so that none are */

@@ -205,6 +205,67 @@ static void upload_that_waits_covers_no_more_when_it_leaves(void **state)
     clock_fix_wall(0);
 }
 
+/* Whether times that are ahead by so much are taken for ends of uploads of 10 s. */
+static bool are_taken_for_ends(uint64_t ahead_ns)
+{
+    return ahead_ns > 10 * SECOND / 8 && ahead_ns < 10 * SECOND;
+}
+
+/* Uploads of 10 s by a profiler whose times are ahead; the second one is slow. A span ends after
+ * it, in the time that it seems to cover because it arrives late. */
+static void expect_no_more_covered(uint64_t ahead_ns, uint64_t slow_ns)
+{
+    struct join join;
+    struct request request;
+    uint64_t now_ns = WALL + HALF;
+    clock_fix_wall(now_ns);
+    join_init(&join, "spans: {wait: 60s}");
+    send_span_of(&join, "shop", SPAN, 12 * SECOND, 14 * SECOND); /* so that nothing waits for it */
+    for (uint64_t end_ns = 0; end_ns <= 20 * SECOND; end_ns += 10 * SECOND) {
+        clock_fix_wall(now_ns + end_ns + (end_ns == 10 * SECOND ? slow_ns : SECOND / 10));
+        profiles_begin(&request);
+        profiles_resource_string(&request, "service.name", "shop");
+        profiles_profile(&request, "cpu", "nanoseconds")->time_unix_nano =
+            now_ns + end_ns - 10 * SECOND + ahead_ns;
+        join_send(&join, &request);
+        if (end_ns < 20 * SECOND || !are_taken_for_ends(ahead_ns))
+            assert_int_equal(left(&join), end_ns == 20 * SECOND);
+    }
+    fixture_deinit(&join.fixture);
+    clock_fix_wall(0);
+}
+
+static void slow_upload_of_a_clock_that_is_ahead_covers_no_more(void **state)
+{
+    (void)state;
+    for (uint64_t ahead_ns = 0; ahead_ns < 40 * SECOND; ahead_ns += SECOND * 3 / 7)
+        expect_no_more_covered(ahead_ns, 7 * SECOND);
+}
+
+/* Nothing is missing between them. */
+static void uploads_of_a_clock_that_is_ahead_leave_no_gaps(void **state)
+{
+    (void)state;
+    for (uint64_t ahead_ns = 0; ahead_ns < 40 * SECOND; ahead_ns += SECOND * 3 / 7) {
+        struct join join;
+        struct request request;
+        join_init(&join, "spans: {wait: 60s}");
+        for (unsigned i = 0; i < 3; i++) {
+            uint64_t end_ns = WALL + HALF + 10 * SECOND * i;
+            clock_fix_wall(end_ns + SECOND / 10);
+            profiles_begin(&request);
+            profiles_resource_string(&request, "service.name", "shop");
+            profiles_profile(&request, "cpu", "nanoseconds")->time_unix_nano =
+                end_ns - 10 * SECOND + ahead_ns;
+            join_send(&join, &request);
+        }
+        send_span_of(&join, "shop", SPAN, 4 * SECOND, 7 * SECOND);
+        assert_int_equal(left(&join), 1);
+        fixture_deinit(&join.fixture);
+        clock_fix_wall(0);
+    }
+}
+
 /* Passes a request on without running jobs. */
 static void send_without_jobs(struct join *join, struct request *request, struct probe *probe)
 {
@@ -821,6 +882,8 @@ int main(void)
         cmocka_unit_test(waits_for_each_of_two_replicas),
         cmocka_unit_test(end_in_the_future_is_a_time_that_is_the_end),
         cmocka_unit_test(upload_that_waits_covers_no_more_when_it_leaves),
+        cmocka_unit_test(slow_upload_of_a_clock_that_is_ahead_covers_no_more),
+        cmocka_unit_test(uploads_of_a_clock_that_is_ahead_leave_no_gaps),
         cmocka_unit_test(span_waits_for_an_upload_that_is_being_read),
         cmocka_unit_test(upload_in_a_replaced_component_completes_spans),
         cmocka_unit_test(span_in_a_new_component_wakes_uploads_of_the_old_one),
