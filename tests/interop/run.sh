@@ -19,6 +19,8 @@
 #                       Pyroscope has of it, and a service without a profiler is not delayed
 #   run.sh threads      a live Java program -> profcol, its profiles joined by thread and time only, compared with what its profiler names; needs a JDK
 #                       and Maven; --help lists options
+#   run.sh children     a live Java program whose profiler names the local root -> profcol with attribute_children, compared with the functions on the
+#                       stacks; needs a JDK and Maven; --help lists options
 #   run.sh ebpf PROFILER  live Java and Python programs -> OpenTelemetry's eBPF profiler (the program PROFILER, as root) -> profcol, joined by
 #                       thread and time only, compared with the functions on the stacks; needs a JDK and Maven; --help lists options
 #                       (--container: the programs have pid namespaces and cgroups of their own, as in containers;
@@ -118,6 +120,10 @@ threads)
     shift
     exec build/venv/bin/python tests/interop/threads "$@"
     ;;
+children)
+    shift
+    exec build/venv/bin/python tests/interop/children "$@"
+    ;;
 ebpf)
     shift
     exec build/venv/bin/python tests/interop/ebpf "$@"
@@ -127,7 +133,7 @@ both)
     "$0" clients
     ;;
 *)
-    echo "usage: $0 [collector|clients|sdks [TEST...]|complete URL [TEST...]|compare [--help]|ottl [--help]|count [--help]|samplers [--help]|tail_sampling [--help]|readers [--help]|redaction [--help]|threads [--help]|ebpf PROFILER [--help]]" >&2
+    echo "usage: $0 [collector|clients|sdks [TEST...]|complete URL [TEST...]|compare [--help]|ottl [--help]|count [--help]|samplers [--help]|tail_sampling [--help]|readers [--help]|redaction [--help]|threads [--help]|children [--help]|ebpf PROFILER [--help]]" >&2
     exit 2
     ;;
 esac

@@ -11,15 +11,16 @@ from tests.oracle import outputs
 
 ROOT = pathlib.Path(os.environ["PROFCOL_SOURCE"])
 AGENT = "jars/opentelemetry-javaagent-2.33.1.jar"
+EXTENSION = "jars/otel-1.0.2.jar"
 CLASSES = "jars/opentelemetry-api-1.50.0.jar:jars/opentelemetry-context-1.50.0.jar:."
 REQUESTS = {"traces": trace_service_pb2.ExportTraceServiceRequest, "profiles": profiles_service_pb2.ExportProfilesServiceRequest}
 
 
-def build_java(work):
+def build_java(work, program="tests/interop/threads/App.java"):
     """Fetch the jars and compile the program."""
     work.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "docs/clients/java/pom.xml", work)
-    shutil.copy(ROOT / "tests/interop/threads/App.java", work)
+    shutil.copy(ROOT / program, work)
     if not (work / AGENT).exists():
         subprocess.run(["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=jars"], cwd=work, check=True)
     subprocess.run(["javac", "-cp", CLASSES, "App.java"], cwd=work, check=True)

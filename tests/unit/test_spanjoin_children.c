@@ -479,6 +479,7 @@ struct model_sample {
 };
 struct model {
     uint64_t random;
+    bool is_recording;                        /* times and threads were added, and are removed */
     struct model_span spans[MODEL_SPANS + 1]; /* by id */
     struct model_sample samples[MODEL_SAMPLES];
 };
@@ -493,6 +494,7 @@ static void make_model(struct model *model, uint64_t seed)
 {
     model->random = seed;
     bool has_threads = next_random(model, 2);
+    model->is_recording = next_random(model, 2);
     for (unsigned id = 1; id <= MODEL_SPANS; id++) {
         uint64_t start = next_random(model, 80);
         model->spans[id] = (struct model_span){
@@ -561,7 +563,8 @@ static void send_model_spans(struct join *join, const struct model *model)
 {
     struct request request;
     traces_begin(&request, "shop");
-    traces_resource_string(&request, "telemetry.sdk.language", "cpp");
+    traces_resource_string(&request, "telemetry.sdk.language",
+                           model->is_recording ? "java" : "cpp");
     for (unsigned id = MODEL_SPANS; id > 0; id--)
         add_span(&request, id, model->spans[id].parent, model->spans[id].start,
                  model->spans[id].end, model->spans[id].thread);
@@ -580,8 +583,12 @@ static void send_model_samples(struct join *join, const struct model *model)
             sample_string(&request, message, "span_id", span_hex(sample->span));
         else
             sample_link(&request, message, TRACE, sample->span);
+        if (model->is_recording)
+            sample_string(&request, message, SAMPLE_THREAD_NAME, "worker");
         if (sample->thread)
-            sample_int(&request, message, "thread.id", sample->thread);
+            sample_int(&request, message,
+                       model->is_recording ? SAMPLE_THREAD_RUNTIME_ID : "thread.id",
+                       sample->thread);
         for (unsigned k = 0; k < sample->count; k++)
             sample_time(&request, message, WALL + sample->times[k] * MS);
         for (unsigned k = 0; k < (sample->has_sum ? 1 : sample->count); k++)
@@ -590,22 +597,48 @@ static void send_model_samples(struct join *join, const struct model *model)
     join_send(join, &request);
 }
 
-/* Each time leaves once, with its value, in a sample of the span that the model says. */
-static void check_model(const struct join *join, const struct model *model)
+/* Returns the sum of the values of a sample whose times belong to a span, as the model says. */
+static int64_t model_sum(const struct model *model, unsigned i, uint64_t span)
 {
-    struct request out;
-    const struct recorder *recorder = &join->fixture.recorder;
-    size_t n = recorder->count;
+    const struct model_sample *sample = &model->samples[i];
+    int64_t sum = 0;
+    for (unsigned k = 0; k < (sample->has_sum ? 1 : sample->count); k++)
+        sum += model_span_at(model, sample, k) == span ? 10 * (int64_t)i + k : 0;
+    return sum;
+}
+
+/* What is of one span leaves as one sample, with the sum of its values. */
+static void check_sums(const struct request *out, const struct model *model)
+{
+    bool is_seen[MODEL_SAMPLES][MODEL_SPANS + 1] = {{false}};
+    for (size_t i = 0; i < request_profile(out, 0)->n_samples; i++) {
+        SampleMessage *message = request_sample(out, 0, i);
+        unsigned number = (unsigned)message->stack_index;
+        uint64_t trace, span = 0;
+        sample_read_link(out, message, &trace, &span);
+        assert_in_range(span, 1, MODEL_SPANS);
+        assert_false(is_seen[number][span]);
+        is_seen[number][span] = true;
+        assert_null(sample_attribute(out, message, SAMPLE_THREAD_NAME));
+        assert_int_equal(message->n_timestamps_unix_nano, 0);
+        assert_int_equal(message->n_values, 1);
+        assert_int_equal(message->values[0], model_sum(model, number, span));
+    }
+    for (unsigned i = 0; i < MODEL_SAMPLES; i++)
+        for (unsigned k = 0; k < model->samples[i].count; k++)
+            assert_true(is_seen[i][model_span_at(model, &model->samples[i], k)]);
+}
+
+/* Each time leaves once, with its value, in a sample of the span that the model says. */
+static void check_times(const struct request *out, const struct model *model)
+{
     unsigned seen = 0, expected = 0;
-    while (recorder->items[--n].signal != SIGNAL_PROFILES)
-        assert_true(n > 0);
-    request_read_profiles(&out, slice_of(recorder->items[n].bytes, recorder->items[n].size));
-    for (size_t i = 0; i < request_profile(&out, 0)->n_samples; i++) {
-        SampleMessage *message = request_sample(&out, 0, i);
+    for (size_t i = 0; i < request_profile(out, 0)->n_samples; i++) {
+        SampleMessage *message = request_sample(out, 0, i);
         const struct model_sample *sample = &model->samples[message->stack_index];
         uint64_t trace, span = 0;
-        sample_read_link(&out, message, &trace, &span);
-        assert_null(sample_attribute(&out, message, "span_id"));
+        sample_read_link(out, message, &trace, &span);
+        assert_null(sample_attribute(out, message, "span_id"));
         for (size_t k = 0; k < message->n_timestamps_unix_nano; k++, seen++) {
             int64_t value = message->values[sample->has_sum ? 0 : k];
             unsigned place = sample->has_sum ? (unsigned)k : (unsigned)value % 10;
@@ -617,6 +650,17 @@ static void check_model(const struct join *join, const struct model *model)
     for (unsigned i = 0; i < MODEL_SAMPLES; i++)
         expected += model->samples[i].count;
     assert_int_equal(seen, expected);
+}
+
+static void check_model(const struct join *join, const struct model *model)
+{
+    struct request out;
+    const struct recorder *recorder = &join->fixture.recorder;
+    size_t n = recorder->count;
+    while (recorder->items[--n].signal != SIGNAL_PROFILES)
+        assert_true(n > 0);
+    request_read_profiles(&out, slice_of(recorder->items[n].bytes, recorder->items[n].size));
+    (model->is_recording ? check_sums : check_times)(&out, model);
     request_free(&out);
 }
 

@@ -18,9 +18,8 @@ ROOT = pathlib.Path(os.environ["PROFCOL_SOURCE"])
 sys.path[:0] = [str(ROOT / "tests/interop"), str(ROOT)]
 
 from tests.oracle import decode, server, spanless, uploads  # noqa: E402
-from thread_runs import AGENT, CLASSES, build_java, counts_of, requests_of  # noqa: E402
+from thread_runs import AGENT, CLASSES, EXTENSION, build_java, counts_of, requests_of  # noqa: E402
 
-EXTENSION = "jars/otel-1.0.2.jar"
 JOIN = """
 receivers:
   otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}}}
