@@ -36,6 +36,7 @@ enum { MATCHES_MAX = 256, SPANS_OF_MATCH = 4096, MATCH_VOTES = 128, MATCH_VOTES_
 
 struct thread_spans {
     pthread_mutex_t lock;
+    uint64_t turns; /* how often somebody got the lock */
     uint64_t max_spans;
     uint64_t count;
     struct thread **items; /* by number; NULL: it is free */
@@ -76,6 +77,29 @@ void thread_spans_free(struct thread_spans *threads)
     free(threads->items);
     thread_names_deinit(&threads->names);
     free(threads);
+}
+
+/* ---- the lock ---- */
+
+static void lock(struct thread_spans *threads)
+{
+    pthread_mutex_lock(&threads->lock);
+    threads->turns++;
+}
+
+static void unlock(struct thread_spans *threads)
+{
+    pthread_mutex_unlock(&threads->lock);
+}
+
+/* Questions are answered in parts, and logs sorted, because others want the lock, too. Returns
+ * whether somebody had it, so that what is known may not be true any more. */
+static bool let_others_in(struct thread_spans *threads)
+{
+    uint64_t turn = threads->turns;
+    unlock(threads);
+    lock(threads);
+    return threads->turns != turn + 1;
 }
 
 /* ---- finding threads ---- */
@@ -306,7 +330,7 @@ static struct thread_log *log_of(struct thread_spans *threads, const struct thre
 void thread_spans_put(struct thread_spans *threads, const struct thread_span *spans, size_t count,
                       uint64_t now_ns, uint64_t arrived_ns)
 {
-    pthread_mutex_lock(&threads->lock);
+    lock(threads);
     struct thread_log *log = NULL;
     uint64_t newest_ns = 0; /* the latest end of a process's spans */
     for (size_t i = 0; i < count; i++) {
@@ -329,14 +353,7 @@ void thread_spans_put(struct thread_spans *threads, const struct thread_span *sp
     }
     if (log)
         clock_lag_add(&log->lag, newest_ns, arrived_ns);
-    pthread_mutex_unlock(&threads->lock);
-}
-
-/* Questions are answered in parts, and logs sorted, because others want the lock, too. */
-static void let_others_in(struct thread_spans *threads)
-{
-    pthread_mutex_unlock(&threads->lock);
-    pthread_mutex_lock(&threads->lock);
+    unlock(threads);
 }
 
 /* Sorts the oldest spans in the log of a process. Returns false if there are none. */
@@ -454,6 +471,7 @@ struct voting {
     uint16_t instance; /* 0: there are none yet */
     struct process_clock *clock;
     uint64_t newest_ns;
+    bool has_candidate; /* a clock has an offset to check */
 };
 
 static void finish_votes(struct voting *voting)
@@ -463,6 +481,7 @@ static void finish_votes(struct voting *voting)
     const struct thread_log *log = thread_logs_find(&voting->threads->logs, voting->instance);
     process_clock_end(&voting->threads->clocks, voting->clock, voting->newest_ns,
                       voting->arrived_ns, log ? &log->lag : NULL);
+    voting->has_candidate |= clock_offset_find(&voting->clock->offset);
 }
 
 static void begin_votes(struct voting *voting, uint16_t instance)
@@ -501,7 +520,15 @@ static const struct thread *find_voter(struct thread_spans *threads,
 }
 
 /* Of the threads of the last samples, those that vote, in slots by the addresses of the former. */
-enum { KNOWN_THREADS = 32 };
+enum { KNOWN_THREADS = 64, THREADS_APART = 16 };
+_Static_assert(sizeof(struct sample_thread) % THREADS_APART == 0 &&
+                   sizeof(struct sample_thread) / THREADS_APART % 2 == 1,
+               "those that follow one another have slots of their own");
+static inline size_t slot_of(const struct sample_thread *sample)
+{
+    return (uintptr_t)sample / THREADS_APART % KNOWN_THREADS;
+}
+
 struct known_voter {
     const struct sample_thread *sample;
     const struct thread *thread; /* NULL: it does not vote */
@@ -510,13 +537,14 @@ struct known_voter {
 static const struct thread *know_voter(struct thread_spans *threads, struct known_voter *known,
                                        const struct sample_thread *sample)
 {
-    struct known_voter *slot = &known[(uintptr_t)sample / sizeof *sample % KNOWN_THREADS];
+    struct known_voter *slot = &known[slot_of(sample)];
     if (slot->sample != sample)
         *slot = (struct known_voter){sample, find_voter(threads, sample)};
     return slot->thread;
 }
 
-static void vote(struct thread_spans *threads, const struct thread_ask *asks, size_t count,
+/* Returns whether some of them have to check an offset. */
+static bool vote(struct thread_spans *threads, const struct thread_ask *asks, size_t count,
                  uint64_t arrived_ns)
 {
     struct known_voter voters[KNOWN_THREADS] = {{.sample = NULL}};
@@ -531,16 +559,17 @@ static void vote(struct thread_spans *threads, const struct thread_ask *asks, si
             vote_one(&voting, &asks[i], thread);
     }
     finish_votes(&voting);
+    return voting.has_candidate;
 }
 
 /* Returns the clock of a process if there is an offset to check. */
 static struct process_clock *clock_to_check(struct thread_spans *threads, uint16_t instance)
 {
     struct process_clock *clock = process_clocks_find(&threads->clocks, instance);
-    return clock && clock_offset_find(&clock->offset) ? clock : NULL;
+    return clock && clock->offset.candidate_ns != 0 ? clock : NULL;
 }
 
-/* Lets some of them check the offset that has most votes, if there is one. */
+/* Lets some of them check the offsets that have most votes. */
 static void check(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
 {
     struct known_voter voters[KNOWN_THREADS] = {{.sample = NULL}};
@@ -568,6 +597,8 @@ struct known_thread {
     struct process_clock *clock; /* NULL: it has none */
     int64_t offset_ns;
     bool is_unclear;             /* the offset is not known, or whose samples these are */
+    bool has_answer;             /* it is the same at all times: */
+    enum thread_answer answer;   /* otherwise that of the last question */
     struct timeline_found found; /* by the last question; from_ns 1 and to_ns 0: none */
 };
 
@@ -576,35 +607,41 @@ static void learn(struct thread_spans *threads, struct known_thread *slot,
 {
     struct process_clock *clock = process_clocks_find(&threads->clocks, thread->instance);
     struct clock_difference difference = process_clock_difference(clock);
+    struct resolved resolved = resolve(threads, thread);
+    bool is_unclear = difference.is_unclear || may_be_of_others(threads, thread);
+    bool is_ambiguous = resolved.thread ? is_unclear : resolved.is_ambiguous;
     *slot = (struct known_thread){.thread = thread,
-                                  .resolved = resolve(threads, thread),
+                                  .resolved = resolved,
                                   .clock = clock,
                                   .offset_ns = difference.offset_ns,
-                                  .is_unclear =
-                                      difference.is_unclear || may_be_of_others(threads, thread),
+                                  .is_unclear = is_unclear,
+                                  .has_answer = is_ambiguous || !resolved.thread,
+                                  .answer = is_ambiguous ? THREAD_AMBIGUOUS : THREAD_NO_SPAN,
                                   .found = {.from_ns = 1, .to_ns = 0}};
 }
 
 static inline struct known_thread *know(struct thread_spans *threads, struct known_thread *known,
                                         const struct sample_thread *thread)
 {
-    struct known_thread *slot = &known[(uintptr_t)thread / sizeof *thread % KNOWN_THREADS];
+    struct known_thread *slot = &known[slot_of(thread)];
     if (slot->thread != thread)
         learn(threads, slot, thread);
     return slot;
 }
 
-/* Most questions about a thread come in the order of their times, many for one span. */
-static const struct timeline_found *find_span(struct known_thread *known, uint64_t time_ns)
+/* Finds the span of a question. Most questions about a thread come in the order of their times,
+ * many for one span. */
+static void find_span(struct known_thread *known, uint64_t time_ns)
 {
     if (time_ns >= known->found.from_ns && time_ns <= known->found.to_ns)
-        return &known->found;
-    known->found = timeline_find(&known->resolved.thread->timeline, time_ns);
+        return;
+    struct timeline_found found = timeline_find(&known->resolved.thread->timeline, time_ns);
     /* After its last span, one may run that has not arrived yet. */
-    bool is_known = known->found.span || known->found.to_ns != UINT64_MAX;
-    if (known->clock && !known->found.is_unsure && is_known)
-        clock_watch_note(&known->clock->watch, known->found.span != NULL);
-    return &known->found;
+    bool is_known = found.span || found.to_ns != UINT64_MAX;
+    if (known->clock && !found.is_unsure && is_known)
+        clock_watch_note(&known->clock->watch, found.span != NULL);
+    known->answer = found.span ? THREAD_SPAN : found.is_unsure ? THREAD_AMBIGUOUS : THREAD_NO_SPAN;
+    known->found = found;
 }
 
 /* ---- threads with one name ---- */
@@ -691,39 +728,21 @@ static void match(struct thread_spans *threads, const struct thread_ask *asks, s
 
 /* ---- answers ---- */
 
-static void answer(struct known_thread *known, struct thread_ask *ask)
+static inline void answer(struct known_thread *known, struct thread_ask *ask)
 {
-    const struct resolved *resolved = &known->resolved;
-    ask->answer = resolved->is_ambiguous ? THREAD_AMBIGUOUS : THREAD_NO_SPAN;
-    ask->has_spans = resolved->thread != NULL;
-    if (!resolved->thread)
+    ask->has_spans = known->resolved.thread != NULL;
+    ask->answer = known->answer;
+    if (known->has_answer)
         return;
-    if (known->is_unclear) {
+    if (known->resolved.name &&
+        !is_of_one_thread(known->resolved.name, ask->thread, ask->time_ns)) {
         ask->answer = THREAD_AMBIGUOUS;
         return;
     }
-    if (resolved->name && !is_of_one_thread(resolved->name, ask->thread, ask->time_ns)) {
-        ask->answer = THREAD_AMBIGUOUS;
-        return;
-    }
-    const struct timeline_found *found =
-        find_span(known, ask->time_ns + (uint64_t)known->offset_ns);
-    ask->answer = found->span ? THREAD_SPAN : found->is_unsure ? THREAD_AMBIGUOUS : THREAD_NO_SPAN;
-    if (found->span)
-        ask->key = found->span->key;
-}
-
-/* is_again: they say nothing of clocks. */
-static void answer_some(struct thread_spans *threads, struct thread_ask *asks, size_t count,
-                        bool is_again)
-{
-    struct known_thread known[KNOWN_THREADS] = {{.thread = NULL}};
-    for (size_t i = 0; i < count; i++) {
-        struct known_thread *of_ask = know(threads, known, asks[i].thread);
-        if (is_again)
-            of_ask->clock = NULL;
-        answer(of_ask, &asks[i]);
-    }
+    find_span(known, ask->time_ns + (uint64_t)known->offset_ns);
+    ask->answer = known->answer;
+    if (known->answer == THREAD_SPAN)
+        ask->key = known->found.span->key;
 }
 
 /* Notes whose samples have names of threads of other pid namespaces. */
@@ -757,6 +776,81 @@ static void note_names(struct thread_spans *threads, const struct thread_ask *as
     }
 }
 
+/* Each kind of notes is taken of all questions before the next one. */
+static void note_all(struct thread_spans *threads, const struct thread_ask *asks, size_t count,
+                     void (*note)(struct thread_spans *threads, const struct thread_ask *asks,
+                                  size_t count))
+{
+    for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
+        let_others_in(threads);
+        note(threads, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER);
+    }
+}
+
+/* is_again: they say nothing of clocks. */
+static void answer_all(struct thread_spans *threads, struct thread_ask *asks, size_t count,
+                       bool is_again)
+{
+    struct known_thread known[KNOWN_THREADS] = {{.thread = NULL}};
+    for (size_t i = 0; i < count; i++) {
+        if (i % ASKS_TOGETHER == 0 && let_others_in(threads))
+            memset(known, 0, sizeof known);
+        struct known_thread *of_ask = know(threads, known, asks[i].thread);
+        if (is_again)
+            of_ask->clock = NULL;
+        answer(of_ask, &asks[i]);
+    }
+}
+
+/* What has to be done for these questions. */
+struct asked {
+    uint16_t instance; /* that of the last one; 0: there are none yet */
+    bool are_of_one;   /* process */
+    bool have_sampler; /* samples are of another pid namespace */
+    bool are_by_name;  /* threads are not known by their ids alone */
+};
+
+/* Looks at a thread. What is known of its process is sorted before. */
+static void look_at(struct thread_spans *threads, const struct sample_thread *thread,
+                    struct asked *asked)
+{
+    if (asked->instance != thread->instance) {
+        asked->are_of_one = asked->instance == 0;
+        asked->instance = thread->instance;
+        sort_logged(threads, thread->instance);
+    }
+    asked->have_sampler |= thread->sampler != 0;
+    struct resolved resolved = resolve(threads, thread);
+    asked->are_by_name |= resolved.name || resolved.is_matched;
+}
+
+static struct asked look_at_all(struct thread_spans *threads, const struct thread_ask *asks,
+                                size_t count)
+{
+    const struct sample_thread *known[KNOWN_THREADS] = {NULL};
+    struct asked asked = {.instance = 0};
+    for (size_t i = 0; i < count; i++) {
+        const struct sample_thread *thread = asks[i].thread;
+        if (known[slot_of(thread)] == thread)
+            continue;
+        known[slot_of(thread)] = thread;
+        look_at(threads, thread, &asked);
+    }
+    return asked;
+}
+
+/* Does what has to be done before they are answered. */
+static struct asked begin_questions(struct thread_spans *threads, const struct thread_ask *asks,
+                                    size_t count)
+{
+    struct asked asked = look_at_all(threads, asks, count);
+    if (asked.have_sampler)
+        note_all(threads, asks, count, note_samplers);
+    if (asked.are_by_name)
+        note_all(threads, asks, count, note_names);
+    return asked;
+}
+
 /* Looks whether the clocks of these samples were set. */
 static void watch_clocks(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
 {
@@ -770,60 +864,30 @@ static void watch_clocks(struct thread_spans *threads, const struct thread_ask *
     }
 }
 
-/* Sorts what is known of the processes of these questions. */
-static void sort_asked(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (i == 0 || asks[i].thread->instance != asks[i - 1].thread->instance)
-            sort_logged(threads, asks[i].thread->instance);
-}
-
-/* Each kind of notes is taken of all questions before the next one. */
-static void note_all(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
-{
-    for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
-        let_others_in(threads);
-        note_samplers(threads, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER);
-    }
-    for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
-        let_others_in(threads);
-        note_names(threads, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER);
-    }
-}
-
-static void answer_all(struct thread_spans *threads, struct thread_ask *asks, size_t count,
-                       bool is_again)
-{
-    for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
-        let_others_in(threads);
-        answer_some(threads, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER,
-                    is_again);
-    }
-}
-
 void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, size_t count,
                        uint64_t arrived_ns)
 {
-    pthread_mutex_lock(&threads->lock);
-    sort_asked(threads, asks, count);
-    note_all(threads, asks, count);
-    if (count > 0)
-        vote(threads, asks, count, arrived_ns);
-    if (count > 0)
+    if (count == 0)
+        return;
+    lock(threads);
+    struct asked asked = begin_questions(threads, asks, count);
+    if (vote(threads, asks, count, arrived_ns))
         check(threads, asks, count);
-    match(threads, asks, count);
+    if (asked.are_by_name)
+        match(threads, asks, count);
     answer_all(threads, asks, count, false);
-    watch_clocks(threads, asks, count);
-    pthread_mutex_unlock(&threads->lock);
+    watch_clocks(threads, asks, asked.are_of_one ? 1 : count);
+    unlock(threads);
 }
 
 void thread_spans_find_again(struct thread_spans *threads, struct thread_ask *asks, size_t count)
 {
-    pthread_mutex_lock(&threads->lock);
-    sort_asked(threads, asks, count);
-    note_all(threads, asks, count);
+    if (count == 0)
+        return;
+    lock(threads);
+    begin_questions(threads, asks, count);
     answer_all(threads, asks, count, true);
-    pthread_mutex_unlock(&threads->lock);
+    unlock(threads);
 }
 
 static int64_t offset_of(const struct thread_spans *threads, uint16_t instance)
@@ -833,16 +897,16 @@ static int64_t offset_of(const struct thread_spans *threads, uint16_t instance)
 
 int64_t thread_spans_offset(struct thread_spans *threads, uint16_t instance)
 {
-    pthread_mutex_lock(&threads->lock);
+    lock(threads);
     int64_t offset_ns = offset_of(threads, instance);
-    pthread_mutex_unlock(&threads->lock);
+    unlock(threads);
     return offset_ns;
 }
 
 void thread_spans_handles(struct thread_spans *threads, const struct thread_span *spans,
                           size_t count, struct thread_handles *handles_out)
 {
-    pthread_mutex_lock(&threads->lock);
+    lock(threads);
     for (size_t i = 0; i < count; i++) {
         const struct thread_span *span = &spans[i];
         uint64_t id =
@@ -855,14 +919,14 @@ void thread_spans_handles(struct thread_spans *threads, const struct thread_span
                        known && known->threads == 1 ? name : 0},
             .offset_ns = offset_of(threads, span->instance)};
     }
-    pthread_mutex_unlock(&threads->lock);
+    unlock(threads);
 }
 
 void thread_spans_pair(struct thread_spans *threads, uint16_t instance, int64_t os_id,
                        int64_t runtime_id)
 {
     uint64_t os = thread_hash(THREAD_HASH_OS, instance, (uint64_t)os_id);
-    pthread_mutex_lock(&threads->lock);
+    lock(threads);
     sort_logged(threads, instance);
     struct thread *thread =
         find_thread(threads, thread_hash(THREAD_HASH_RUNTIME, instance, (uint64_t)runtime_id));
@@ -874,7 +938,7 @@ void thread_spans_pair(struct thread_spans *threads, uint16_t instance, int64_t 
         thread->os_id = os;
         add_to(&threads->by_id, os, thread->number);
     }
-    pthread_mutex_unlock(&threads->lock);
+    unlock(threads);
 }
 
 /* ---- the window ---- */
@@ -902,7 +966,7 @@ static void sweep_logs(struct thread_spans *threads, uint64_t now_ns, uint64_t w
 
 void thread_spans_sweep(struct thread_spans *threads, uint64_t now_ns, uint64_t window_ns)
 {
-    pthread_mutex_lock(&threads->lock);
+    lock(threads);
     for (uint32_t i = 0; i < threads->used; i++) {
         struct thread *thread = threads->items[i];
         if (!thread)
@@ -915,33 +979,33 @@ void thread_spans_sweep(struct thread_spans *threads, uint64_t now_ns, uint64_t 
     thread_names_sweep(&threads->names, now_ns, window_ns);
     sweep_logs(threads, now_ns, window_ns);
     process_clocks_sweep(&threads->clocks, now_ns, window_ns);
-    pthread_mutex_unlock(&threads->lock);
+    unlock(threads);
 }
 
 uint64_t thread_spans_count(struct thread_spans *threads)
 {
-    pthread_mutex_lock(&threads->lock);
+    lock(threads);
     uint64_t count = threads->count;
-    pthread_mutex_unlock(&threads->lock);
+    unlock(threads);
     return count;
 }
 
 struct thread_clocks thread_spans_clocks(struct thread_spans *threads)
 {
     struct thread_clocks clocks = {0};
-    pthread_mutex_lock(&threads->lock);
+    lock(threads);
     for (uint32_t i = 0; i < PROCESS_CLOCKS_MAX; i++) {
         const struct process_clock *clock = threads->clocks.items[i];
         clocks.unclear += clock && clock->is_unclear;
         clocks.moved += clock && !clock->is_unclear && clock->moved_ns != 0;
     }
-    pthread_mutex_unlock(&threads->lock);
+    unlock(threads);
     return clocks;
 }
 
 size_t thread_spans_memory(struct thread_spans *threads)
 {
-    pthread_mutex_lock(&threads->lock);
+    lock(threads);
     size_t size = sizeof *threads + thread_logs_memory(&threads->logs);
     size += index_table_memory(&threads->by_id) + thread_names_memory(&threads->names);
     size += threads->capacity * sizeof(struct thread *);
@@ -949,6 +1013,6 @@ size_t thread_spans_memory(struct thread_spans *threads)
         if (threads->items[i])
             size += sizeof(struct thread) + timeline_memory(&threads->items[i]->timeline);
     size += process_clocks_memory(&threads->clocks);
-    pthread_mutex_unlock(&threads->lock);
+    unlock(threads);
     return size;
 }

@@ -488,21 +488,27 @@ static struct place place_in_order(const struct thread_timeline *timeline,
     return place;
 }
 
-/* The same; makes room for it. */
+/* Returns the place behind all spans; makes room for one. */
+static struct place place_behind(struct thread_timeline *timeline)
+{
+    uint32_t behind = timeline->count;
+    if (behind > 0 && timeline->blocks[behind - 1].count < TIMELINE_BLOCK_SPANS)
+        return (struct place){behind - 1, timeline->blocks[behind - 1].count};
+    insert_block(timeline, behind);
+    return (struct place){behind, 0};
+}
+
+/* Returns where a span belongs, likewise. */
 static struct place place_for(struct thread_timeline *timeline, const struct timeline_span *span)
 {
-    if (timeline->count == 0) {
-        insert_block(timeline, 0);
-        return (struct place){0, 0};
-    }
+    if (timeline->count == 0)
+        return place_behind(timeline);
     struct place place = place_in_order(timeline, span);
     const struct timeline_block *block = &timeline->blocks[place.block];
     if (block->count < TIMELINE_BLOCK_SPANS)
         return place;
-    if (place.block + 1 == timeline->count && place.span == block->count) {
-        insert_block(timeline, place.block + 1); /* the usual case: later than all others */
-        return (struct place){place.block + 1, 0};
-    }
+    if (place.block + 1 == timeline->count && place.span == block->count)
+        return place_behind(timeline);
     split_block(timeline, place.block);
     return place_for(timeline, span);
 }
@@ -572,10 +578,9 @@ static void note_times(struct timeline_block *block, uint32_t position)
     set_reach(span, block->end_ns);
 }
 
-static void insert(struct thread_timeline *timeline, const struct timeline_span *span,
-                   uint64_t now_ns)
+static void insert(struct thread_timeline *timeline, struct place place,
+                   const struct timeline_span *span, uint64_t now_ns)
 {
-    struct place place = place_for(timeline, span);
     struct timeline_block *block = &timeline->blocks[place.block];
     if (block->count == block->capacity) {
         block->capacity = block->capacity ? block->capacity * 4 : BLOCK_SPANS_FIRST;
@@ -590,7 +595,6 @@ static void insert(struct thread_timeline *timeline, const struct timeline_span 
     note_times(block, place.span);
     if (is_latest)
         update_reach(timeline, place.block);
-    put_descendants_behind(timeline, span);
 }
 
 static bool is_known(const struct thread_timeline *timeline, const struct timeline_span *span)
@@ -603,17 +607,30 @@ static bool is_known(const struct thread_timeline *timeline, const struct timeli
     return false;
 }
 
+/* Whether all spans that are known end before this one starts, so that none overlaps with it. */
+static bool is_after_all(const struct thread_timeline *timeline, const struct timeline_span *span)
+{
+    return timeline->count == 0 || timeline->blocks[timeline->count - 1].reach_ns < span->start_ns;
+}
+
 bool timeline_add(struct thread_timeline *timeline, const struct timeline_span *span,
                   uint64_t now_ns)
 {
     assert(span->start_ns <= span->end_ns);
+    struct timeline_span added = *span;
+    added.hops = false;
+    if (is_after_all(timeline, span)) {
+        judge(timeline, &added);
+        insert(timeline, place_behind(timeline), &added, now_ns);
+        return true;
+    }
     if (is_known(timeline, span))
         return false;
-    struct timeline_span added = *span;
     mark_around(timeline, span);
     added.hops = ends_inside_another(timeline, span) || contains_another(timeline, span);
     judge(timeline, &added);
-    insert(timeline, &added, now_ns);
+    insert(timeline, place_for(timeline, &added), &added, now_ns);
+    put_descendants_behind(timeline, &added);
     return true;
 }
 
