@@ -166,6 +166,14 @@ bool config_check_is_written(const struct config_check *check, const char *key)
     return follow(check, key, &node, &place);
 }
 
+const char *config_check_text(const struct config_check *check, const char *key)
+{
+    const struct config_node *node;
+    struct config_place place;
+    bool is_text = follow(check, key, &node, &place) && node && node->kind == CONFIG_NODE_SCALAR;
+    return is_text ? node->text : NULL;
+}
+
 const struct config *config_check_config(const struct config_check *check)
 {
     return check->config;

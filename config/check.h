@@ -38,6 +38,8 @@ void config_check_refuse(struct config_check *check, const struct config_node *n
 /* Whether the component has this key (as for config_check_error), though perhaps without a value.
  */
 bool config_check_is_written(const struct config_check *check, const char *key);
+/* Returns the text at `key` (as for config_check_error), after expansion; NULL if there is none. */
+const char *config_check_text(const struct config_check *check, const char *key);
 /* Returns how many errors were reported until now. */
 unsigned config_check_error_count(const struct config_check *check);
 /* Whether the component whose `check` runs is used by a pipeline or service::extensions. */

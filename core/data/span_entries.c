@@ -263,8 +263,8 @@ static void store_span(struct span_operation *op, struct span_entry *entry,
     entry->set = put->set;
     entry->instance = put->instance;
     entry->flags |= SPAN_ENTRY_HAS_SPAN;
-    if (put->facts.is_kept)
-        entry->flags |= SPAN_ENTRY_IS_KEPT;
+    if (put->facts.kept_by)
+        entry->kept_by = put->facts.kept_by & (SPAN_INDEX_KEPT_BY_MAX + 0U);
     if (put->lacks)
         entry->flags |= SPAN_ENTRY_LACKS;
     if (!put->totals) /* they are expired */
@@ -298,8 +298,10 @@ static __attribute__((noinline)) struct span_entry *put_again(struct span_operat
     put->has_lag = put->totals != NULL && !again;
     put->lag_ns =
         put->has_lag ? (int64_t)(span_shard_samples(op->shard, entry)->first_ns - op->now_ns) : 0;
-    if (!again) /* an expired span may have left it */
-        entry->flags &= SPAN_ENTRY_FLAGS & ~(SPAN_ENTRY_IS_KEPT | SPAN_ENTRY_LACKS);
+    if (!again) { /* an expired span may have left it */
+        entry->flags &= SPAN_ENTRY_FLAGS & ~SPAN_ENTRY_LACKS;
+        entry->kept_by = 0;
+    }
     put->lacks =
         (entry->flags & SPAN_ENTRY_LACKS) || (!again && span_shard_lost_totals(op->shard, op->tag));
     if (conflict)
@@ -357,7 +359,7 @@ static bool copy_match(struct span_operation *op, const struct span_found *found
     out->instance = (uint16_t)entry->instance;
     out->set = entry->set;
     out->sum = sum_of(op, entry);
-    out->facts.is_kept = entry->flags & SPAN_ENTRY_IS_KEPT;
+    out->facts.kept_by = entry->kept_by;
     memcpy(out->key.trace_id, entry->trace_id, TRACE_ID_SIZE);
     uint64_t span_id = entry->span_id ^ source->scope;
     memcpy(out->key.span_id, &span_id, SPAN_ID_SIZE);
@@ -515,8 +517,8 @@ void span_entries_add(struct span_operation *op, void *item)
 static void leave_chosen(struct span_operation *op, struct span_find *find)
 {
     struct span_entry *entry = same_span(op, find->chosen, &find->source);
-    find->samples_late = entry && find->is_kept ? take_left(op, entry) : 0;
-    if (entry && !find->is_kept)
+    find->samples_late = entry && find->kept_by ? take_left(op, entry) : 0;
+    if (entry && !find->kept_by)
         note_left(op, entry, find->samples_left);
 }
 

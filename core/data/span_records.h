@@ -15,6 +15,7 @@ enum {
     SPAN_INDEX_TYPES_MAX = 16,
     SPAN_INDEX_VALUES_MAX = 4096,  /* bytes of values kept for a span */
     SPAN_INDEX_CANDIDATES_MAX = 8, /* spans with the same span id in different traces */
+    SPAN_INDEX_KEPT_BY_MAX = 31,
 };
 
 struct span_key {
@@ -33,7 +34,8 @@ struct span_facts {
     uint64_t end_ns;
     uint8_t kind;
     uint8_t status;
-    bool is_kept; /* the index keeps this of the first arrival; the caller knows what it means */
+    uint8_t kept_by; /* up to SPAN_INDEX_KEPT_BY_MAX; the index keeps this of the first arrival; the
+                        caller knows what it means; 0: nothing */
     struct slice values; /* the caller's own bytes, at most SPAN_INDEX_VALUES_MAX */
 };
 
@@ -108,9 +110,9 @@ struct span_find {
                    mind */
     /* For span_index_leave_many: */
     uint64_t samples_left; /* samples that are sent on without the span, or without its detail */
-    bool is_kept;          /* samples of the span are sent on with its detail */
-    uint64_t samples_late; /* result, if is_kept: samples that were sent on without it before; told
-                              once */
+    uint8_t kept_by;       /* samples of the span are sent on with its detail; 0: they are not */
+    uint64_t samples_late; /* result, if kept_by is not 0: samples that were sent on without it
+                              before; told once */
 
     bool skip; /* span_index_find_many ignores it */
 

@@ -601,7 +601,7 @@ void span_shard_evict(struct span_shard *shard, const struct span_source *newcom
 
 static struct span_samples *record_at(const struct span_shard *shard, uint32_t number)
 {
-    const struct span_entry holder = {.samples = number};
+    const struct span_entry holder = {.samples = number & (SPAN_ENTRY_SAMPLES_MAX + 0U)};
     return span_shard_samples(shard, &holder);
 }
 
@@ -642,7 +642,9 @@ struct span_samples *span_shard_open_samples(struct span_shard *shard, struct sp
 {
     if (entry->samples)
         return span_shard_samples(shard, entry);
-    entry->samples = new_samples(shard);
+    uint32_t number = new_samples(shard);
+    assert(number <= SPAN_ENTRY_SAMPLES_MAX);
+    entry->samples = number & (SPAN_ENTRY_SAMPLES_MAX + 0U);
     struct span_samples *samples = span_shard_samples(shard, entry);
     *samples = (struct span_samples){.first_ns = 0};
     return samples;

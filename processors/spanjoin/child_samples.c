@@ -124,7 +124,8 @@ static void keep_moved(struct sample_plan *plan, const struct thread_links *link
         plan->samples[i] = (plan->samples[i] & ~SAMPLE_KEY) | (own + 1);
         plan->keys[key - 1].samples--;
         plan->keys[own].samples++;
-        plan->finds[own].is_kept = true;
+        if (plan->finds[own].kept_by == 0)
+            plan->finds[own].kept_by = KEEP_BY_ROOT;
     }
 }
 

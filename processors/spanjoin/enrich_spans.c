@@ -228,7 +228,7 @@ static void read_span(struct reading *reading, struct slice raw, const struct sp
         bool is_root = reading->needs_trees && note_tree(reading, &span, put);
         put->facts.values = values_to_keep(reading->sender->settings, &span, is_root, place,
                                            &reading->remembered, &reading->values);
-        put->facts.is_kept = keep_judge_span(&reading->judge, &span);
+        put->facts.kept_by = keep_judge_span(&reading->judge, &span);
         read_thread(reading, &span, &key);
     }
     if (reading->put_count == READ_TOGETHER)

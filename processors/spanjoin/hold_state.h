@@ -12,6 +12,7 @@
 #include "core/base/timer.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/offer.h"
+#include "processors/spanjoin/keep_settings.h"
 #include "processors/spanjoin/sample_ids.h"
 #include "processors/spanjoin/upload_times.h"
 #include "processors/spanjoin/waiting_keys.h"
@@ -27,6 +28,7 @@ struct keep_counts {
     uint64_t combined;
     uint64_t dropped;
     uint64_t late; /* left without their detail before their span turned out to be worth it */
+    uint32_t by[KEEP_BY_END]; /* with the span's detail, by what keeps it; 0: without it */
 };
 
 /* Numbers of samples by what became of the service of their profiles. */

@@ -200,7 +200,8 @@ static void learn_block(struct span_reader *reader, struct span_put *puts, size_
                         &learned->wakeups);
     for (size_t i = 0; i < count; i++) {
         learned->late += puts[i].samples_left;
-        learned->late_detail += puts[i].facts.is_kept ? puts[i].samples_left : 0;
+        learned->late_detail += puts[i].facts.kept_by ? puts[i].samples_left : 0;
+        learned->kept_by[puts[i].facts.kept_by]++;
         if (puts[i].has_lag)
             add_lag(learned, puts[i].lag_ns, arena);
     }
@@ -279,6 +280,16 @@ void join_learn_spans(struct spanjoin *join, struct batch *batch, uint64_t now_n
     assert(waiter || !learned_out->waiters);
 }
 
+static void count_kept_spans(struct spanjoin_node *node, uint32_t kept_by[KEEP_BY_END])
+{
+    for (int by = 1; by < KEEP_BY_END; by++) {
+        struct counter *counter = node->join->metrics.kept_spans[by];
+        if (counter && kept_by[by] > 0)
+            counter_add(counter, node->node.worker->index, kept_by[by]);
+        kept_by[by] = 0;
+    }
+}
+
 void join_tell_learned(struct spanjoin_node *node, struct learned_spans *learned)
 {
     assert(node->node.signal == SIGNAL_TRACES);
@@ -290,6 +301,7 @@ void join_tell_learned(struct spanjoin_node *node, struct learned_spans *learned
         histogram_record(metrics->lag, worker, (double)learned->lags[i] / 1e9);
     if (learned->late > 0)
         counter_add(metrics->unjoined[UNJOINED_SPAN_OPEN], worker, learned->late);
+    count_kept_spans(node, learned->kept_by);
     if (learned->late_detail > 0 && node->join->settings->keep.unjoined != KEEP_PASS)
         counter_add(metrics->keep[KEEP_RESULT_LATE], worker, learned->late_detail);
     learned->late = learned->late_detail = 0;
@@ -354,7 +366,7 @@ static void find_spans(struct spanjoin *join, struct sample_plan *plan, uint32_t
     sample_plan_choose(plan);
     if (plan->settings->samples.root_count > 0)
         root_spans_find_for_samples(plan, join->index, now_ns);
-    keep_samples_decide(plan);
+    keep_samples_decide(plan, atomic_load_explicit(&join->keep.since_ns, memory_order_relaxed));
 }
 
 void join_find_spans(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns)
@@ -514,7 +526,7 @@ uint64_t join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uin
     bool cpu_takes_detail = keep->reads_cpu && keep->otherwise != KEEP_PASS;
     uint64_t late = 0;
     for (uint32_t k = 0; k < plan->key_count; k++) {
-        bool leaves = !plan->keys[k].match || (cpu_takes_detail && !plan->finds[k].is_kept);
+        bool leaves = !plan->keys[k].match || (cpu_takes_detail && !plan->finds[k].kept_by);
         plan->finds[k].samples_left = leaves ? plan->keys[k].samples : 0;
     }
     span_index_leave_many(join->index, now_ns, plan->finds, plan->key_count, waiter);

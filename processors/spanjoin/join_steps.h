@@ -34,9 +34,10 @@ struct learned_spans {
     struct instance_waiter *waiters; /* of the instances whose profiles it waits for */
     uint32_t waiting;                /* number of these */
     struct span_wakeups wakeups;
-    uint64_t late;        /* samples that were sent on without these spans */
-    uint64_t late_detail; /* likewise, of spans that keep their detail */
-    int64_t *lags;        /* of spans whose samples arrived first; in the arena of `spans` */
+    uint64_t late;                 /* samples that were sent on without these spans */
+    uint64_t late_detail;          /* likewise, of spans that keep their detail */
+    uint32_t kept_by[KEEP_BY_END]; /* numbers of spans */
+    int64_t *lags; /* of spans whose samples arrived first; in the arena of `spans` */
     uint32_t lag_count;
     uint32_t lag_capacity;
 };

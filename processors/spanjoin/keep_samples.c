@@ -78,23 +78,35 @@ static struct span_cpu cpu_of_keys(const struct sample_plan *plan, const struct 
     return cpu;
 }
 
-static bool is_kept_by_cpu(const struct keep_settings *keep, const struct span_facts *facts,
+static bool is_true_of_cpu(const struct keep_condition *condition, uint64_t duration_ns,
+                           int64_t cpu_ns)
+{
+    if (condition->kind == KEEP_CPU_ABOVE)
+        return cpu_ns > condition->cpu_above;
+    return condition->kind == KEEP_CPU_SHARE_ABOVE &&
+           cpu_share_is_above(cpu_ns, duration_ns, condition->cpu_share_above);
+}
+
+/* Returns the first condition on CPU time that is true; 0: none. */
+static uint8_t kept_by_cpu(const struct keep_settings *keep, const struct span_facts *facts,
                            int64_t cpu_ns)
 {
     const struct keep_condition *conditions = keep->span_detail_when.items;
     uint64_t duration_ns = facts->end_ns > facts->start_ns ? facts->end_ns - facts->start_ns : 0;
-    for (size_t i = 0; i < keep->span_detail_when.count; i++) {
-        const struct keep_condition *condition = &conditions[i];
-        if (condition->kind == KEEP_CPU_ABOVE && cpu_ns > condition->cpu_above)
-            return true;
-        if (condition->kind == KEEP_CPU_SHARE_ABOVE &&
-            cpu_share_is_above(cpu_ns, duration_ns, condition->cpu_share_above))
-            return true;
-    }
-    return false;
+    for (size_t i = 0; i < keep->span_detail_when.count; i++)
+        if (is_true_of_cpu(&conditions[i], duration_ns, cpu_ns))
+            return keep_by_condition(i);
+    return 0;
 }
 
-void keep_samples_decide(struct sample_plan *plan)
+/* Returns which condition the span itself met. since_ns: as in struct keep_programs. */
+static uint8_t kept_by_span(const struct span_match *match, uint64_t since_ns)
+{
+    uint8_t kept_by = match->facts.kept_by;
+    return kept_by && match->arrived_ns < since_ns ? KEEP_BY_EARLIER : kept_by;
+}
+
+void keep_samples_decide(struct sample_plan *plan, uint64_t since_ns)
 {
     const struct keep_settings *keep = &plan->settings->keep;
     if (!keep->enabled || plan->key_count == 0)
@@ -104,9 +116,9 @@ void keep_samples_decide(struct sample_plan *plan)
         cpu = cpu_of_keys(plan, NULL, &plan->arena);
     for (uint32_t k = 0; k < plan->key_count; k++) {
         const struct span_match *match = plan->keys[k].match;
-        plan->finds[k].is_kept =
-            match && (match->facts.is_kept ||
-                      (cpu.by_key && is_kept_by_cpu(keep, &match->facts, cpu.by_key[k])));
+        plan->finds[k].kept_by = match ? kept_by_span(match, since_ns) : 0;
+        if (match && cpu.by_key && !plan->finds[k].kept_by)
+            plan->finds[k].kept_by = kept_by_cpu(keep, &match->facts, cpu.by_key[k]);
     }
 }
 
@@ -119,8 +131,8 @@ void keep_samples_decide_moved(struct sample_plan *plan, const struct sample_pla
     struct span_cpu cpu = cpu_of_keys(plan, &earlier, &plan->arena);
     for (uint32_t k = 0; k < plan->key_count; k++) {
         const struct span_match *match = plan->keys[k].match;
-        if (match && is_kept_by_cpu(keep, &match->facts, cpu.by_key[k]))
-            plan->finds[k].is_kept = true;
+        if (match && !plan->finds[k].kept_by)
+            plan->finds[k].kept_by = kept_by_cpu(keep, &match->facts, cpu.by_key[k]);
     }
 }
 
@@ -146,7 +158,7 @@ static enum fold_decision decision_of_key(const struct sample_plan *plan, uint32
     const struct keep_settings *keep = &plan->settings->keep;
     if (!plan->keys[k].match)
         return decision_of(keep->unjoined);
-    return plan->finds[k].is_kept ? FOLD_KEEP : decision_of(keep->otherwise);
+    return plan->finds[k].kept_by ? FOLD_KEEP : decision_of(keep->otherwise);
 }
 
 static void keeping_init(struct keeping *keeping, struct sample_plan *plan, bool keeps_all)
@@ -254,6 +266,14 @@ static struct fold_result fold(struct sample_plan *plan, bool keeps_all,
     return result;
 }
 
+static void count_conditions(const struct sample_plan *plan, uint32_t by[KEEP_BY_END])
+{
+    for (uint32_t k = 0; k < plan->key_count; k++) {
+        assert(plan->finds[k].kept_by < KEEP_BY_END);
+        by[plan->finds[k].kept_by] += plan->keys[k].samples;
+    }
+}
+
 void keep_samples_apply(struct sample_plan *plan, struct keep_counts *counts)
 {
     const struct keep_settings *keep = &plan->settings->keep;
@@ -268,6 +288,7 @@ void keep_samples_apply(struct sample_plan *plan, struct keep_counts *counts)
         counts->folded = result.folded;
         counts->combined = result.combined;
         counts->dropped = result.dropped;
+        count_conditions(plan, counts->by);
     }
     bool keeps_all = !keep->enabled || keep->dry_run;
     if (keeps_all && !plan->has_added_threads)

@@ -16,8 +16,9 @@
 #include "processors/spanjoin/hold_state.h"
 #include "processors/spanjoin/sample_plan.h"
 
-/* Call it once the spans of the keys are chosen: decides about each key. */
-void keep_samples_decide(struct sample_plan *plan);
+/* Call it once the spans of the keys are chosen: decides about each key. since_ns: as in struct
+ * keep_programs. */
+void keep_samples_decide(struct sample_plan *plan, uint64_t since_ns);
 /* The same after samples went on to children. before: the plan of the same request before that. The
  * CPU time of a root is that of all samples that named it, and that of a child also has what went
  * on to it. */
@@ -27,7 +28,7 @@ static inline bool keep_would_take_detail(const struct sample_plan *plan, uint32
 {
     const struct keep_settings *keep = &plan->settings->keep;
     return keep->enabled && keep->otherwise != KEEP_PASS && plan->keys[k].match &&
-           !plan->finds[k].is_kept;
+           !plan->finds[k].kept_by;
 }
 /* Whether they do. */
 static inline bool keep_takes_detail(const struct sample_plan *plan, uint32_t k)

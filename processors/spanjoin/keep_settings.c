@@ -202,6 +202,41 @@ static void tell_none(struct config_check *check, size_t i)
     text_deinit(&names);
 }
 
+/* ---- names of conditions ---- */
+
+enum { NAME_MAX_BYTES = 120 };
+
+static void name_attribute(const struct keep_attribute *attribute, struct text *out)
+{
+    text_printf(out, "{key: %s", attribute->key ? attribute->key : "");
+    if (attribute->matches)
+        text_printf(out, ", matches: %s", attribute->matches);
+    if (attribute->has_above)
+        text_printf(out, ", above: %.12g", attribute->above);
+    if (attribute->has_below)
+        text_printf(out, ", below: %.12g", attribute->below);
+    text_append(out, "}");
+}
+
+/* Returns the condition as it is written, cut if it is long. */
+static const char *name_of(struct config_check *check, const char *path,
+                           const struct keep_condition *condition)
+{
+    struct text out = {0};
+    const char *written = config_check_text(check, path);
+    text_printf(&out, "%s: ", kind_names[condition->kind]);
+    if (condition->kind == KEEP_ATTRIBUTE)
+        name_attribute(&condition->attribute, &out);
+    else
+        text_append(&out, written ? written : "");
+    struct slice all = slice_of(out.data, out.size);
+    size_t size = text_utf8_cut(all, NAME_MAX_BYTES);
+    const char *name = arena_printf(config_check_arena(check), "%.*s%s", (int)size, out.data,
+                                    size < all.size ? "..." : "");
+    text_deinit(&out);
+    return name;
+}
+
 /* Sets the kind by the key that is written. Returns false if it is not exactly one. */
 static bool read_kind(struct config_check *check, size_t i, struct keep_condition *condition)
 {
@@ -222,6 +257,7 @@ static void read_condition(struct config_check *check, size_t i, struct keep_set
                            struct keep_condition *condition)
 {
     const char *path = path_of(check, i, condition->kind);
+    condition->name = name_of(check, path, condition);
     switch (condition->kind) {
     case KEEP_CPU_ABOVE:
         keep->reads_cpu = true;

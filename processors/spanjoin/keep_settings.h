@@ -44,8 +44,19 @@ struct keep_condition {
     bool given[KEEP_KINDS]; /* the keys that were written */
     /* derived */
     enum keep_kind kind;
+    const char *name;   /* for people, as it is written: "duration_above: 1s" */
     const char *ottl;   /* of KEEP_ATTRIBUTE and KEEP_CONDITION, on spans */
     uint64_t threshold; /* of KEEP_RATIO (core/data/sampling.h) */
+};
+
+/* Why samples keep their detail: 0: they do not; from 1: the number of a condition, in their order;
+ * then: */
+enum keep_by {
+    KEEP_BY_NAMED_MAX = 16,                /* conditions with a number of their own */
+    KEEP_BY_OTHER = KEEP_BY_NAMED_MAX + 1, /* a further condition */
+    KEEP_BY_EARLIER,                       /* one of the `keep` before a reload */
+    KEEP_BY_ROOT,                          /* their root keeps it (attribute_children) */
+    KEEP_BY_END
 };
 
 /* What becomes of samples. */
@@ -63,6 +74,17 @@ struct keep_settings {
 };
 
 extern const struct field keep_fields[];
+
+/* Returns why samples keep their detail if the i-th condition is true. */
+static inline uint8_t keep_by_condition(size_t i)
+{
+    return (uint8_t)(i < KEEP_BY_NAMED_MAX ? i + 1 : KEEP_BY_OTHER);
+}
+/* Whether the condition is judged when samples leave, rather than when the span arrives. */
+static inline bool keep_condition_reads_cpu(const struct keep_condition *condition)
+{
+    return condition->kind == KEEP_CPU_ABOVE || condition->kind == KEEP_CPU_SHARE_ABOVE;
+}
 
 /* Checks an enabled block, and sets what is derived. samples_wait_ns: of the component. */
 void keep_check(struct keep_settings *keep, int64_t samples_wait_ns, struct config_check *check);

@@ -17,7 +17,9 @@ void keep_programs_init(struct keep_programs *programs, const struct keep_settin
 {
     struct error err;
     size_t conditions = keep->reads_ottl ? keep->span_detail_when.count : 0;
-    *programs = (struct keep_programs){.label = label};
+    programs->label = label;
+    programs->count = 0;
+    atomic_init(&programs->since_ns, 0);
     programs->items = memory_array(conditions + 1, sizeof(struct ottl_program *));
     for (size_t i = 0; i < conditions; i++) {
         const char *ottl = condition_at(keep, i)->ottl;
@@ -28,6 +30,13 @@ void keep_programs_init(struct keep_programs *programs, const struct keep_settin
         assert(program);
         programs->items[programs->count++] = program;
     }
+}
+
+void keep_programs_begin(struct keep_programs *programs, uint64_t now_ns)
+{
+    uint64_t never = UINT64_MAX;
+    atomic_compare_exchange_strong_explicit(&programs->since_ns, &never, now_ns,
+                                            memory_order_relaxed, memory_order_relaxed);
 }
 
 void keep_programs_deinit(struct keep_programs *programs)
@@ -73,8 +82,7 @@ void keep_judge_scope(struct keep_judge *judge, struct slice scope_spans)
         ottl_item_set_scope_group(&judge->item, message_iter_bytes(scope_spans));
 }
 
-/* Whether a condition is true that needs no OTTL. */
-static bool is_kept_by_fields(const struct keep_condition *condition, const struct span_view *span)
+static bool is_true_of_fields(const struct keep_condition *condition, const struct span_view *span)
 {
     switch (condition->kind) {
     case KEEP_DURATION_ABOVE:
@@ -90,9 +98,10 @@ static bool is_kept_by_fields(const struct keep_condition *condition, const stru
     }
 }
 
-static bool is_kept_by_ottl(struct keep_judge *judge, const struct keep_condition *condition,
+static bool is_true_in_ottl(struct keep_judge *judge, const struct keep_condition *condition,
                             size_t program)
 {
+    assert(judge->evaluators && program < judge->programs->count);
     enum ottl_result result = ottl_evaluate(judge->evaluators[program], &judge->item);
     if (result == OTTL_FAILED)
         ottl_errors_report(&judge->errors, OTTL_IGNORE, OTTL_OF_CONDITION, condition->ottl,
@@ -100,19 +109,18 @@ static bool is_kept_by_ottl(struct keep_judge *judge, const struct keep_conditio
     return result == OTTL_MATCH;
 }
 
-bool keep_judge_span(struct keep_judge *judge, const struct span_view *span)
+uint8_t keep_judge_span(struct keep_judge *judge, const struct span_view *span)
 {
     const struct keep_settings *keep = judge->keep;
-    size_t program = 0;
     if (!keep->enabled)
-        return false;
-    for (size_t i = 0; i < keep->span_detail_when.count; i++)
-        if (is_kept_by_fields(condition_at(keep, i), span))
-            return true;
+        return 0;
     if (judge->evaluators)
         ottl_item_set_span(&judge->item, message_iter_bytes(span->raw));
-    for (size_t i = 0; judge->evaluators && i < keep->span_detail_when.count; i++)
-        if (condition_at(keep, i)->ottl && is_kept_by_ottl(judge, condition_at(keep, i), program++))
-            return true;
-    return false;
+    for (size_t i = 0, program = 0; i < keep->span_detail_when.count; i++) {
+        const struct keep_condition *condition = condition_at(keep, i);
+        if (condition->ottl ? is_true_in_ottl(judge, condition, program++)
+                            : is_true_of_fields(condition, span))
+            return keep_by_condition(i);
+    }
+    return 0;
 }

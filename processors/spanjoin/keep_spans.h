@@ -17,12 +17,16 @@
 struct keep_programs {
     struct ottl_program **items;
     size_t count;
-    const char *label; /* of the component, for the log */
+    const char *label;         /* of the component, for the log */
+    _Atomic uint64_t since_ns; /* spans that arrived before were judged by an earlier `keep`;
+                                  UINT64_MAX: all of them, until keep_programs_begin */
 };
 
 /* Compiles the conditions, which keep_check has compiled before. Frees them. */
 void keep_programs_init(struct keep_programs *programs, const struct keep_settings *keep,
                         const char *label);
+/* Call it when the first node of the component starts. Any thread. */
+void keep_programs_begin(struct keep_programs *programs, uint64_t now_ns);
 void keep_programs_deinit(struct keep_programs *programs);
 
 struct keep_judge {
@@ -40,7 +44,8 @@ void keep_judge_deinit(struct keep_judge *judge);
 /* Enter an encoded ResourceSpans, and a ScopeSpans in it. */
 void keep_judge_resource(struct keep_judge *judge, struct slice resource_spans);
 void keep_judge_scope(struct keep_judge *judge, struct slice scope_spans);
-/* Returns whether a condition is true for a span in that scope. */
-bool keep_judge_span(struct keep_judge *judge, const struct span_view *span);
+/* Returns the first condition that is true for a span in that scope (keep_by_condition); 0: none.
+ */
+uint8_t keep_judge_span(struct keep_judge *judge, const struct span_view *span);
 
 #endif

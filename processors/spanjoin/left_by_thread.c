@@ -123,7 +123,7 @@ static void count_given(const struct giving *giving, struct left_given *out)
         if (!find->totals || !find->chosen)
             continue;
         out->samples += gift->samples;
-        out->kept_samples += find->chosen->facts.is_kept ? gift->samples : 0;
+        out->kept_samples += find->chosen->facts.kept_by ? gift->samples : 0;
         if (gift->arrived_ns > 0 && gift->arrived_ns < wall_ns)
             out->lags[out->lag_count++] = -(int64_t)(wall_ns - gift->arrived_ns);
     }

@@ -112,6 +112,37 @@ static void make_counters(struct component *component, struct spanjoin_metrics *
                      "Held spans and samples that were lost.", "reason", "stopped");
 }
 
+static void make_kept_counters(struct component *component, struct spanjoin_metrics *metrics,
+                               int by, const char *name, bool of_spans)
+{
+    metrics->kept_samples[by] = counter_with(
+        component, "profcol_spanjoin_kept_samples",
+        "Samples whose span is worth its detail, by the condition.", "condition", name);
+    if (of_spans)
+        metrics->kept_spans[by] =
+            counter_with(component, "profcol_spanjoin_kept_spans",
+                         "Spans that are worth their detail when they arrive, by the condition.",
+                         "condition", name);
+}
+
+/* Of several conditions that are true the first one counts. */
+static void make_condition_counters(struct component *component, struct spanjoin_metrics *metrics)
+{
+    const struct spanjoin_settings *settings = component->settings;
+    const struct config_list *list = &settings->keep.span_detail_when;
+    const struct keep_condition *conditions = list->items;
+    for (size_t i = 0; i < list->count; i++) {
+        int by = keep_by_condition(i);
+        bool of_spans = !keep_condition_reads_cpu(&conditions[i]);
+        make_kept_counters(component, metrics, by,
+                           by < KEEP_BY_OTHER ? conditions[i].name : "other",
+                           of_spans || metrics->kept_spans[by]);
+    }
+    make_kept_counters(component, metrics, KEEP_BY_EARLIER, "before the reload", false);
+    if (settings->attribute_children)
+        make_kept_counters(component, metrics, KEEP_BY_ROOT, "that of the root", false);
+}
+
 static double read_entries(void *context)
 {
     const struct spanjoin *join = context;
@@ -215,6 +246,18 @@ static bool can_take_over(const struct spanjoin *join, const struct spanjoin *ot
     return is_equal && keep_can_take_over(&join->settings->keep, &other->settings->keep);
 }
 
+/* Returns since when spans were judged by this `keep`; UINT64_MAX: none were yet. */
+static uint64_t keep_since(const struct spanjoin *join, const struct spanjoin *sharer)
+{
+    struct arena arena;
+    const struct keep_settings *keep = &join->settings->keep, *before = &sharer->settings->keep;
+    arena_init(&arena, NULL);
+    bool differs = config_fields_differ(&arena, keep_fields, false, keep, before);
+    arena_deinit(&arena);
+    return differs ? UINT64_MAX
+                   : atomic_load_explicit(&sharer->keep.since_ns, memory_order_relaxed);
+}
+
 /* sharer: whose index it shares; NULL: nobody's. */
 static struct span_index *make_index(const struct spanjoin *join, uint64_t spans,
                                      const struct spanjoin *sharer)
@@ -259,7 +302,11 @@ struct spanjoin *spanjoin_new(struct component *component, struct spanjoin *pred
     make_counters(component, &join->metrics, settings->keep.enabled, settings->attribute_children);
     if (settings->spans.wait > 0)
         make_wait_counters(component, &join->metrics);
+    if (settings->keep.enabled)
+        make_condition_counters(component, &join->metrics);
     keep_programs_init(&join->keep, &settings->keep, component->label);
+    if (sharer)
+        atomic_init(&join->keep.since_ns, keep_since(join, sharer));
     value_programs_init(&join->sample_values, &settings->samples, component->label);
     value_programs_init(&join->span_values, &settings->spans, component->label);
     make_gauges(component, join);

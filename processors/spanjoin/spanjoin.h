@@ -68,6 +68,8 @@ struct spanjoin_metrics {
     struct counter *renamed;
     struct counter *service_conflicts;
     struct counter *keep[KEEP_RESULTS];
+    struct counter *kept_samples[KEEP_BY_END]; /* NULL: there is no such condition */
+    struct counter *kept_spans[KEEP_BY_END];   /* likewise, or it is on CPU time */
     struct counter *evicted[SPAN_EVICTION_COUNT];
     struct counter *dropped_refused;
     struct counter *dropped_stopped;

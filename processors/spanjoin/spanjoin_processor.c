@@ -366,6 +366,9 @@ void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts
     counter_add(metrics->keep[KEEP_RESULT_COMBINED], worker, counts->keep.combined);
     counter_add(metrics->keep[KEEP_RESULT_DROPPED], worker, counts->keep.dropped);
     counter_add(metrics->keep[KEEP_RESULT_LATE], worker, counts->keep.late);
+    for (int by = 1; by < KEEP_BY_END; by++)
+        if (counts->keep.by[by] > 0 && metrics->kept_samples[by])
+            counter_add(metrics->kept_samples[by], worker, counts->keep.by[by]);
 }
 
 /* ---- start and end of a node ---- */
@@ -403,6 +406,7 @@ static bool spanjoin_node_start(struct node *base, struct error *err)
     struct spanjoin_node *node = node_of(base);
     node->join = component_of(base->component)->join;
     list_append(list_of_node(node), &node->link);
+    keep_programs_begin(&node->join->keep, base->worker->now_ns);
     node->sweep.on_timer = on_sweep;
     node->settle.on_timer = on_settle;
     holds_init(node);

@@ -85,7 +85,7 @@ static void note_linked(struct writing *writing, uint32_t sample)
     const struct sample_plan *plan = writing->plan;
     uint32_t key = plan->samples[sample] & SAMPLE_KEY;
     note_written(writing, true);
-    if (key > 0 && plan->finds[key - 1].is_kept)
+    if (key > 0 && plan->finds[key - 1].kept_by)
         writing->written.is_linked[writing->written.samples - 1] |= SAMPLE_IS_KEPT;
 }
 

@@ -122,7 +122,7 @@ class Metrics(unittest.TestCase):
 
     def test_each_metric_is_documented(self):
         everything = CONFIG.replace("processors: [resource], exporters: [debug]}", "processors: [resource, spanjoin], exporters: [debug, file]}")
-        everything = everything.replace("  debug: {}", "  debug: {}\n  file: {path: \"@dir@/out\"}").replace("processors:\n", "processors:\n  spanjoin: {}\n", 1)
+        everything = everything.replace("  debug: {}", "  debug: {}\n  file: {path: \"@dir@/out\"}").replace("processors:\n", "processors:\n  spanjoin: {spans: {wait: 1s}, attribute_children: true, keep: {span_detail_when: [{status: error}]}}\n", 1)
         rows = documented()
         for level in ("normal", "detailed"):
             with server.Profcol(everything.replace("LEVEL", level).replace("FORM", ""), listen=LISTEN) as profcol:

@@ -13,7 +13,7 @@ enum { TRACE = 7, FAST = 42, SLOW = 43, NONE = 0 };
 
 static void setup_samples(struct join *join, const char *samples, const char *keep)
 {
-    char yaml[1024];
+    char yaml[1100];
     snprintf(yaml, sizeof yaml, "samples: {%s}, keep: {%s}", samples, keep);
     join_init(join, yaml);
 }
@@ -121,6 +121,24 @@ static void expect_results(const struct join *join, unsigned kept, unsigned fold
     assert_int_equal(result(join, "combined"), combined);
     assert_int_equal(result(join, "dropped"), dropped);
     assert_int_equal(result(join, "late"), late);
+}
+
+static unsigned by_condition(const struct join *join, const char *metric, const char *condition)
+{
+    char labels[256];
+    snprintf(labels, sizeof labels, "spanjoin=\"%s\",condition=\"%s\"", join->traces->component->id,
+             condition);
+    return (unsigned)metrics_value(join->fixture.process.metrics, metric, labels);
+}
+
+static unsigned kept_samples(const struct join *join, const char *condition)
+{
+    return by_condition(join, "profcol_spanjoin_kept_samples", condition);
+}
+
+static unsigned kept_spans(const struct join *join, const char *condition)
+{
+    return by_condition(join, "profcol_spanjoin_kept_spans", condition);
 }
 
 /* ---- conditions on the span ---- */
@@ -530,7 +548,103 @@ static void test_a_first_keep(void **state)
     }
 }
 
+/* ---- which condition keeps how much ---- */
+
+/* Of several the first one counts; those on CPU time come last. */
+static void test_samples_are_counted_by_condition(void **state)
+{
+    (void)state;
+    for (unsigned dry = 0; dry < 2; dry++) {
+        struct join join;
+        char keep[512];
+        snprintf(keep, sizeof keep,
+                 "span_detail_when: [{cpu_above: 20ns}, {attribute: {key: size, above: 50}}, "
+                 "{duration_above: 1500ms}, {attribute: {key: http.route, matches: '^/no'}}], "
+                 "dry_run: %s",
+                 dry ? "true" : "false");
+        setup(&join, keep);
+        send_spans(&join);
+        send_mixed_samples(&join); /* 10 + 13 of FAST, 11 + 14 of SLOW */
+        assert_int_equal(kept_samples(&join, "cpu_above: 20ns"), 2);
+        assert_int_equal(kept_samples(&join, "attribute: {key: size, above: 50}"), 2);
+        assert_int_equal(kept_samples(&join, "duration_above: 1500ms"), 0);
+        assert_int_equal(kept_samples(&join, "attribute: {key: http.route, matches: ^/no}"), 0);
+        assert_int_equal(kept_spans(&join, "attribute: {key: size, above: 50}"), 1);
+        assert_int_equal(kept_spans(&join, "duration_above: 1500ms"), 0);
+        expect_results(&join, 6, 0, 0, 0, 0);
+        fixture_deinit(&join.fixture);
+    }
+}
+
+/* A condition on CPU time has no spans, because it is judged for samples. */
+static void test_names_of_conditions(void **state)
+{
+    struct text out = {0};
+    struct join join;
+    char keep[900], long_name[200];
+    (void)state;
+    memset(long_name, 'x', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = '\0';
+    snprintf(keep, sizeof keep,
+             "span_detail_when: [{cpu_share_above: 0.8}, {status: error}, {ratio: 0.010}, "
+             "{condition: 'span.name == \"%s\"'}]",
+             long_name);
+    setup(&join, keep);
+    metrics_write(join.fixture.process.metrics, 0, &out);
+    const char *text = text_string(&out);
+    assert_non_null(strstr(text, "profcol_spanjoin_kept_samples{spanjoin=\"spanjoin\","
+                                 "condition=\"cpu_share_above: 0.8\"} 0\n"));
+    assert_null(strstr(text, "profcol_spanjoin_kept_spans{spanjoin=\"spanjoin\","
+                             "condition=\"cpu_share_above"));
+    assert_non_null(strstr(text, "condition=\"ratio: 0.010\"} 0\n"));
+    assert_non_null(strstr(text, "condition=\"condition: span.name == \\\"xxxx"));
+    assert_non_null(strstr(text, "xxxx...\"} 0\n"));
+    fixture_deinit(&join.fixture);
+    text_deinit(&out);
+}
+
+/* There is a series for each of 16 conditions, and one for all further ones. */
+static void test_many_conditions(void **state)
+{
+    struct join join;
+    char keep[900];
+    int size = snprintf(keep, sizeof keep, "span_detail_when: [");
+    (void)state;
+    for (int i = 0; i < 16; i++)
+        size += snprintf(keep + size, sizeof keep - (size_t)size, "{duration_above: %dh}, ", i + 1);
+    snprintf(keep + size, sizeof keep - (size_t)size, "{cpu_above: 1h}, {duration_above: 1s}]");
+    setup(&join, keep);
+    send_spans(&join);
+    send_mixed_samples(&join);
+    assert_int_equal(kept_samples(&join, "duration_above: 16h"), 0);
+    assert_int_equal(kept_samples(&join, "other"), 2);
+    assert_int_equal(kept_spans(&join, "other"), 1);
+    fixture_deinit(&join.fixture);
+}
+
+/* Spans that arrived before a reload were judged by other conditions. */
+static void test_conditions_before_a_reload(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "span_detail_when: [{duration_above: 1s}]");
+    send_span(&join, SLOW, 2 * SECOND);
+    fixture_advance(&join.fixture, SECOND);
+    join_replace(&join, "samples: {wait: 5s}, keep: {span_detail_when: [{duration_above: 10ms}]}");
+    send_span(&join, FAST, SECOND / 10);
+    send_mixed_samples(&join);
+    assert_int_equal(kept_samples(&join, "duration_above: 1s"), 0);
+    assert_int_equal(kept_samples(&join, "before the reload"), 2);
+    assert_int_equal(kept_samples(&join, "duration_above: 10ms"), 2);
+    join_drain_replaced(&join);
+    fixture_deinit(&join.fixture);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_samples_are_counted_by_condition),
+    cmocka_unit_test(test_names_of_conditions),
+    cmocka_unit_test(test_many_conditions),
+    cmocka_unit_test(test_conditions_before_a_reload),
     cmocka_unit_test(test_conditions_on_the_span),
     cmocka_unit_test(test_one_condition_is_enough),
     cmocka_unit_test(test_ratio_goes_by_trace),
