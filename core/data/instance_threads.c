@@ -12,7 +12,8 @@ static bool has_threads(const struct instances *instances, uint16_t number,
                         const struct instance_clock *clock)
 {
     return instance_is_live(instances, number) &&
-           is_within(instances->items[number].spans.arrived_ns, clock->now_ns, clock->window_ns);
+           is_within(instances->items[number].spans.arrivals.last_ns, clock->now_ns,
+                     clock->window_ns);
 }
 
 /* Returns the only instance with threads that this one shows; 0: there is none. */
@@ -48,7 +49,7 @@ static unsigned place_of_member(const struct instances *instances,
     uint64_t first_ns = UINT64_MAX;
     for (unsigned i = 0; i < GROUP_MEMBERS_MAX; i++) {
         uint16_t member = member_of(instances, recent, i, clock);
-        uint64_t arrived_ns = member != 0 ? instances->items[member].spans.arrived_ns : 0;
+        uint64_t arrived_ns = member != 0 ? instances->items[member].spans.arrivals.last_ns : 0;
         if (member == number)
             return i;
         if (arrived_ns < first_ns) {

@@ -3,34 +3,12 @@
 #include <assert.h>
 
 #define OVERLAP_MAX_NS UINT64_C(1000000000) /* of a process and the next one */
-#define SILENCE_MIN_NS UINT64_C(10000000000)
-
-enum { PAUSE_DECAY = 8 };
-
-/* Times between arrivals vary, so that a short one makes the pause only a little shorter. */
-static uint64_t next_pause(uint64_t pause_ns, uint64_t latest_ns)
-{
-    return latest_ns > pause_ns ? latest_ns : pause_ns - (pause_ns - latest_ns) / PAUSE_DECAY;
-}
 
 void process_spans_note(struct process_spans *spans, struct upload_range ran, uint64_t now_ns)
 {
     assert(ran.from_ns <= ran.to_ns);
-    if (spans->arrived_ns == 0) {
-        *spans = (struct process_spans){.ran = ran, .arrived_ns = happened_at(now_ns)};
-        return;
-    }
-    spans->ran = upload_ranges_union(spans->ran, ran);
-    if (now_ns <= spans->arrived_ns)
-        return;
-    spans->pause_ns = next_pause(spans->pause_ns, now_ns - spans->arrived_ns);
-    spans->arrived_ns = now_ns;
-}
-
-static bool is_silent(const struct process_spans *spans, uint64_t now_ns)
-{
-    return spans->pause_ns != 0 &&
-           !is_within(spans->arrived_ns, now_ns, 2 * spans->pause_ns + SILENCE_MIN_NS);
+    spans->ran = spans->arrivals.last_ns == 0 ? ran : upload_ranges_union(spans->ran, ran);
+    arrivals_note(&spans->arrivals, now_ns);
 }
 
 /* Whether a process runs beside the one that began last. */
@@ -39,7 +17,7 @@ static enum group_state state_of(const struct process_spans *other,
 {
     if (other->ran.to_ns > last->ran.from_ns + OVERLAP_MAX_NS)
         return GROUP_RUNS_SEVERAL;
-    return is_silent(other, now_ns) ? GROUP_RUNS_ONE : GROUP_MAY_RUN_ONE;
+    return arrivals_have_ended(&other->arrivals, now_ns) ? GROUP_RUNS_ONE : GROUP_MAY_RUN_ONE;
 }
 
 static const struct group_member *last_begun(const struct group_member *members, unsigned count)

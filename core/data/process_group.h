@@ -14,13 +14,13 @@
 #ifndef PROFCOL_CORE_DATA_PROCESS_GROUP_H
 #define PROFCOL_CORE_DATA_PROCESS_GROUP_H
 
+#include "core/data/arrivals.h"
 #include "core/data/upload_slot.h"
 
 /* The spans of a process that name their threads. All-zero: there were none. */
 struct process_spans {
-    struct upload_range ran; /* from the begin of the first one to the end of the last one */
-    uint64_t arrived_ns;     /* the last of them; monotonic; 0: none */
-    uint64_t pause_ns; /* about the longest time between two arrivals; 0: there was only one */
+    struct upload_range ran;  /* from the begin of the first one to the end of the last one */
+    struct arrivals arrivals; /* monotonic */
 };
 /* Notes spans that have arrived. ran: of all of them. */
 void process_spans_note(struct process_spans *spans, struct upload_range ran, uint64_t now_ns);

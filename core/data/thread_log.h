@@ -18,6 +18,7 @@
 #include "core/base/list.h"
 #include "core/data/clock_search.h"
 #include "core/data/span_records.h"
+#include "core/data/thread_sampler.h"
 
 enum { THREAD_LOG_SPANS_MAX = 16384 };
 
@@ -38,13 +39,6 @@ struct thread_log_block {
     uint32_t count;
     uint32_t capacity;
     struct logged_span spans[];
-};
-
-/* Whose samples are those of a process, if their ids are of another pid namespace. */
-struct thread_sampler {
-    uint16_t instance; /* that with most samples that have names of its threads; 0: none so far */
-    uint32_t samples;  /* so many */
-    uint32_t others;   /* those of all others */
 };
 
 struct thread_log {

@@ -12,11 +12,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* If samples of other processes have names of threads of a process, it is sure whose its samples
- * are if one has so many times as many of them: a child has the name of a thread that has started
- * it, until it runs its own program. */
-enum { SAMPLERS_RATIO = 32, SAMPLES_COUNTED = 1 << 20 };
-
 struct thread {
     struct list_link link; /* of `recent` */
     uint32_t number;
@@ -381,30 +376,13 @@ static void sort_logged(struct thread_spans *threads, uint16_t instance)
 
 /* ---- samplers ---- */
 
-/* Notes that a sample with ids of another pid namespace has the name of a thread. */
-static void note_sampler(struct thread_sampler *sampler, uint16_t instance)
-{
-    uint32_t *count = sampler->instance == instance ? &sampler->samples : &sampler->others;
-    if (++*count == SAMPLES_COUNTED) {
-        sampler->samples /= 2;
-        sampler->others /= 2;
-    }
-    if (sampler->others > sampler->samples) {
-        uint32_t before = sampler->samples;
-        sampler->instance = instance;
-        sampler->samples = sampler->others;
-        sampler->others = before;
-    }
-}
-
 /* Whether it is not sure that these samples are those of the process of the spans. */
 static bool may_be_of_others(const struct thread_spans *threads, const struct sample_thread *sample)
 {
     if (sample->sampler == 0)
         return false;
     const struct thread_log *log = thread_logs_find(&threads->logs, sample->instance);
-    return !log || log->sampler.instance != sample->sampler ||
-           log->sampler.others * SAMPLERS_RATIO > log->sampler.samples;
+    return !log || !thread_sampler_is(&log->sampler, sample->sampler);
 }
 
 /* ---- asking ---- */
@@ -746,7 +724,8 @@ static inline void answer(struct known_thread *known, struct thread_ask *ask)
 }
 
 /* Notes whose samples have names of threads of other pid namespaces. */
-static void note_samplers(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
+static void note_samplers(struct thread_spans *threads, const struct thread_ask *asks, size_t count,
+                          uint64_t now_ns)
 {
     struct known_thread known[KNOWN_THREADS] = {{.thread = NULL}};
     for (size_t i = 0; i < count; i++) {
@@ -755,14 +734,16 @@ static void note_samplers(struct thread_spans *threads, const struct thread_ask 
             continue;
         struct thread_log *log = thread_logs_find(&threads->logs, thread->instance);
         if (log && know(threads, known, thread)->resolved.name)
-            note_sampler(&log->sampler, thread->sampler);
+            thread_sampler_note(&log->sampler, thread->sampler, now_ns);
     }
 }
 
 /* Notes which threads have the names in these questions, before the first of them is answered: a
  * name that two of them have tells nothing. */
-static void note_names(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
+static void note_names(struct thread_spans *threads, const struct thread_ask *asks, size_t count,
+                       uint64_t now_ns)
 {
+    (void)now_ns;
     struct known_thread known[KNOWN_THREADS] = {{.thread = NULL}};
     for (size_t i = 0; i < count; i++) {
         const struct sample_thread *thread = asks[i].thread;
@@ -778,12 +759,13 @@ static void note_names(struct thread_spans *threads, const struct thread_ask *as
 
 /* Each kind of notes is taken of all questions before the next one. */
 static void note_all(struct thread_spans *threads, const struct thread_ask *asks, size_t count,
+                     uint64_t now_ns,
                      void (*note)(struct thread_spans *threads, const struct thread_ask *asks,
-                                  size_t count))
+                                  size_t count, uint64_t now_ns))
 {
     for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
         let_others_in(threads);
-        note(threads, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER);
+        note(threads, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER, now_ns);
     }
 }
 
@@ -839,15 +821,16 @@ static struct asked look_at_all(struct thread_spans *threads, const struct threa
     return asked;
 }
 
-/* Does what has to be done before they are answered. */
+/* Does what has to be done before they are answered. is_again: whose samples they are was noted
+ * before. */
 static struct asked begin_questions(struct thread_spans *threads, const struct thread_ask *asks,
-                                    size_t count)
+                                    size_t count, uint64_t now_ns, bool is_again)
 {
     struct asked asked = look_at_all(threads, asks, count);
-    if (asked.have_sampler)
-        note_all(threads, asks, count, note_samplers);
+    if (asked.have_sampler && !is_again)
+        note_all(threads, asks, count, now_ns, note_samplers);
     if (asked.are_by_name)
-        note_all(threads, asks, count, note_names);
+        note_all(threads, asks, count, now_ns, note_names);
     return asked;
 }
 
@@ -865,12 +848,12 @@ static void watch_clocks(struct thread_spans *threads, const struct thread_ask *
 }
 
 void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, size_t count,
-                       uint64_t arrived_ns)
+                       uint64_t arrived_ns, uint64_t now_ns)
 {
     if (count == 0)
         return;
     lock(threads);
-    struct asked asked = begin_questions(threads, asks, count);
+    struct asked asked = begin_questions(threads, asks, count, now_ns, false);
     if (vote(threads, asks, count, arrived_ns))
         check(threads, asks, count);
     if (asked.are_by_name)
@@ -885,7 +868,7 @@ void thread_spans_find_again(struct thread_spans *threads, struct thread_ask *as
     if (count == 0)
         return;
     lock(threads);
-    begin_questions(threads, asks, count);
+    begin_questions(threads, asks, count, 0, true);
     answer_all(threads, asks, count, true);
     unlock(threads);
 }

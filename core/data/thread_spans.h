@@ -84,10 +84,11 @@ struct thread_ask {
     bool has_spans;            /* result: spans of its thread are known */
     struct span_key key;       /* result, with THREAD_SPAN */
 };
-/* Answers the questions of one request. arrived_ns: since 1970; 0: not known. */
+/* Answers the questions of one request. arrived_ns: since 1970; 0: not known. now_ns: monotonic. */
 void thread_spans_find(struct thread_spans *threads, struct thread_ask *asks, size_t count,
-                       uint64_t arrived_ns);
-/* Answers questions about samples that came before: they say nothing of clocks any more. */
+                       uint64_t arrived_ns, uint64_t now_ns);
+/* Answers questions about samples that came before: they say nothing of clocks any more, nor of
+ * whose samples those of a process are. */
 void thread_spans_find_again(struct thread_spans *threads, struct thread_ask *asks, size_t count);
 
 /* What is added to the times of a process's samples for the search. */

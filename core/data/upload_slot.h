@@ -25,6 +25,7 @@
 #define PROFCOL_CORE_DATA_UPLOAD_SLOT_H
 
 #include "core/base/list.h"
+#include "core/data/arrivals.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,18 +74,6 @@ struct upload_slot {
     struct upload_gap *gaps; /* UPLOAD_GAPS_MAX; NULL: there was none so far */
     struct upload_sender *senders; /* UPLOAD_SENDERS_MAX; NULL: there was only one so far */
 };
-
-/* Returns a time as members keep it in which 0 means never. */
-static inline uint64_t happened_at(uint64_t now_ns)
-{
-    return now_ns ? now_ns : 1;
-}
-
-/* Whether something was so short a time ago. then_ns: 0: never. */
-static inline bool is_within(uint64_t then_ns, uint64_t now_ns, uint64_t span_ns)
-{
-    return then_ns != 0 && (then_ns >= now_ns || now_ns - then_ns <= span_ns);
-}
 
 /* Frees what belongs to the slot. Nobody may wait. */
 void upload_slot_deinit(struct upload_slot *slot);

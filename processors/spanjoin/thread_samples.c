@@ -126,10 +126,10 @@ static void find_by_thread(struct link_source *source, const struct timed_sample
         struct asking asking = {.plan = plan,
                                 .asked = arena_array(&plan->arena, ask_count, sizeof *asks)};
         add_all_asked(&asking, samples, sample_count, asks);
-        thread_spans_find(threads, asking.asked, asking.count, plan->arrived_ns);
+        thread_spans_find(threads, asking.asked, asking.count, plan->arrived_ns, plan->now_ns);
         take_answers(&asking, samples, sample_count, asks);
     } else {
-        thread_spans_find(threads, asks, ask_count, plan->arrived_ns);
+        thread_spans_find(threads, asks, ask_count, plan->arrived_ns, plan->now_ns);
     }
     doubt_several(plan, samples, sample_count, asks);
 }

@@ -27,7 +27,7 @@ static void send_span(struct join *join, const char *process, uint64_t second)
 }
 
 /* Sends a sample that was taken in this second. */
-static void send_sample(struct join *join, const char *process, uint64_t second)
+static void send_sample_of(struct join *join, const char *process, int64_t thread, uint64_t second)
 {
     struct request request;
     profiles_begin(&request);
@@ -36,11 +36,16 @@ static void send_sample(struct join *join, const char *process, uint64_t second)
     profile->time_unix_nano = WALL + second * SECOND;
     profile->duration_nano = SECOND;
     SampleMessage *sample = profiles_sample(&request, 1);
-    sample_int(&request, sample, "thread.id", THREAD);
+    sample_int(&request, sample, "thread.id", thread);
     sample_string(&request, sample, "thread.name", "worker");
     sample_time(&request, sample, WALL + second * SECOND + SECOND / 2);
     sample_value(&request, sample, 10);
     join_send(join, &request);
+}
+
+static void send_sample(struct join *join, const char *process, uint64_t second)
+{
+    send_sample_of(join, process, THREAD, second);
 }
 
 /* Checks the span of the upload that left last. NOTHING: it has none. */
@@ -184,12 +189,42 @@ static void replicas_side_by_side_are_not_taken_for_a_restart(void **state)
     }
 }
 
+/* The profiler of a host knows a program in a container by other numbers than its spans do. */
+static void container_goes_on_after_a_restart(void **state)
+{
+    static const char *const spans[][2] = {
+        {"service.instance.id=1 process.pid=#1 container.id=0b47fcfc7546",
+         "service.instance.id=2 process.pid=#1 container.id=0b47fcfc7546"},
+        {"process.pid=#1 container.id=0b47fcfc7546", "process.pid=#1 container.id=0b47fcfc7546"},
+    };
+    static const char *const profiles[] = {"process.pid=#3010 container.id=0b47fcfc7546 host.id=h",
+                                           "process.pid=#3050 container.id=0b47fcfc7546 host.id=h"};
+    static const int64_t threads[] = {3012, 3052};
+    static const uint64_t restarts_at[] = {40, 10};
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        struct join join;
+        uint64_t restart_s = restarts_at[i / 2];
+        join_init(&join, "samples: {wait: 0s}");
+        for (uint64_t second = 0; second < restart_s + 40; second += 5) {
+            bool is_second = second >= restart_s;
+            send_span(&join, spans[i % 2][is_second], second);
+            send_sample_of(&join, profiles[is_second], threads[is_second], second);
+            if (second < restart_s || second >= restart_s + 20)
+                expect_joined(&join, SPANS + second);
+            fixture_advance(&join.fixture, 5 * SECOND);
+        }
+        fixture_deinit(&join.fixture);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(process_goes_on_after_a_restart),
         cmocka_unit_test(next_process_waits_until_the_first_one_is_silent),
         cmocka_unit_test(sample_waits_for_the_end_of_the_first_process),
+        cmocka_unit_test(container_goes_on_after_a_restart),
         cmocka_unit_test(replicas_side_by_side_are_not_taken_for_a_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

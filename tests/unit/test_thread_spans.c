@@ -45,7 +45,7 @@ static int64_t span_at(struct thread_spans *threads, const struct sample_thread 
                        uint64_t time)
 {
     struct thread_ask ask = {.thread = thread, .time_ns = time * MS};
-    thread_spans_find(threads, &ask, 1, 0);
+    thread_spans_find(threads, &ask, 1, 0, 0);
     int64_t id = ask.answer == THREAD_AMBIGUOUS ? AMBIGUOUS : NONE;
     if (ask.answer == THREAD_SPAN)
         memcpy(&id, ask.key.span_id, sizeof id);
@@ -303,7 +303,7 @@ static void test_a_name_of_two_threads_in_one_request(void **state)
     struct sample_thread one = of_os(901, "http-nio-8080-e"), other = of_os(902, "http-nio-8080-e");
     struct thread_ask asks[] = {{.thread = &one, .time_ns = 15 * MS},
                                 {.thread = &other, .time_ns = 16 * MS}};
-    thread_spans_find(threads, asks, 2, 0);
+    thread_spans_find(threads, asks, 2, 0, 0);
     assert_int_equal(asks[0].answer, THREAD_AMBIGUOUS);
     assert_int_equal(asks[1].answer, THREAD_AMBIGUOUS);
     thread_spans_free(threads);
@@ -648,7 +648,7 @@ static void test_clocks_that_differ_by_seconds(void **state)
     start = 20000;
     for (uint64_t i = 1; i <= SPANS; i++) {
         struct thread_ask ask = {.thread = &by_id, .time_ns = (start + 150 + AHEAD) * MS};
-        thread_spans_find(threads, &ask, 1, (start + 150 + 100) * MS);
+        thread_spans_find(threads, &ask, 1, (start + 150 + 100) * MS, 0);
         joined += ask.answer == THREAD_SPAN && memcmp(ask.key.span_id, &i, sizeof i) == 0;
         start += 800 + i * 13 % 300;
     }
@@ -694,7 +694,7 @@ static unsigned upload(struct thread_spans *threads, uint64_t number, uint64_t l
     uint64_t now_ns = (20000 + (number + 1) * UPLOAD) * MS;
     assert_int_equal(count, UPLOADED);
     thread_spans_put(threads, spans, count, 1, now_ns);
-    thread_spans_find(threads, asks, count, now_ns);
+    thread_spans_find(threads, asks, count, now_ns, 0);
     for (unsigned i = 0; i < count; i++)
         joined += asks[i].answer == THREAD_SPAN &&
                   memcmp(&asks[i].key, &spans[i].key, sizeof spans[i].key) == 0;
@@ -734,7 +734,7 @@ static void test_processes_that_share_a_clock(void **state)
     }
     for (unsigned i = 0; i < ASKS; i++)
         asks[i] = (struct thread_ask){.thread = &of[i % 2], .time_ns = (20 + i) * MS};
-    thread_spans_find(threads, asks, ASKS, 100 * MS);
+    thread_spans_find(threads, asks, ASKS, 100 * MS, 0);
     for (unsigned i = 0; i < ASKS; i++) {
         assert_int_equal(asks[i].answer, THREAD_SPAN);
         assert_int_equal(asks[i].key.span_id[0], 1 + i % 2);
@@ -781,10 +781,10 @@ static void test_questions_together(void **state)
                                           .time_ns = near * MS + (uint64_t)rand_r(&random) % 3};
             asks[i].time_ns -= asks[i].time_ns > 0; /* a nanosecond before, at, or after it */
         }
-        thread_spans_find(threads, asks, QUESTIONS, 0);
+        thread_spans_find(threads, asks, QUESTIONS, 0, 0);
         for (unsigned i = 0; i < QUESTIONS; i++) {
             struct thread_ask alone = {.thread = asks[i].thread, .time_ns = asks[i].time_ns};
-            thread_spans_find(threads, &alone, 1, 0);
+            thread_spans_find(threads, &alone, 1, 0, 0);
             assert_int_equal(asks[i].answer, alone.answer);
             if (alone.answer == THREAD_SPAN)
                 assert_memory_equal(&asks[i].key, &alone.key, sizeof alone.key);
