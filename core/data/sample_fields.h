@@ -99,6 +99,42 @@ static inline uint64_t sample_short_list(struct slice list)
 {
     return list.size - 1 < 7 ? wire_load_few(list.data, list.size) | (uint64_t)list.size << 56 : 0;
 }
+/* A usual sample of one event, as recordings contain them: a stack, a few attributes, no Link,
+ * values and one timestamp. */
+struct sample_event {
+    uint64_t list; /* the attributes, as sample_short_list returns them */
+    uint64_t time_ns;
+    struct slice values;             /* packed */
+    const uint8_t *attributes_start; /* the field: tag, length of one byte, list */
+    uint32_t stack;
+};
+static inline struct slice sample_event_attributes(const struct sample_event *event)
+{
+    return (struct slice){event->attributes_start + 2, event->list >> 56};
+}
+/* Returns false if it is another one, which sample_layout_read may read. */
+static inline bool sample_event_read(struct slice raw, struct sample_event *out)
+{
+    enum { LIST_MAX = 7, LIST_MIN = 2 + 1, TIME = 2 + sizeof(uint64_t) }; /* with tag and length */
+    const uint8_t *at = raw.data, *end = at + raw.size;
+    out->stack = 0;
+    out->attributes_start = at = usual_index(at, end, SAMPLE_STACK_INDEX, &out->stack);
+    if (end - at < 2 * LIST_MIN + TIME || at[0] != (SAMPLE_ATTRIBUTE_INDICES << 3 | WIRE_BYTES))
+        return false;
+    size_t size = at[1];
+    if (size - 1 >= LIST_MAX)
+        return false;
+    uint64_t list = wire_load_fixed64(at + 2); /* more than the list, but not beyond the end */
+    out->list = (list & ((UINT64_C(1) << 8 * size) - 1)) | (uint64_t)size << 56;
+    at += 2 + size;
+    if (end - at < LIST_MIN + TIME || at[0] != (SAMPLE_VALUES << 3 | WIRE_BYTES) ||
+        at[1] >= 0x80 || at[1] != end - at - 2 - TIME)
+        return false;
+    out->values = (struct slice){at + 2, at[1]};
+    at += 2 + at[1];
+    out->time_ns = wire_load_fixed64(at + 2);
+    return at[0] == (SAMPLE_TIMESTAMPS_UNIX_NANO << 3 | WIRE_BYTES) && at[1] == sizeof(uint64_t);
+}
 /* Returns the sum of packed varints, and adds their number to *count. The first one is for any
  * list. */
 uint64_t sample_sum_any(struct slice values, uint64_t *count);

@@ -324,21 +324,30 @@ static inline bool are_final(const struct sample_plan *plan, uint8_t traits)
     return !(traits & TRAIT_UNPAIRED) || !thread_pairs_count(plan);
 }
 
-static inline uint8_t known_traits(struct sample_plan *plan, struct slice packed)
+static __attribute__((noinline)) uint8_t remember_traits(struct sample_plan *plan, uint64_t list,
+                                                         struct slice packed,
+                                                         struct remembered_traits *place)
 {
-    uint64_t list = packed.size >= LIST_BYTES_MIN ? sample_short_list(packed) : 0;
-    if (list == 0)
-        return traits_of_list(plan, packed);
+    uint8_t traits = traits_of_list(plan, packed);
+    if (are_final(plan, traits))
+        *place = (struct remembered_traits){list, traits};
+    return traits;
+}
+
+/* list: what sample_short_list returns. */
+static inline uint8_t traits_of_short(struct sample_plan *plan, uint64_t list, struct slice packed)
+{
     if (!plan->lists)
         plan->lists = arena_array(&plan->arena, LISTS_REMEMBERED, sizeof *plan->lists);
     uint64_t hash = list * UINT64_C(0x9e3779b97f4a7c15);
     struct remembered_traits *known = &plan->lists[(hash >> 32) % LISTS_REMEMBERED];
-    if (known->list == list)
-        return known->traits;
-    uint8_t traits = traits_of_list(plan, packed);
-    if (are_final(plan, traits))
-        *known = (struct remembered_traits){list, traits};
-    return traits;
+    return known->list == list ? known->traits : remember_traits(plan, list, packed, known);
+}
+
+static inline uint8_t known_traits(struct sample_plan *plan, struct slice packed)
+{
+    uint64_t list = packed.size >= LIST_BYTES_MIN ? sample_short_list(packed) : 0;
+    return list == 0 ? traits_of_list(plan, packed) : traits_of_short(plan, list, packed);
 }
 
 /* Notes a sample with thread and time of a process that is not known. */
@@ -404,13 +413,46 @@ static inline bool plan_usual(struct sample_plan *plan, const struct surrounding
     return true;
 }
 
-static void plan_sample(struct sample_plan *plan, struct surroundings *around, struct slice raw,
+/* Whether samples of one event can be planned by what is remembered of their lists: then the pairs
+ * of those are noted. */
+static bool are_known_by_lists(const struct sample_plan *plan)
+{
+    return plan->process != 0 && (plan->process == plan->pairs_process ||
+                                  !thread_pairs_count(plan) || !plan->has_added_threads);
+}
+
+/* Plans the samples of one event at the cursor that name no span, as nearly all of a recording. It
+ * moves to the first one that is not such. */
+static __attribute__((noinline)) void plan_events(struct sample_plan *plan,
+                                                  struct wire_cursor *samples)
+{
+    uint32_t *begin = &plan->samples[plan->sample_count], *to = begin, with_thread = 0;
+    const uint32_t *end = &plan->samples[plan->sample_capacity];
+    struct wire_cursor next = *samples;
+    struct sample_event event;
+    for (struct slice raw; to < end; *samples = next) {
+        if (!wire_take_short(&next, PROFILE_SAMPLES << 3 | WIRE_BYTES, &raw) ||
+            !sample_event_read(raw, &event))
+            break;
+        uint8_t traits = traits_of_short(plan, event.list, sample_event_attributes(&event));
+        if ((traits & TRAIT_NAMES_SPAN) || !are_final(plan, traits))
+            break;
+        *to++ = traits & TRAIT_THREAD ? SAMPLE_HAS_THREAD : 0;
+        with_thread += (traits & TRAIT_THREAD) != 0;
+    }
+    plan->sample_count += (uint32_t)(to - begin);
+    plan->without_id += (uint32_t)(to - begin);
+    plan->with_thread += with_thread;
+}
+
+/* Plans any sample. Returns whether it names a span. */
+static bool plan_sample(struct sample_plan *plan, struct surroundings *around, struct slice raw,
                         bool with_totals)
 {
     struct sample_layout layout;
     bool is_usual = sample_layout_read(raw, &layout);
     if (is_usual && plan_usual(plan, around, raw, &layout, with_totals))
-        return;
+        return layout.link != 0;
     struct sample_view view = sample_view_read(plan, raw);
     bool is_wide = view.attribute_count > JOINED_ATTRIBUTES_MAX;
     uint8_t traits = is_wide ? TRAIT_IS_NOT_PLAIN : traits_of(plan, &view);
@@ -424,18 +466,19 @@ static void plan_sample(struct sample_plan *plan, struct surroundings *around, s
         thread_pairs_note(plan, &view);
     if (key == NO_KEY) {
         plan_unnamed(plan, traits, view.timestamps > 0);
-        return;
+        return false;
     }
     uint32_t *named = new_sample(plan);
     plan->beyond_keys += key == BEYOND_KEYS;
     if (key == BEYOND_KEYS)
-        return;
+        return true;
     assert(key < plan->key_count);
     *named = (key + 1) | (promoted ? SAMPLE_PROMOTED : 0) | sample_bits_of_traits(traits) |
              (is_usual ? sample_bits_of_place(raw, &layout) : 0);
     plan->keys[key].promoted |= promoted;
     struct sample_amount amount = sample_view_amount(&view);
     tally(plan, key, with_totals ? &amount : NULL);
+    return true;
 }
 
 /* ---- the request ---- */
@@ -461,8 +504,14 @@ static void plan_samples(struct sample_plan *plan, struct surroundings *around, 
             plan_unnamed(plan, TRAIT_THREAD, true);
         return;
     }
-    for (struct slice raw; wire_next_payload(&cursor, PROFILE_SAMPLES, &raw);)
-        plan_sample(plan, around, raw, with_totals);
+    bool names_span = around->names_span; /* the sample before */
+    for (struct slice raw;;) {
+        if (!names_span && are_known_by_lists(plan))
+            plan_events(plan, &cursor);
+        if (!wire_next_payload(&cursor, PROFILE_SAMPLES, &raw))
+            break;
+        names_span = plan_sample(plan, around, raw, with_totals) || around->names_span;
+    }
     assert(!cursor.broken); /* scanned */
 }
 
