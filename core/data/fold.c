@@ -21,6 +21,12 @@ struct fold_run {
     uint32_t fate; /* FATE_GOES: nothing is written */
 };
 
+/* What stays of the attributes of known samples. */
+struct known_list {
+    struct fold_attributes_result stays;
+    bool is_set;
+};
+
 enum combining { FOLDS, MOVES, STRIPS, COMBININGS };
 
 struct folding {
@@ -31,6 +37,8 @@ struct folding {
     struct arena request_scratch; /* also of what `attributes` remembers: lists of attributes */
     struct equal_entries equals;
     struct fold_attributes attributes;
+    struct known_list *known_lists; /* those of the rule */
+    uint32_t next_sample;
     /* Of the profile that is being read: */
     struct arena scratch;
     struct fold_run *runs;
@@ -101,10 +109,13 @@ static enum fold_shape shape_of(const struct sample_fields *sample, bool is_stri
     return single ? SHAPE_SUM : SHAPE_APART;
 }
 
-static inline struct fold_gain gain_of(const struct folding *folding, enum combining how)
+static inline const struct fold_gain *gain_of(const struct folding *folding, enum combining how)
 {
+    static const struct fold_gain nothing;
     const struct fold_rule *rule = folding->rule;
-    return how != MOVES && rule->gains ? rule->gains(rule->context) : (struct fold_gain){.link = 0};
+    const struct fold_gain *gain =
+        how != MOVES && rule->gains ? rule->gains(rule->context) : &nothing;
+    return gain ? gain : &nothing;
 }
 
 static const enum fold_attributes_change changes[COMBININGS] = {[FOLDS] = FOLD_ATTRIBUTES_TAKEN,
@@ -217,7 +228,7 @@ static uint32_t combine(struct folding *folding, const struct sample_fields *sam
     struct fold_attributes *attributes = &folding->attributes;
     struct fold_attributes_result stays =
         fold_attributes_change(attributes, layout->attributes, changes[how]);
-    struct slice gains = gain_of(folding, how).attributes;
+    struct slice gains = gain_of(folding, how)->attributes;
     struct fold_key key = {.stack = layout->stack,
                            .link = how == FOLDS ? 0 : layout->link,
                            .list =
@@ -247,41 +258,91 @@ static uint32_t keep(struct folding *folding, const struct sample_fields *sample
         &folding->attributes, sample->layout.attributes, FOLD_ATTRIBUTES_KEPT);
     if (!stays.is_stripped)
         return stay(folding, &sample->layout);
-    struct fold_gain gain = gain_of(folding, STRIPS);
+    const struct fold_gain *gain = gain_of(folding, STRIPS);
     struct fold_key key = {.stack = sample->layout.stack,
-                           .link = gain.link > 0 ? gain.link : sample->layout.link,
+                           .link = gain->link > 0 ? gain->link : sample->layout.link,
                            .list = fold_attributes_add(&folding->attributes, stays.list,
-                                                       gain.attributes, FOLD_ATTRIBUTES_KEPT)};
+                                                       gain->attributes, FOLD_ATTRIBUTES_KEPT)};
     if (combine_one(folding, sample, STRIPS, true, &key))
         return newest_group(folding);
     folding->result.merged++;
     return FATE_GOES;
 }
 
-static enum fold_decision decision_of(struct folding *folding, const struct sample_layout *layout)
+/* ---- known samples ---- */
+
+/* Returns the next sample if it is known; otherwise NULL. */
+static inline const struct fold_known_sample *take_known(struct folding *folding)
 {
-    const struct fold_rule *rule = folding->rule;
-    if (!rule->decide)
-        return FOLD_KEEP;
-    struct fold_sample seen = seen_by_rule(folding, layout);
-    return rule->decide(rule->context, &seen);
+    if (!folding->known_lists)
+        return NULL;
+    const struct fold_known_sample *known = &folding->rule->known->samples[folding->next_sample++];
+    assert(known->list <= folding->rule->known->list_count);
+    return known->list > 0 ? known : NULL;
 }
 
-static uint32_t decide(struct folding *folding, struct slice raw)
+static inline struct fold_attributes_result stays_of_known(struct folding *folding,
+                                                           const struct fold_known_sample *known)
 {
-    struct sample_fields sample;
+    struct known_list *list = &folding->known_lists[known->list - 1];
+    if (!list->is_set)
+        *list =
+            (struct known_list){fold_attributes_change(&folding->attributes,
+                                                       folding->rule->known->lists[known->list - 1],
+                                                       FOLD_ATTRIBUTES_KEPT),
+                                true};
+    return list->stays;
+}
+
+/* Keeps a known sample, but for what is stripped. Whether it gains something is not asked, because
+ * no branch would predict it. */
+static inline uint32_t keep_known(struct folding *folding, const struct fold_known_sample *known)
+{
+    struct fold_attributes_result stays = stays_of_known(folding, known);
+    bool is_new;
+    folding->result.kept++;
+    if (!stays.is_stripped) {
+        const struct sample_layout layout = {
+            .stack = known->stack, .attributes = folding->rule->known->lists[known->list - 1]};
+        return stay(folding, &layout);
+    }
+    const struct fold_gain *gain = gain_of(folding, STRIPS);
+    const struct fold_key key = {.stack = known->stack,
+                                 .link = gain->link,
+                                 .list = fold_attributes_add_known(&folding->attributes, stays.list,
+                                                                   gain->attributes,
+                                                                   FOLD_ATTRIBUTES_KEPT),
+                                 .shape = SHAPE_SUM};
+    uint32_t group = fold_groups_find(&folding->groups, &key, &is_new);
+    if (fold_groups_sum(&folding->groups, group, known->value) || is_new)
+        return newest_group(folding);
+    folding->result.merged++;
+    return FATE_GOES;
+}
+
+/* ---- any samples ---- */
+
+static inline enum fold_decision decision_of(const struct folding *folding,
+                                             const struct fold_sample *seen)
+{
+    const struct fold_rule *rule = folding->rule;
+    return rule->decide ? rule->decide(rule->context, seen) : FOLD_KEEP;
+}
+
+static uint32_t apply(struct folding *folding, const struct sample_fields *sample,
+                      enum fold_decision decision)
+{
     struct fold_result *result = &folding->result;
-    sample_fields_read(raw, &folding->request_scratch, &sample);
-    switch (decision_of(folding, &sample.layout)) {
+    switch (decision) {
     case FOLD_FOLD:
         result->folded++;
-        return combine(folding, &sample, FOLDS);
+        return combine(folding, sample, FOLDS);
     case FOLD_MOVE:
         result->moved++;
-        return combine(folding, &sample, MOVES);
+        return combine(folding, sample, MOVES);
     case FOLD_WEIGH:
         result->kept++;
-        weigh_one(folding, &sample);
+        weigh_one(folding, sample);
         return newest_group(folding);
     case FOLD_DROP:
         result->dropped++;
@@ -289,7 +350,31 @@ static uint32_t decide(struct folding *folding, struct slice raw)
     case FOLD_KEEP:
         break;
     }
-    return keep(folding, &sample);
+    return keep(folding, sample);
+}
+
+static uint32_t decide_read(struct folding *folding, struct slice raw)
+{
+    struct sample_fields sample;
+    sample_fields_read(raw, &folding->request_scratch, &sample);
+    struct fold_sample seen = {.stack = sample.layout.stack};
+    if (folding->rule->decide)
+        seen = seen_by_rule(folding, &sample.layout);
+    return apply(folding, &sample, decision_of(folding, &seen));
+}
+
+static inline uint32_t decide(struct folding *folding, struct slice raw)
+{
+    const struct fold_known_sample *known = take_known(folding);
+    if (!known)
+        return decide_read(folding, raw);
+    const struct fold_sample seen = {.stack = known->stack};
+    enum fold_decision decision = decision_of(folding, &seen);
+    if (decision == FOLD_KEEP)
+        return keep_known(folding, known);
+    struct sample_fields sample;
+    sample_fields_read(raw, &folding->request_scratch, &sample);
+    return apply(folding, &sample, decision);
 }
 
 static inline void note_run(struct folding *folding, const uint8_t *start, const uint8_t *end,
@@ -443,6 +528,10 @@ struct fold_result profiles_fold(struct message *root, struct dictionary *dictio
     fold_attributes_init(&folding.attributes, &keys, &folding.equals, &folding.request_scratch);
     for (size_t i = 0; i < rule->taken_count; i++)
         fold_attributes_take(&folding.attributes, rule->taken[i]);
+    assert(!rule->known || !rule->stack);
+    if (rule->known && rule->stripped_count > 0)
+        folding.known_lists = arena_array(&folding.request_scratch, rule->known->list_count,
+                                          sizeof *folding.known_lists);
     reset(&folding);
     fold_all(&folding, root);
     equal_entries_deinit(&folding.equals);

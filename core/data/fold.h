@@ -50,6 +50,18 @@ struct fold_gain {
     uint32_t link;           /* in place of its own, if it is not folded; 0: its own stays */
 };
 
+/* What is known of samples that were read before, so that they need not be read again. */
+struct fold_known {
+    /* By their number in the request. One with one value, one timestamp at most and no Link; */
+    struct fold_known_sample {
+        uint32_t stack;
+        uint32_t list; /* number of its attributes in `lists` + 1; 0: the sample is not known */
+        int64_t value;
+    } * samples;
+    const struct slice *lists; /* packed; two may be equal */
+    uint32_t list_count;
+};
+
 struct fold_rule {
     /* NULL: all are kept. */
     enum fold_decision (*decide)(void *context, const struct fold_sample *sample);
@@ -59,8 +71,9 @@ struct fold_rule {
     /* The stack that a folded or moved sample gets. NULL: the one that it has. */
     uint32_t (*stack)(void *context, uint32_t stack);
     /* What the sample of which `decide` was just asked gains before it is folded or stripped. A
-     * sample to which neither happens gains nothing. NULL: nothing. */
-    struct fold_gain (*gains)(void *context);
+     * sample to which neither happens gains nothing. NULL: nothing; so may be what it returns,
+     * which exists until profiles_fold returns. */
+    const struct fold_gain *(*gains)(void *context);
     void *context;
     double weight; /* of FOLD_WEIGH */
     /* Keys of attributes that folding takes away in addition to those that it knows. */
@@ -75,7 +88,9 @@ struct fold_rule {
      * its attributes in the same order. */
     const struct slice *stripped_keys;
     size_t stripped_count;
-    bool counts_only; /* the request stays as it is */
+    const struct fold_known *known; /* used for what is stripped; not together with `stack`. NULL:
+                                       nothing is known */
+    bool counts_only;               /* the request stays as it is */
     /* Set to what the samples that are left refer to, for batch_prune_marked; zero before. NULL:
      * nobody needs it. Neither together with counts_only, nor if `stack` adds entries. */
     const struct sample_marks *marks;

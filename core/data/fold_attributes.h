@@ -121,18 +121,23 @@ uint32_t fold_attributes_add_new(struct fold_attributes *attributes, uint32_t li
                                  struct slice gains, enum fold_attributes_change change,
                                  struct fold_added *place);
 /* Returns the number of the list that a sample has of which such a list stays, and that gains
- * others. They are packed, and exist as long as the arena. */
-static inline uint32_t fold_attributes_add(struct fold_attributes *attributes, uint32_t list,
-                                           struct slice gains, enum fold_attributes_change change)
+ * others, or none. They are packed, and exist as long as the arena. */
+static inline uint32_t fold_attributes_add_known(struct fold_attributes *attributes, uint32_t list,
+                                                 struct slice gains,
+                                                 enum fold_attributes_change change)
 {
-    if (gains.size == 0)
-        return list;
     uint64_t hash = ((uintptr_t)gains.data >> 3 ^ list) * UINT64_C(0x9e3779b97f4a7c15);
     struct fold_added *known = &attributes->added[hash >> 40 & attributes->known_mask];
     if (known->gains.data == gains.data && known->gains.size == gains.size && known->list == list &&
         known->change == change && known->is_set)
         return known->result;
     return fold_attributes_add_new(attributes, list, gains, change, known);
+}
+/* The same, faster if most gain nothing. */
+static inline uint32_t fold_attributes_add(struct fold_attributes *attributes, uint32_t list,
+                                           struct slice gains, enum fold_attributes_change change)
+{
+    return gains.size == 0 ? list : fold_attributes_add_known(attributes, list, gains, change);
 }
 
 #endif

@@ -127,8 +127,8 @@ static inline bool sample_event_read(struct slice raw, struct sample_event *out)
     uint64_t list = wire_load_fixed64(at + 2); /* more than the list, but not beyond the end */
     out->list = (list & ((UINT64_C(1) << 8 * size) - 1)) | (uint64_t)size << 56;
     at += 2 + size;
-    if (end - at < LIST_MIN + TIME || at[0] != (SAMPLE_VALUES << 3 | WIRE_BYTES) ||
-        at[1] >= 0x80 || at[1] != end - at - 2 - TIME)
+    if (end - at < LIST_MIN + TIME || at[0] != (SAMPLE_VALUES << 3 | WIRE_BYTES) || at[1] >= 0x80 ||
+        at[1] != end - at - 2 - TIME)
         return false;
     out->values = (struct slice){at + 2, at[1]};
     at += 2 + at[1];

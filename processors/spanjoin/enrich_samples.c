@@ -467,6 +467,15 @@ static void rewrite_fields(struct rewriting *rewriting, struct slice profile)
     write_until(rewriting, rewriting->end);
 }
 
+/* The samples that change are not as they were read. */
+static void forget_known(struct sample_plan *plan, const struct profile_plan *profile)
+{
+    uint32_t end = profile->first_sample + profile->sample_count;
+    for (uint32_t i = profile->first_sample; plan->known.samples && i < end; i++)
+        if (plan->samples[i] & SAMPLE_CHANGES)
+            plan->known.samples[i].list = 0;
+}
+
 static struct slice rewrite_profile(struct sample_plan *plan, const struct profile_plan *profile,
                                     struct slice raw)
 {
@@ -481,6 +490,7 @@ static struct slice rewrite_profile(struct sample_plan *plan, const struct profi
     rewrite_fields(&rewriting, raw);
     assert(rewriting.sample == profile->first_sample + profile->sample_count);
     assert((size_t)(rewriting.to - data) <= capacity);
+    forget_known(plan, profile);
     return slice_of(data, (size_t)(rewriting.to - data));
 }
 

@@ -138,14 +138,21 @@ void keep_samples_decide_moved(struct sample_plan *plan, const struct sample_pla
 
 /* ---- samples ---- */
 
+/* What samples of a key gain that sample_plan_apply left as they came: those with all of these bits
+ * of the plan, and none of the others. */
+struct key_gains {
+    struct fold_gain plain;    /* SAMPLE_IS_PLAIN */
+    struct fold_gain stripped; /* and SAMPLE_IS_STRIPPED */
+    struct fold_gain threaded; /* and SAMPLE_HAS_THREAD */
+};
+
 /* What becomes of the samples of a key: small, because samples name keys in any order. */
 struct keeping {
     const struct sample_plan *plan;
-    uint32_t next;              /* sample, in wire order */
-    uint32_t named;             /* what the plan says of the one before */
-    uint8_t *decisions;         /* by key + 1; enum fold_decision; of 0: of samples without a key */
-    const struct slice **gains; /* by key + 1: what plain samples gain that lose the detail of their
-                                   span; NULL: they do not */
+    uint32_t next;           /* sample, in wire order */
+    uint32_t named;          /* what the plan says of the one before */
+    uint8_t *decisions;      /* by key + 1; enum fold_decision; of 0: of samples without a key */
+    struct key_gains *gains; /* likewise */
 };
 
 static enum fold_decision decision_of(int fate)
@@ -161,19 +168,31 @@ static enum fold_decision decision_of_key(const struct sample_plan *plan, uint32
     return plan->finds[k].kept_by ? FOLD_KEEP : decision_of(keep->otherwise);
 }
 
+static struct key_gains gains_of_key(const struct sample_plan *plan, uint32_t k)
+{
+    struct key_gains gains = {.plain.link = 0};
+    const struct sample_key *key = &plan->keys[k];
+    if (keep_takes_detail(plan, k))
+        gains.plain.attributes = key->gain->packed;
+    if (keep_takes_sample(plan, (k + 1) | SAMPLE_IS_PLAIN | SAMPLE_IS_STRIPPED)) {
+        gains.stripped.attributes = gains.threaded.attributes = key->gain->packed;
+        gains.threaded.link = key->link;
+    }
+    return gains;
+}
+
 static void keeping_init(struct keeping *keeping, struct sample_plan *plan, bool keeps_all)
 {
     uint32_t count = plan->key_count + 1;
     *keeping =
         (struct keeping){.plan = plan,
                          .decisions = arena_array(&plan->arena, count, sizeof *keeping->decisions),
-                         .gains = arena_array(&plan->arena, count, sizeof(const struct slice *))};
+                         .gains = arena_array(&plan->arena, count, sizeof *keeping->gains)};
     enum fold_decision of_unnamed = decision_of(plan->settings->keep.unjoined);
     keeping->decisions[0] = (uint8_t)(keeps_all ? FOLD_KEEP : of_unnamed);
     for (uint32_t k = 0; k < plan->key_count; k++) {
         keeping->decisions[k + 1] = (uint8_t)(keeps_all ? FOLD_KEEP : decision_of_key(plan, k));
-        if (keep_takes_detail(plan, k))
-            keeping->gains[k + 1] = &plan->keys[k].gain->packed;
+        keeping->gains[k + 1] = gains_of_key(plan, k);
     }
 }
 
@@ -186,20 +205,17 @@ static enum fold_decision decide(void *context, const struct fold_sample *sample
     return (enum fold_decision)keeping->decisions[keeping->named & SAMPLE_KEY];
 }
 
-/* Samples that sample_plan_apply left as they came gain what the others have gained. */
-static struct fold_gain gain_of(void *context)
+/* Samples that sample_plan_apply left as they came gain what the others have gained. No branch
+ * would predict which samples have a key. */
+static const struct fold_gain *gain_of(void *context)
 {
     const struct keeping *keeping = context;
-    uint32_t named = keeping->named;
-    if ((named & (SAMPLE_IS_PLAIN | SAMPLE_PROMOTED | SAMPLE_IS_STRIPPED)) == SAMPLE_IS_PLAIN) {
-        const struct slice *gains = keeping->gains[named & SAMPLE_KEY];
-        return (struct fold_gain){.attributes = gains ? *gains : (struct slice){0}};
-    }
-    if (!keep_takes_sample(keeping->plan, named))
-        return (struct fold_gain){.link = 0};
-    const struct sample_key *key = &keeping->plan->keys[(named & SAMPLE_KEY) - 1];
-    return (struct fold_gain){.attributes = key->gain->packed,
-                              .link = sample_gains_link(named) ? key->link : 0};
+    uint32_t named = keeping->named, stripped = SAMPLE_IS_PLAIN | SAMPLE_IS_STRIPPED;
+    uint32_t of_attributes = named & (stripped | SAMPLE_PROMOTED);
+    const struct key_gains *gains = &keeping->gains[named & SAMPLE_KEY];
+    if ((of_attributes == stripped) | ((named & SAMPLE_KEY) == 0))
+        return named & SAMPLE_HAS_THREAD ? &gains->threaded : &gains->stripped;
+    return of_attributes == SAMPLE_IS_PLAIN ? &gains->plain : NULL;
 }
 
 /* Adds the attributes of one span that the samples of a key have gained. */
@@ -256,6 +272,7 @@ static struct fold_result fold(struct sample_plan *plan, bool keeps_all,
                              .context = &keeping,
                              .stripped_keys = sample_thread_keys,
                              .stripped_count = plan->has_added_threads ? SAMPLE_THREAD_KEYS : 0,
+                             .known = plan->known.samples ? &plan->known : NULL,
                              .counts_only = !marks,
                              .marks = marks};
     if (!marks)

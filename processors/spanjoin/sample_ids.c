@@ -679,40 +679,49 @@ void sample_plan_begin_naming(struct sample_plan *plan, const struct profile_pla
         .plan = plan, .profile = profile, .with_totals = are_in_totals(plan, profile)};
 }
 
-/* Finds or adds the key of a span. Many samples are of one span. Returns BEYOND_KEYS if there is no
- * room. */
-static uint32_t key_of_span(struct sample_naming *naming, const struct span_key *span)
+/* Finds or adds the key of a span. Returns BEYOND_KEYS if there is no room. */
+static __attribute__((noinline)) uint32_t
+new_key_of_span(struct sample_plan *plan, const struct span_key *span, uint32_t *place)
 {
-    struct sample_plan *plan = naming->plan;
-    uint32_t *known = &naming->keys[span->span_id[SPAN_ID_SIZE - 1] % NAMED_KEYS_REMEMBERED];
-    if (*known > 0 && memcmp(&plan->finds[*known - 1].key, span, sizeof *span) == 0)
-        return *known - 1;
     uint32_t key = find_key(plan, span->span_id, span->trace_id, 0, 0);
-    if (key != BEYOND_KEYS)
-        *known = key + 1;
+    if (key == BEYOND_KEYS)
+        return key;
+    plan->keys[key].by_thread = true;
+    *place = key + 1;
     return key;
 }
 
-bool sample_plan_name(struct sample_naming *naming, const struct found_span *found)
+/* The same; many samples are of one span. */
+static inline uint32_t key_of_span(struct sample_naming *naming, const struct span_key *span)
 {
     struct sample_plan *plan = naming->plan;
-    assert(plan->samples[found->sample] == SAMPLE_HAS_THREAD);
-    uint32_t key = key_of_span(naming, found->span);
-    plan->without_id--;
-    plan->with_thread--;
+    uint32_t *known = &naming->keys[span->span_id[SPAN_ID_SIZE - 1] % NAMED_KEYS_REMEMBERED];
+    bool is_known = *known > 0 && memcmp(&plan->finds[*known - 1].key, span, sizeof *span) == 0;
+    return is_known ? *known - 1 : new_key_of_span(plan, span, known);
+}
+
+bool sample_plan_name(struct sample_naming *naming, const struct timed_sample *sample,
+                      const struct span_key *span)
+{
+    struct sample_plan *plan = naming->plan;
+    assert(plan->samples[sample->sample] == SAMPLE_HAS_THREAD);
+    uint32_t key = key_of_span(naming, span);
+    naming->named++;
     plan->beyond_keys += key == BEYOND_KEYS;
     if (key == BEYOND_KEYS)
         return false;
-    plan->samples[found->sample] |= (key + 1) | found->bits;
-    plan->keys[key].by_thread = true;
-    tally(plan, key, naming->with_totals ? &found->amount : NULL);
+    plan->samples[sample->sample] |= (key + 1) | sample->bits;
+    tally(plan, key, naming->with_totals ? &sample->amount : NULL);
     if (naming->with_totals && plan->settings->top_functions > 0)
-        sample_functions_note(plan, key, &naming->profile->sums, found->raw);
+        sample_functions_note(plan, key, &naming->profile->sums, sample->raw);
     return true;
 }
 
 void sample_plan_end_naming(struct sample_naming *naming)
 {
+    assert(naming->named <= naming->plan->with_thread);
+    naming->plan->without_id -= naming->named;
+    naming->plan->with_thread -= naming->named;
     add_tallies(naming->plan, &naming->profile->sums);
 }
 

@@ -14,7 +14,7 @@
 #ifndef PROFCOL_SPANJOIN_SAMPLE_IDS_H
 #define PROFCOL_SPANJOIN_SAMPLE_IDS_H
 
-#include "processors/spanjoin/sample_view.h"
+#include "processors/spanjoin/timed_sample.h"
 
 /* Which samples totals are computed of. */
 struct plan_totals {
@@ -46,19 +46,14 @@ struct sample_naming {
     struct sample_plan *plan;
     const struct profile_plan *profile;
     bool with_totals;
+    uint32_t named;                       /* samples */
     uint32_t keys[NAMED_KEYS_REMEMBERED]; /* + 1, by a hash of their spans; 0: none */
-};
-struct found_span {
-    const struct span_key *span;
-    struct slice raw;
-    struct sample_amount amount;
-    uint32_t sample; /* its number in the request */
-    uint32_t bits;   /* of sample_bits_of_traits, and of sample_bits_of_place if it has no Link */
 };
 void sample_plan_begin_naming(struct sample_plan *plan, const struct profile_plan *profile,
                               struct sample_naming *out);
 /* Returns false if there is no room for another key; then the sample is sent on unchanged. */
-bool sample_plan_name(struct sample_naming *naming, const struct found_span *found);
+bool sample_plan_name(struct sample_naming *naming, const struct timed_sample *sample,
+                      const struct span_key *span);
 void sample_plan_end_naming(struct sample_naming *naming);
 
 /* Call it after span_index_find_many on plan->finds: chooses the span of each key. Keys without a

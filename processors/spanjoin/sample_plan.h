@@ -14,6 +14,7 @@
 #define PROFCOL_SPANJOIN_SAMPLE_PLAN_H
 
 #include "core/base/index_table.h"
+#include "core/data/fold.h"
 #include "core/data/profile_measure.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/join_feed.h"
@@ -142,6 +143,8 @@ struct sample_plan {
     struct left_upload *left;  /* what thread_samples.h found no span for (left_upload.h); NULL:
                                   none */
     bool has_added_threads;    /* samples have attributes of core/data/sample_threads.h */
+    struct fold_known known;   /* samples that timed_reading.h has read, for the removal of these;
+                                  samples: NULL: it has read none */
     struct thread_pair *pairs; /* ids of the same threads (thread_pairs.h) */
     uint32_t pair_count;
     uint16_t pairs_process; /* the first process with one; 0: none */

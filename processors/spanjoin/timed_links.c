@@ -82,6 +82,19 @@ static void decide(struct linking *linking, struct timed_sample *threaded)
         note_unnamed(linking, threaded); /* the part without a span */
 }
 
+/* Decides about a sample of one time whose span was found, as most are. Returns false if it is
+ * another one. */
+static inline bool decide_single(struct linking *linking, struct timed_sample *threaded)
+{
+    size_t growth = timed_sample_growth(threaded, 1);
+    if (threaded->ask_count != 1 || growth > linking->room ||
+        linking->timed.asks[threaded->first_ask].answer != THREAD_SPAN)
+        return false;
+    linking->room -= growth;
+    threaded->pieces = 1;
+    return true;
+}
+
 /* ---- writing ---- */
 
 static void write_links(struct linking *linking, struct thread_links *links)
@@ -108,13 +121,9 @@ static uint64_t name_of_profile(struct linking *linking, const struct profile_pl
     struct sample_naming naming;
     sample_plan_begin_naming(linking->plan, profile, &naming);
     for (; threaded < end && threaded->sample < last; threaded++) {
-        struct found_span found = {.span = &linking->timed.asks[threaded->first_ask].key,
-                                   .raw = threaded->raw,
-                                   .amount = threaded->amount,
-                                   .sample = threaded->sample,
-                                   .bits = threaded->bits};
         if (threaded->pieces > 0)
-            linked += sample_plan_name(&naming, &found);
+            linked +=
+                sample_plan_name(&naming, threaded, &linking->timed.asks[threaded->first_ask].key);
     }
     sample_plan_end_naming(&naming);
     *next = threaded;
@@ -146,6 +155,10 @@ static bool find_spans(struct linking *linking)
                  linking->timed.ask_count);
     for (uint32_t i = 0; i < linking->timed.count; i++) {
         struct timed_sample *sample = &linking->timed.items[i];
+        if (decide_single(linking, sample)) {
+            any = true;
+            continue;
+        }
         decide(linking, sample);
         any |= sample->pieces > 0;
         if (sample->pieces != 1 && source->leaves)

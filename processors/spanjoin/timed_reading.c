@@ -19,7 +19,8 @@ struct remembered_thread {
 /* What the attributes of a sample say. */
 struct list_facts {
     const struct sample_thread *thread;
-    uint8_t traits; /* enum attribute_traits */
+    uint32_t bits;   /* of sample_bits_of_traits */
+    uint32_t number; /* in plan->known, + 1; 0: it has none */
 };
 /* Those of samples with the same list, if that is short. */
 struct remembered_list {
@@ -30,9 +31,12 @@ struct remembered_list {
 struct reading {
     struct sample_plan *plan;
     struct timed_samples *out;
-    uint32_t capacity; /* of samples */
+    const struct profile_plan *profile; /* that is being read */
+    uint32_t capacity;                  /* of samples */
     size_t ask_capacity;
-    struct remembered_list lists[REMEMBERED];
+    struct slice *known_lists; /* of plan->known */
+    uint32_t known_list_capacity;
+    struct remembered_list lists[REMEMBERED]; /* of the process of the profile being read */
     struct remembered_thread threads[REMEMBERED];
 };
 
@@ -154,21 +158,54 @@ static struct list_facts read_list(struct reading *reading, struct slice packed,
     uint8_t traits = 0;
     for (uint64_t number; wire_packed_varint(&list, &number);)
         traits |= note_attribute(reading, &attributes, (uint32_t)number);
-    return (struct list_facts){find_thread(reading, &attributes, profile), traits};
+    return (struct list_facts){find_thread(reading, &attributes, profile),
+                               sample_bits_of_traits(traits), 0};
+}
+
+/* Returns the number of a list of known samples; 0: nobody needs them. */
+static uint32_t number_list(struct reading *reading, struct slice list)
+{
+    struct fold_known *known = &reading->plan->known;
+    if (!known->samples)
+        return 0;
+    reading->known_lists =
+        arena_grow(&reading->plan->arena, reading->known_lists, known->list_count,
+                   &reading->known_list_capacity, sizeof *reading->known_lists);
+    reading->known_lists[known->list_count++] = list;
+    known->lists = reading->known_lists;
+    return known->list_count;
+}
+
+static __attribute__((noinline)) void remember_list(struct reading *reading, uint64_t packed,
+                                                    struct slice list,
+                                                    const struct profile_plan *profile,
+                                                    struct remembered_list *place)
+{
+    *place = (struct remembered_list){packed, read_list(reading, list, profile)};
+    place->facts.number = number_list(reading, list);
+}
+
+/* packed: what sample_short_list returns. */
+static inline const struct list_facts *facts_of_short(struct reading *reading, uint64_t packed,
+                                                      struct slice list,
+                                                      const struct profile_plan *profile)
+{
+    uint64_t hash = packed * UINT64_C(0x9e3779b97f4a7c15);
+    struct remembered_list *known = &reading->lists[(hash >> 32) % REMEMBERED];
+    if (known->packed != packed)
+        remember_list(reading, packed, list, profile, known);
+    return &known->facts;
 }
 
 static struct list_facts facts_of_list(struct reading *reading, struct slice list,
                                        const struct profile_plan *profile)
 {
     uint64_t packed = sample_short_list(list);
-    if (packed == 0)
-        return read_list(reading, list, profile);
-    uint64_t hash = packed * UINT64_C(0x9e3779b97f4a7c15);
-    struct remembered_list *known = &reading->lists[(hash >> 32) % REMEMBERED];
-    if (known->packed != packed || !is_of_profile(known->facts.thread, profile))
-        *known = (struct remembered_list){packed, read_list(reading, list, profile)};
-    return known->facts;
+    return packed == 0 ? read_list(reading, list, profile)
+                       : *facts_of_short(reading, packed, list, profile);
 }
+
+/* ---- samples ---- */
 
 static void set_amount(struct timed_sample *threaded, uint64_t times, uint64_t values, uint64_t sum)
 {
@@ -183,7 +220,7 @@ static void read_usual(struct reading *reading, struct timed_sample *threaded,
     uint64_t sum = sample_sum(layout->values, &values);
     const struct list_facts facts = facts_of_list(reading, layout->attributes, profile);
     const struct sample_thread *thread = facts.thread;
-    threaded->bits = sample_bits_of_traits(facts.traits);
+    threaded->bits = facts.bits;
     if (!has_link_field(threaded->raw, layout))
         threaded->bits |= sample_bits_of_place(threaded->raw, layout);
     set_amount(threaded, times, values, sum);
@@ -209,10 +246,40 @@ static void read_any(struct reading *reading, struct timed_sample *threaded,
     add_asks(reading, threaded, thread);
 }
 
+/* Reads a sample of one event with one value. Returns false if it is another one. */
+static inline bool read_event(struct reading *reading, uint32_t sample,
+                              const struct profile_plan *profile, struct slice raw)
+{
+    struct sample_event event;
+    uint64_t value;
+    if (!sample_event_read(raw, &event) || !wire_packed_single(event.values, &value))
+        return false;
+    struct slice list = sample_event_attributes(&event);
+    const struct list_facts *facts = facts_of_short(reading, event.list, list, profile);
+    struct timed_sample *timed = &reading->out->items[reading->out->count++];
+    uint32_t start = (uint32_t)(event.attributes_start - raw.data);
+    assert(start <= SAMPLE_START_MAX && list.size <= SAMPLE_LIST_MAX);
+    timed->raw = raw;
+    timed->amount = (struct sample_amount){.count = 1, .sum = value};
+    timed->sample = sample;
+    timed->first_ask = (uint32_t)reading->out->ask_count;
+    timed->ask_count = 1;
+    timed->repeated = (uint32_t)(raw.size - event.values.size - sizeof event.time_ns);
+    timed->pieces = 0;
+    timed->bits = facts->bits | SAMPLE_IS_USUAL | start << SAMPLE_START_SHIFT |
+                  (uint32_t)list.size << SAMPLE_LIST_SHIFT;
+    timed->is_paired = true;
+    reserve_asks(reading, 1);
+    add_ask(reading, facts->thread, event.time_ns);
+    if (facts->number > 0)
+        reading->plan->known.samples[sample] =
+            (struct fold_known_sample){event.stack, facts->number, (int64_t)value};
+    return true;
+}
+
 static void read_sample(struct reading *reading, uint32_t sample,
                         const struct profile_plan *profile, struct slice raw)
 {
-    assert(reading->out->count < reading->capacity);
     struct timed_sample *threaded = &reading->out->items[reading->out->count++];
     struct sample_layout layout;
     *threaded = (struct timed_sample){.raw = raw,
@@ -226,14 +293,28 @@ static void read_sample(struct reading *reading, uint32_t sample,
     threaded->ask_count = (uint32_t)(reading->out->ask_count - threaded->first_ask);
 }
 
+/* Forgets the lists of another process. */
+static void begin_process(struct reading *reading, const struct profile_plan *profile)
+{
+    const struct profile_plan *before = reading->profile;
+    if (before && (before->process != profile->process || before->sampler != profile->sampler))
+        memset(reading->lists, 0, sizeof reading->lists);
+    reading->profile = profile;
+}
+
 static void read_profile(struct reading *reading, const struct profile_plan *profile,
                          struct slice raw)
 {
     uint32_t sample = profile->first_sample;
     struct wire_cursor cursor = wire_cursor(raw);
-    for (struct slice one; wire_next_payload(&cursor, PROFILE_SAMPLES, &one); sample++)
-        if (reading->plan->samples[sample] & SAMPLE_HAS_THREAD)
+    begin_process(reading, profile);
+    for (struct slice one; wire_next_payload(&cursor, PROFILE_SAMPLES, &one); sample++) {
+        if (!(reading->plan->samples[sample] & SAMPLE_HAS_THREAD))
+            continue;
+        assert(reading->out->count < reading->capacity);
+        if (!read_event(reading, sample, profile, one))
             read_sample(reading, sample, profile, one);
+    }
 }
 
 static void read_request(struct reading *reading)
@@ -259,5 +340,9 @@ void timed_samples_read(struct sample_plan *plan, uint32_t sample_count, struct 
     struct reading reading = {.plan = plan, .out = out, .capacity = sample_count};
     *out = (struct timed_samples){.items =
                                       arena_alloc(&plan->arena, sample_count * sizeof *out->items)};
+    plan->known = (struct fold_known){.samples = NULL};
+    if (plan->has_added_threads)
+        plan->known.samples =
+            arena_array(&plan->arena, plan->sample_count, sizeof *plan->known.samples);
     read_request(&reading);
 }

@@ -19,8 +19,8 @@ struct timed_sample {
     uint32_t ask_count; /* in their order */
     uint32_t repeated;  /* bytes of it that each part has; times and values are divided */
     uint32_t pieces;    /* it is split into so many at most; 0: it stays as it is */
-    uint32_t bits;      /* as in struct found_span */
-    bool is_paired;     /* it has a value for each timestamp, or none */
+    uint32_t bits;  /* of sample_bits_of_traits, and of sample_bits_of_place if it has no Link */
+    bool is_paired; /* it has a value for each timestamp, or none */
 };
 
 #endif

@@ -14,6 +14,8 @@
 /* Fuzz targets are not linked with the helpers of unit tests.
  * NOLINTNEXTLINE(bugprone-suspicious-include) */
 #include "tests/unit/canonical_profiles.c"
+/* NOLINTNEXTLINE(bugprone-suspicious-include) */
+#include "tests/unit/known_samples.c"
 
 static struct budget budget;
 static struct worker worker;
@@ -183,6 +185,44 @@ static void check_fold(struct batch *batch, uint8_t chosen)
     text_deinit(&said);
 }
 
+static struct fold_result strip(struct batch *batch, uint8_t *chosen,
+                                const struct fold_known *known)
+{
+    static const struct slice keys[] = {{(const uint8_t *)"", 0}, {(const uint8_t *)"a", 1}};
+    struct dictionary *dictionary = batch_dictionary(batch);
+    uint32_t count = dictionary_count(dictionary, DICTIONARY_ATTRIBUTE_TABLE);
+    struct slice last = {0};
+    if (count > 0)
+        last = dictionary_string(dictionary, dictionary_attribute(dictionary, count - 1).key);
+    const struct slice stripped[] = {keys[0], keys[1], last};
+    struct fold_rule rule = {.decide = decide,
+                             .context = chosen,
+                             .stripped_keys = stripped,
+                             .stripped_count = 3,
+                             .known = known};
+    return profiles_fold(&batch->parts[0].root, dictionary, &batch->arena, &rule);
+}
+
+/* What is known of samples changes nothing. Both batches say the same. */
+static void check_strip(struct batch *batch, struct batch *other, uint8_t chosen)
+{
+    struct total before, after, with_known;
+    struct text said = content(batch, &before);
+    text_deinit(&said);
+    batch_flatten(other);
+    struct fold_known known =
+        known_samples(other->parts[0].root.raw, chosen >> 3 & 7, &other->arena);
+    struct fold_result result = strip(batch, &chosen, NULL), same = strip(other, &chosen, &known);
+    assert(memcmp(&same, &result, sizeof same) == 0);
+    batch->items = other->items = result.kept - result.merged + result.combined;
+    said = content(batch, &after);
+    struct text also = content(other, &with_known);
+    assert(strcmp(text_string(&said), text_string(&also)) == 0);
+    assert(are_equal(before, after) && are_equal(after, with_known));
+    text_deinit(&said);
+    text_deinit(&also);
+}
+
 static enum fold_decision drop_some(void *context, const struct fold_sample *sample)
 {
     (void)context;
@@ -225,12 +265,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct batch *batch = take_in(slice_of(data + 1, size - 1));
     if (!batch)
         return 0;
+    struct batch *other = take_in(slice_of(data + 1, size - 1));
+    struct batch *stripped = take_in(slice_of(data + 1, size - 1));
+    assert(other && stripped);
     remove_some(batch, data[0]);
+    remove_some(other, data[0]);
+    remove_some(stripped, data[0]);
+    check_strip(stripped, other, data[0]);
     check_prune(batch);
     check_fold(batch, data[0]);
     check_prune(batch);
     check_drop(batch);
     batch_free(batch);
+    batch_free(other);
+    batch_free(stripped);
     assert(budget_used(&budget) == 0);
     return 0;
 }

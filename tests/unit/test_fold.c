@@ -4,6 +4,7 @@
 #include "core/pipeline/items.h"
 #include "tests/unit/canonical_profiles.h"
 #include "tests/unit/expect_text.h"
+#include "tests/unit/known_samples.h"
 #include "tests/unit/pipeline_fixture.h"
 #include "tests/unit/profiles_fixture.h"
 #include "tests/unit/random_profiles.h"
@@ -342,6 +343,79 @@ static void says_what_the_model_says(void **unused)
     assert_true(combined > PROFILES);
 }
 
+/* ---- known samples ---- */
+
+/* Keeps most samples, and gives some of them something: what they have gained depends on the stack
+ * only. */
+static enum fold_decision keep_most(void *context, const struct fold_sample *sample)
+{
+    *(uint32_t *)context = sample->stack;
+    return sample->stack % 8 == 7 ? FOLD_FOLD : FOLD_KEEP;
+}
+
+static const struct fold_gain *gain_by_stack(void *context)
+{
+    static const uint8_t none_and_one[] = {0, 1};
+    static const struct fold_gain gains[] = {
+        {{none_and_one + 1, 1}, .link = 0}, {{none_and_one, 1}, .link = 0}, {{NULL, 0}, .link = 0}};
+    uint32_t stack = *(uint32_t *)context;
+    return stack % 4 == 3 ? NULL : &gains[stack % 4];
+}
+
+static struct fold_result fold_stripped(struct batch *batch, const struct fold_known *known)
+{
+    const struct slice keys[] = {slice_of(name, 20), slice_of(name, 21), slice_of(name, 22)};
+    uint32_t attributes = dictionary_count(batch_dictionary(batch), DICTIONARY_ATTRIBUTE_TABLE);
+    uint32_t stack = 0;
+    struct fold_rule rule = {.decide = keep_most,
+                             .gains = attributes > 1 ? gain_by_stack : NULL,
+                             .context = &stack,
+                             .stripped_keys = keys,
+                             .stripped_count = 3,
+                             .known = known};
+    return fold(batch, &rule);
+}
+
+/* Returns how many samples were known. */
+static uint32_t check_known(struct slice request)
+{
+    struct batch *read = profiles_fixture_batch_of(request);
+    struct batch *not_read = profiles_fixture_batch_of(request);
+    struct fold_known known =
+        known_samples(not_read->parts[0].root.raw, random_below(6), &not_read->arena);
+    struct fold_result expected = fold_stripped(read, NULL);
+    struct fold_result got = fold_stripped(not_read, &known);
+    assert_memory_equal(&got, &expected, sizeof got);
+    struct text expected_bytes = profiles_fixture_sent(read);
+    struct text got_bytes = profiles_fixture_sent(not_read);
+    assert_int_equal(got_bytes.size, expected_bytes.size);
+    if (got_bytes.size > 0)
+        assert_memory_equal(got_bytes.data, expected_bytes.data, got_bytes.size);
+    text_deinit(&expected_bytes);
+    text_deinit(&got_bytes);
+    batch_free(read);
+    batch_free(not_read);
+    return known.list_count;
+}
+
+static void known_samples_become_what_others_become(void **unused)
+{
+    enum { REQUESTS = 1000 };
+    (void)unused;
+    struct random_client client = {.shapes_differ = true, .samples_are_alike = true};
+    uint32_t known = 0;
+    random_client_begin(&client);
+    for (int i = 0; i < REQUESTS; i++) {
+        random_client_change(&client);
+        struct buffer *request = random_request(&client, &profiles_fixture.budget);
+        known += check_known(buffer_slice(request));
+        buffer_unref(request);
+    }
+    random_client_deinit(&client);
+    print_message("%u samples were known\n", known);
+    assert_true(known > REQUESTS);
+}
+
 /* ---- one by one ---- */
 
 #define REQUEST(samples)                                                                           \
@@ -461,16 +535,13 @@ static void equal_stacks_at_several_places_fold(void **unused)
 }
 
 /* The first sample gains attributes 1, which folding takes away, and 2; the others 3 or nothing. */
-static struct fold_gain gain_some(void *context)
+static const struct fold_gain *gain_some(void *context)
 {
     static const uint8_t gains[] = {1, 2, 3};
+    static const struct fold_gain first = {{gains, 2}, .link = 1}, /* which a folded one gets not */
+        other = {{gains + 2, 1}, .link = 1};
     const uint32_t *asked = context;
-    struct fold_gain gain = {.link = 1}; /* which a folded sample does not get */
-    if (*asked == 1)
-        gain.attributes = slice_of(gains, 2);
-    if (*asked == 4)
-        gain.attributes = slice_of(gains + 2, 1);
-    return gain;
+    return *asked == 1 ? &first : *asked == 4 ? &other : NULL;
 }
 
 static enum fold_decision fold_and_count(void *context, const struct fold_sample *sample)
@@ -635,6 +706,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(says_what_the_model_says, profiles_fixture_begin,
                                         profiles_fixture_end),
+        cmocka_unit_test_setup_teardown(known_samples_become_what_others_become,
+                                        profiles_fixture_begin, profiles_fixture_end),
         cmocka_unit_test_setup_teardown(ids_go_and_the_name_stays, profiles_fixture_begin,
                                         profiles_fixture_end),
         cmocka_unit_test_setup_teardown(equal_attributes_at_several_places_fold,

@@ -144,6 +144,78 @@ static void a_sample_is_read_however_it_is_written(void **state)
     arena_deinit(&plan.arena);
 }
 
+/* Whether a usual sample is one of a single event. */
+static bool is_of_event(const struct sample_layout *layout)
+{
+    return layout->link == 0 && sample_short_list(layout->attributes) != 0 &&
+           layout->values.size > 0 && layout->values.size < 0x80 &&
+           layout->timestamps.size == sizeof(uint64_t);
+}
+
+static void assert_is_event(const struct sample_event *event, const struct sample_layout *layout)
+{
+    struct slice attributes = sample_event_attributes(event);
+    assert_int_equal(event->stack, layout->stack);
+    assert_true(event->list == sample_short_list(layout->attributes));
+    assert_ptr_equal(event->attributes_start, layout->attributes_start);
+    assert_ptr_equal(attributes.data, layout->attributes.data);
+    assert_int_equal(attributes.size, layout->attributes.size);
+    assert_ptr_equal(event->values.data, layout->values.data);
+    assert_int_equal(event->values.size, layout->values.size);
+    assert_true(event->time_ns == wire_load_fixed64(layout->timestamps.data));
+}
+
+static void a_sample_of_one_event_is_read_as_others(void **state)
+{
+    (void)state;
+    uint64_t random = 2;
+    unsigned events = 0;
+    for (unsigned i = 0; i < SAMPLES; i++) {
+        struct sample sample = {.link = below(&random, 8) == 0};
+        choose(&sample.attributes, &random, 14);
+        choose(&sample.values, &random, below(&random, 2) ? 28 : 64);
+        choose(&sample.timestamps, &random, 64);
+        for (enum how how = USUAL; how < HOW_COUNT; how++) {
+            struct slice raw = encode(&sample, how);
+            struct sample_layout layout;
+            struct sample_event event;
+            bool is_event = sample_layout_read(raw, &layout) && is_of_event(&layout);
+            assert_int_equal(sample_event_read(raw, &event), is_event);
+            if (is_event)
+                assert_is_event(&event, &layout);
+            events += is_event;
+            free((uint8_t *)raw.data);
+        }
+    }
+    assert_in_range(events, SAMPLES / 20, SAMPLES);
+}
+
+/* The beginning of one, and one with a byte changed: reads nothing beyond the end. */
+static void a_broken_sample_of_one_event_is_none(void **state)
+{
+    static const uint8_t sample[] = {0x08, 1, 0x12, 3, 1, 2, 3, 0x22, 2, 0x80, 1,
+                                     0x2a, 8, 1,    2, 3, 4, 5, 6,    7, 8};
+    struct sample_event event;
+    (void)state;
+    assert_true(sample_event_read(slice_of(sample, sizeof sample), &event));
+    for (size_t size = 0; size < sizeof sample; size++) {
+        uint8_t *exact = memory_alloc(size + 1);
+        memcpy(exact + 1, sample, size);
+        assert_false(sample_event_read(slice_of(exact + 1, size), &event));
+        free(exact);
+    }
+    for (size_t i = 0; i < sizeof sample * 256; i++) {
+        uint8_t *changed = memory_alloc(sizeof sample);
+        memcpy(changed, sample, sizeof sample);
+        changed[i / 256] = (uint8_t)i;
+        struct slice raw = slice_of(changed, sizeof sample);
+        struct sample_layout layout;
+        if (sample_event_read(raw, &event) && sample_layout_read(raw, &layout))
+            assert_is_event(&event, &layout);
+        free(changed);
+    }
+}
+
 static void a_field_that_comes_twice_is_not_usual(void **state)
 {
     static const char *const others[] = {"\x08\x01\x08\x01",
@@ -163,6 +235,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sample_is_read_however_it_is_written),
+        cmocka_unit_test(a_sample_of_one_event_is_read_as_others),
+        cmocka_unit_test(a_broken_sample_of_one_event_is_none),
         cmocka_unit_test(a_field_that_comes_twice_is_not_usual),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
