@@ -280,6 +280,22 @@ static void note_upload(struct instance *instance, const struct instance_clock *
     instance->profiled_ns = happened_at(clock->now_ns);
 }
 
+/* Notes what identifies the request of an upload. What splits requests does so for all processes of
+ * a service, so that a new one may send parts from the first upload on. */
+static void note_content(struct instances *instances, const struct instance *instance,
+                         struct upload_slot *slot, struct upload_range range,
+                         const struct instance_upload *upload, const struct instance_clock *clock)
+{
+    struct instance *service = instance->service ? &instances->items[instance->service] : NULL;
+    if (service && !upload_slot_counts(slot, clock->now_ns, clock->window_ns) &&
+        is_within(service->in_parts_ns, clock->now_ns, clock->window_ns))
+        upload_slot_expect_parts(slot, clock->now_ns);
+    upload_slot_note_content(slot, range, upload->form, upload->content, clock->now_ns,
+                             clock->window_ns);
+    if (service && slot->has_parts)
+        service->in_parts_ns = slot->parts_ns;
+}
+
 static void cover(struct instances *instances, uint16_t number,
                   const struct instance_upload *upload, const struct instance_clock *clock)
 {
@@ -290,8 +306,7 @@ static void cover(struct instances *instances, uint16_t number,
         if (upload->ranges[i].to_ns == 0)
             continue;
         if (upload->content != 0 && i + 1 < instances->slot_count)
-            upload_slot_note_content(&slots[i], upload->ranges[i], upload->form, upload->content,
-                                     clock->now_ns, clock->window_ns);
+            note_content(instances, instance, &slots[i], upload->ranges[i], upload, clock);
         upload_slot_add(&slots[i], upload->ranges[i], upload->form, clock->now_ns, clock->window_ns,
                         &released);
         note_upload(instance, clock);

@@ -53,6 +53,7 @@ struct instance {
     uint64_t first_ns; /* monotonic, like the others; 0: the number is free */
     uint64_t used_ns;
     uint64_t profiled_ns;     /* its last upload, or that of an instance of this service; 0: none */
+    uint64_t in_parts_ns;     /* an instance of this service sent another part of an upload */
     uint64_t uploads_from_ns; /* when an upload came after none for a window; 0: never */
     uint64_t showed_ns;       /* its samples showed `shows` last */
     uint64_t shared_ns;       /* they showed another one than before; 0: never */

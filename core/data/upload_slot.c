@@ -257,6 +257,11 @@ bool upload_slot_awaits_parts(const struct upload_slot *slot, uint64_t now_ns)
     return slot->parts_ns != 0 && is_within(slot->arrived_ns, now_ns, UPLOAD_PARTS_NS - 1);
 }
 
+void upload_slot_expect_parts(struct upload_slot *slot, uint64_t now_ns)
+{
+    slot->parts_ns = happened_at(now_ns);
+}
+
 void upload_slot_note_content(struct upload_slot *slot, struct upload_range range, uint32_t form,
                               uint64_t content, uint64_t now_ns, uint64_t window_ns)
 {
@@ -264,10 +269,13 @@ void upload_slot_note_content(struct upload_slot *slot, struct upload_range rang
     bool is_same = range.from_ns != 0 && range.from_ns == slot->from_ns &&
                    range.to_ns == slot->until_ns && form == slot->form;
     assert(content != 0);
-    if (is_same && slot->content != 0 && slot->content != content)
+    if (is_same && slot->content != 0 && slot->content != content) {
         slot->parts_ns = happened_at(now_ns);
-    else if (!is_within(slot->parts_ns, now_ns, window_ns))
+        slot->has_parts = true;
+    } else if (!is_within(slot->parts_ns, now_ns, window_ns)) {
         slot->parts_ns = 0;
+        slot->has_parts = false;
+    }
     if (is_later)
         slot->before_ns = slot->until_ns;
     if (is_later || is_same)

@@ -67,7 +67,9 @@ struct upload_slot {
     uint64_t arrived_ns;     /* the last upload; monotonic; 0: none */
     uint64_t before_ns;      /* the latest end before the upload that ends at until_ns */
     uint64_t content;        /* hash of the request with that upload; 0: not known */
-    uint64_t parts_ns;       /* another part of an upload arrived; monotonic; 0: not lately */
+    uint64_t parts_ns;       /* another part of an upload arrived, or is expected; monotonic; 0: not
+                                lately */
+    bool has_parts;          /* it did arrive */
     uint32_t holes;          /* a bit for each of the last steps from an upload to the next one: it
                                 left a hole. The newest is the lowest */
     uint32_t steps;          /* of these, at most one for each bit */
@@ -82,6 +84,8 @@ void upload_slot_deinit(struct upload_slot *slot);
  */
 void upload_slot_note_content(struct upload_slot *slot, struct upload_range range, uint32_t form,
                               uint64_t content, uint64_t now_ns, uint64_t window_ns);
+/* Call it before: says that an upload of a new sender may have parts. */
+void upload_slot_expect_parts(struct upload_slot *slot, uint64_t now_ns);
 /* Adds an upload. range: from_ns 0: it is not known where it begins. form: those of one sender have
  * the same. Those who waited for gaps that
  * are smaller now, or no more, are moved to `released`. */

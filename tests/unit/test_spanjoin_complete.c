@@ -872,6 +872,40 @@ static void span_waits_for_the_parts_of_an_upload(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* What splits the uploads of one process of a service splits those of the others. */
+static void first_upload_of_another_process_may_have_parts(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    join_init(&join, "spans: {wait: 20s}");
+    send_part(&join, OTHER, 9 * SECOND + HALF, "1");
+    send_part(&join, OTHER, 9 * SECOND + HALF, "2");
+    for (unsigned i = 0; i < 2; i++) {
+        profiles_begin(&request);
+        profiles_resource_string(&request, "service.name", "shop");
+        profiles_resource_string(&request, "service.instance.id", "new");
+        profiles_resource_string(&request, "content", i == 0 ? "3" : "4");
+        ProfileMessage *profile = profiles_profile(&request, "cpu", "nanoseconds");
+        profile->time_unix_nano = WALL + HALF;
+        SampleMessage *sample = profiles_sample(&request, 1);
+        sample_link(&request, sample, TRACE, SPAN);
+        sample_value(&request, sample, 10);
+        join_send(&join, &request);
+        if (i == 1)
+            break;
+        traces_begin(&request, "shop");
+        traces_resource_string(&request, "service.instance.id", "new");
+        traces_span(&request, TRACE, SPAN, WALL + SECOND, WALL + 2 * SECOND, "work");
+        join_send(&join, &request);
+        assert_int_equal(left(&join), 0);
+    }
+    fixture_advance(&join.fixture, 2 * SECOND);
+    assert_int_equal(left(&join), 1);
+    expect_span(&join, 0, "20", NULL);
+    fixture_deinit(&join.fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -915,6 +949,7 @@ int main(void)
         cmocka_unit_test(span_whose_totals_were_evicted_is_incomplete),
         cmocka_unit_test(span_whose_totals_were_evicted_before_it_is_incomplete),
         cmocka_unit_test(span_waits_for_the_parts_of_an_upload),
+        cmocka_unit_test(first_upload_of_another_process_may_have_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
