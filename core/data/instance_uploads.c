@@ -471,27 +471,28 @@ void instances_add_upload(struct instances *instances, const struct instance_upl
 /* ---- clocks that are ahead ---- */
 
 void instances_note_lead(struct instances *instances, uint16_t uploader, uint32_t form,
-                         uint64_t lead_ns, const struct instance_clock *clock)
+                         struct upload_ahead ahead, const struct instance_clock *clock)
 {
     pthread_mutex_lock(&instances->lock);
     if (instance_is_live(instances, uploader)) {
         struct instance *instance = &instances->items[uploader];
         if (!instance->lead)
             instance->lead = memory_zalloc(sizeof *instance->lead);
-        upload_lead_note(instance->lead, form, lead_ns, clock->now_ns, clock->window_ns);
+        upload_lead_note(instance->lead, form, ahead, clock->now_ns, clock->window_ns);
     }
     pthread_mutex_unlock(&instances->lock);
 }
 
-uint64_t instances_lead(struct instances *instances, uint16_t uploader, uint32_t form,
-                        const struct instance_clock *clock)
+struct upload_ahead instances_lead(struct instances *instances, uint16_t uploader, uint32_t form,
+                                   const struct instance_clock *clock)
 {
+    struct upload_ahead ahead = {.ns = 0};
     pthread_mutex_lock(&instances->lock);
-    const struct upload_lead *lead =
-        instance_is_live(instances, uploader) ? instances->items[uploader].lead : NULL;
-    uint64_t lead_ns = lead ? upload_lead_largest(lead, form, clock->now_ns, clock->window_ns) : 0;
+    if (instance_is_live(instances, uploader) && instances->items[uploader].lead)
+        ahead = upload_lead_largest(instances->items[uploader].lead, form, clock->now_ns,
+                                    clock->window_ns);
     pthread_mutex_unlock(&instances->lock);
-    return lead_ns;
+    return ahead;
 }
 
 /* ---- spans ---- */

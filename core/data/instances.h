@@ -29,6 +29,7 @@
 #include "core/data/process_group.h"
 #include "core/data/service_naming.h"
 #include "core/data/span_records.h"
+#include "core/data/upload_lead.h"
 #include "core/data/upload_slot.h"
 
 enum {
@@ -109,12 +110,12 @@ void instances_add_upload(struct instances *instances, const struct instance_upl
  * maybe at once; UINT64_MAX: not until another upload or span has arrived. */
 uint64_t instances_settle(struct instances *instances, const struct instance_clock *clock,
                           struct span_wakeups *wakeups);
-/* Notes that the times of an upload are ahead of its arrival (upload_lead.h). lead_ns: not 0. */
+/* Notes that the times of an upload are ahead of its arrival. */
 void instances_note_lead(struct instances *instances, uint16_t uploader, uint32_t form,
-                         uint64_t lead_ns, const struct instance_clock *clock);
-/* Returns how far the times of such uploads are ahead; 0: they are not. */
-uint64_t instances_lead(struct instances *instances, uint16_t uploader, uint32_t form,
-                        const struct instance_clock *clock);
+                         struct upload_ahead ahead, const struct instance_clock *clock);
+/* Returns how far the times of such uploads are ahead. */
+struct upload_ahead instances_lead(struct instances *instances, uint16_t uploader, uint32_t form,
+                                   const struct instance_clock *clock);
 /* Learns the service of the spans that the samples of an upload name, and decides under which
  * service its profiles stand. */
 void instances_name_upload(struct instances *instances, const struct instance_upload *upload,

@@ -15,21 +15,39 @@
 #ifndef PROFCOL_CORE_DATA_UPLOAD_LEAD_H
 #define PROFCOL_CORE_DATA_UPLOAD_LEAD_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/* Of one upload or several. All-zero: they have none. */
+struct upload_ahead {
+    uint64_t ns;    /* of the clock, at least */
+    bool sends_end; /* where the begin is meant */
+};
 
 /* All-zero is none. */
 struct upload_lead {
-    uint64_t newer_ns; /* the largest one since `since_ns` */
-    uint64_t older_ns; /* the largest one in the window before */
-    uint64_t since_ns; /* monotonic */
-    uint32_t form;     /* of the sender's uploads (upload_slot.h) */
+    struct upload_ahead newer; /* since `since_ns` */
+    struct upload_ahead older; /* in the window before */
+    uint64_t since_ns;         /* monotonic */
+    uint32_t form;             /* of the sender's uploads (upload_slot.h) */
 };
 
+static inline bool upload_is_ahead(struct upload_ahead ahead)
+{
+    return ahead.ns > 0 || ahead.sends_end;
+}
+
+/* Returns what is true of either. */
+static inline struct upload_ahead upload_ahead_union(struct upload_ahead a, struct upload_ahead b)
+{
+    return (struct upload_ahead){a.ns > b.ns ? a.ns : b.ns, a.sends_end || b.sends_end};
+}
+
 /* Notes the lead of one upload. */
-void upload_lead_note(struct upload_lead *lead, uint32_t form, uint64_t lead_ns, uint64_t now_ns,
-                      uint64_t window_ns);
-/* Returns the largest one of the sender. */
-uint64_t upload_lead_largest(const struct upload_lead *lead, uint32_t form, uint64_t now_ns,
-                             uint64_t window_ns);
+void upload_lead_note(struct upload_lead *lead, uint32_t form, struct upload_ahead ahead,
+                      uint64_t now_ns, uint64_t window_ns);
+/* Returns the lead of the sender. */
+struct upload_ahead upload_lead_largest(const struct upload_lead *lead, uint32_t form,
+                                        uint64_t now_ns, uint64_t window_ns);
 
 #endif

@@ -15,14 +15,6 @@ static unsigned slot_count(const struct sample_plan *plan)
     return plan->settings->type_count + 1;
 }
 
-/* Node's profiler sends the end as the time. Then the end that follows from the duration is later
- * than the arrival, by more than clocks differ. To take a time for the end by mistake only makes
- * spans wait for one more upload, so most of the duration is for uploads that arrive late. */
-static bool is_end(uint64_t time_ns, uint64_t duration_ns, uint64_t arrived_ns)
-{
-    return time_ns > arrived_ns || arrived_ns - time_ns < duration_ns / 8 * 7;
-}
-
 static bool has_time(const struct profile_header *profile)
 {
     return profile->time_ns != 0 && profile->time_ns + profile->duration_ns >= profile->time_ns;
@@ -35,27 +27,38 @@ static uint64_t end_of(const struct profile_header *profile)
     return end_ns % SECOND_NS == 0 ? end_ns - SECOND_NS : end_ns;
 }
 
-/* Returns how far the times of a profile are ahead at least. */
-static uint64_t lead_of(const struct profile_header *profile, uint64_t arrived_ns)
+static uint64_t time_after(uint64_t time_ns, uint64_t other_ns)
 {
-    uint64_t end_ns = end_of(profile);
-    uint64_t lead_ns = end_ns > arrived_ns ? end_ns - arrived_ns : 0;
-    bool sends_end = is_end(profile->time_ns, profile->duration_ns, arrived_ns);
-    return sends_end && profile->duration_ns > lead_ns ? profile->duration_ns : lead_ns;
+    return time_ns > other_ns ? time_ns - other_ns : 0;
+}
+
+/* Returns how far the times of a profile are ahead at least. Node's profiler sends the end as the
+ * time. Then the end that follows from the duration is later than the arrival, by more than clocks
+ * differ. To take a time for the end by mistake only makes spans wait for one more upload. known:
+ * of the sender. */
+static struct upload_ahead ahead_of(const struct profile_header *profile, uint64_t arrived_ns,
+                                    struct upload_ahead known)
+{
+    uint64_t lead_ns = time_after(end_of(profile), arrived_ns);
+    bool is_long = lead_ns > 0 && profile->duration_ns > 0 && lead_ns >= profile->duration_ns / 2;
+    if (known.sends_end || is_long)
+        return (struct upload_ahead){time_after(profile->time_ns, arrived_ns), true};
+    return (struct upload_ahead){lead_ns, false};
 }
 
 /* Returns the time of which a profile has all samples. */
-static struct upload_range range_of(const struct profile_header *profile, uint64_t lead_ns,
+static struct upload_range range_of(const struct profile_header *profile, struct upload_ahead ahead,
                                     uint64_t arrived_ns)
 {
     if (!has_time(profile))
         return (struct upload_range){0, arrived_ns};
-    uint64_t end_ns = end_of(profile);
-    end_ns = end_ns > lead_ns ? end_ns - lead_ns : 1;
+    uint64_t shift_ns = ahead.sends_end ? profile->duration_ns : 0;
+    uint64_t begin_ns = time_after(time_after(profile->time_ns, shift_ns), ahead.ns);
+    uint64_t end_ns = time_after(time_after(end_of(profile), shift_ns), ahead.ns);
+    end_ns = end_ns > 0 ? end_ns : 1; /* 0: there is no profile */
     assert(end_ns <= arrived_ns || arrived_ns == 0);
-    bool is_known = profile->duration_ns > 0 && profile->time_ns > lead_ns &&
-                    profile->time_ns - lead_ns < end_ns;
-    return (struct upload_range){is_known ? profile->time_ns - lead_ns : 0, end_ns};
+    bool is_known = profile->duration_ns > 0 && begin_ns < end_ns;
+    return (struct upload_range){is_known ? begin_ns : 0, end_ns};
 }
 
 /* Adds a range whose begin may be unknown. */
@@ -68,16 +71,18 @@ static void widen(struct upload_range *all, struct upload_range range)
 }
 
 /* Returns how far the times of a process's uploads are ahead, as far as is known. */
-static uint64_t known_lead(const struct sample_plan *plan, const struct request_process *process)
+static struct upload_ahead known_ahead(const struct sample_plan *plan,
+                                       const struct request_process *process)
 {
     struct span_index *index = plan->sender->index;
     struct instance_clock clock = request_clock(plan->sender);
-    uint64_t lead_ns =
+    struct upload_ahead ahead =
         instances_lead(span_index_instances(index), process->instance, process->form, &clock);
     int64_t offset_ns =
         plan->process != 0 ? thread_spans_offset(span_index_threads(index), plan->process) : 0;
-    uint64_t ahead_ns = offset_ns < 0 ? (uint64_t)-offset_ns : 0;
-    return ahead_ns > lead_ns ? ahead_ns : lead_ns;
+    if (offset_ns < 0 && (uint64_t)-offset_ns > ahead.ns)
+        ahead.ns = (uint64_t)-offset_ns;
+    return ahead;
 }
 
 void upload_times_begin(struct sample_plan *plan, const struct request_process *process,
@@ -94,19 +99,18 @@ void upload_times_begin(struct sample_plan *plan, const struct request_process *
         .before = threads->before,
         .since_ns = threads->since_ns,
         .form = process->form,
-        .lead_ns = known_lead(plan, process),
+        .ahead = known_ahead(plan, process),
         .first_sample = plan->sample_count,
         .ranges = arena_array(&plan->arena, slot_count(plan), sizeof(struct upload_range))};
 }
 
-static void note_lead(const struct sample_plan *plan, struct resource_upload *upload,
-                      uint64_t lead_ns)
+static void note_ahead(const struct sample_plan *plan, struct resource_upload *upload,
+                       struct upload_ahead ahead)
 {
     struct instance_clock clock = request_clock(plan->sender);
     instances_note_lead(span_index_instances(plan->sender->index), upload->uploader, upload->form,
-                        lead_ns, &clock);
-    if (lead_ns > upload->lead_ns)
-        upload->lead_ns = lead_ns;
+                        ahead, &clock);
+    upload->ahead = upload_ahead_union(upload->ahead, ahead);
 }
 
 void upload_times_note(struct sample_plan *plan, const struct profile_header *profile)
@@ -114,10 +118,12 @@ void upload_times_note(struct sample_plan *plan, const struct profile_header *pr
     assert(plan->upload_count > 0);
     struct resource_upload *upload = &plan->uploads[plan->upload_count - 1];
     unsigned slot = profile_header_slot(plan->settings, profile);
-    uint64_t lead_ns = has_time(profile) ? lead_of(profile, plan->arrived_ns) : 0;
-    if (lead_ns > 0)
-        note_lead(plan, upload, lead_ns);
-    widen(&upload->ranges[slot], range_of(profile, upload->lead_ns, plan->arrived_ns));
+    struct upload_ahead ahead = {.ns = 0};
+    if (has_time(profile))
+        ahead = ahead_of(profile, plan->arrived_ns, upload->ahead);
+    if (upload_is_ahead(ahead))
+        note_ahead(plan, upload, ahead);
+    widen(&upload->ranges[slot], range_of(profile, upload->ahead, plan->arrived_ns));
 }
 
 void upload_times_note_empty(struct sample_plan *plan, struct slice scope_profiles)

@@ -3,7 +3,7 @@
  * and tells instances.h.
  *
  * An upload ends at the time and duration of its profile, not at the `until` that an SDK sends with
- * it, which is often rounded. Where that is later than the arrival, by an eighth of the
+ * it, which is often rounded. Where that is later than the arrival, by half of the
  * duration or more, the time is the end, as some clients send it. An end that is a whole second may
  * be rounded, so it counts as a second earlier. If it is still later than the arrival, the clock of
  * the sender is ahead, and so are the times of its other uploads (upload_lead.h); or it is known
@@ -30,16 +30,16 @@ struct resource_upload {
     uint32_t first_sample;
     uint32_t sample_count;
     struct unnamed_samples unnamed;
-    uint16_t uploader;  /* the instance that it names */
-    uint16_t process;   /* the instance whose spans ran on its threads; 0: not known */
-    uint32_t form;      /* of its resource (struct request_process) */
-    uint64_t lead_ns;   /* how far its times are ahead */
-    bool adds_later;    /* its samples may be joined to more spans when it leaves */
-    bool has_threads;   /* some of its samples may be joined by thread */
-    bool is_of_several; /* its process is several ones, so that none are */
-    bool is_doubted;    /* it may be of another process, so that none are yet */
-    uint16_t before;    /* the process of which samples are that were taken before that time; 0:
-                           none */
+    uint16_t uploader;         /* the instance that it names */
+    uint16_t process;          /* the instance whose spans ran on its threads; 0: not known */
+    uint32_t form;             /* of its resource (struct request_process) */
+    struct upload_ahead ahead; /* how far its times are ahead */
+    bool adds_later;           /* its samples may be joined to more spans when it leaves */
+    bool has_threads;          /* some of its samples may be joined by thread */
+    bool is_of_several;        /* its process is several ones, so that none are */
+    bool is_doubted;           /* it may be of another process, so that none are yet */
+    uint16_t before; /* the process of which samples are that were taken before that time; 0:
+                        none */
     uint64_t since_ns;
 };
 

@@ -169,8 +169,9 @@ static void end_in_the_future_is_a_time_that_is_the_end(void **state)
     for (unsigned i = 0; i < 2; i++) {
         profiles_begin(&request);
         profiles_resource_string(&request, "service.name", "shop");
-        profiles_profile(&request, "cpu", "nanoseconds")->time_unix_nano =
-            now_ns - (i == 0 ? 17 : 2) * HALF;
+        ProfileMessage *profile = profiles_profile(&request, "cpu", "nanoseconds");
+        profile->time_unix_nano = now_ns - (i == 0 ? 8 : 2) * HALF;
+        profile->duration_nano = (i == 0 ? 10 : 3) * SECOND;
         join_send(&join, &request);
         assert_int_equal(left(&join), i);
     }
@@ -208,7 +209,7 @@ static void upload_that_waits_covers_no_more_when_it_leaves(void **state)
 /* Whether times that are ahead by so much are taken for ends of uploads of 10 s. */
 static bool are_taken_for_ends(uint64_t ahead_ns)
 {
-    return ahead_ns > 10 * SECOND / 8 && ahead_ns < 10 * SECOND;
+    return ahead_ns >= 5 * SECOND && ahead_ns < 10 * SECOND;
 }
 
 /* Uploads of 10 s by a profiler whose times are ahead; the second one is slow. A span ends after
@@ -264,6 +265,33 @@ static void uploads_of_a_clock_that_is_ahead_leave_no_gaps(void **state)
         fixture_deinit(&join.fixture);
         clock_fix_wall(0);
     }
+}
+
+/* All times that a profile can have. */
+static void times_at_the_limits(void **state)
+{
+    static const uint64_t limits[] = {
+        0,         1,          SECOND,         WALL,           WALL + 1,
+        INT64_MAX, 1ULL << 63, UINT64_MAX / 2, UINT64_MAX - 1, UINT64_MAX};
+    enum { COUNT = sizeof limits / sizeof *limits };
+    (void)state;
+    struct join join;
+    struct request request;
+    clock_fix_wall(WALL);
+    join_init(&join, "spans: {wait: 20s}");
+    for (unsigned i = 0; i < COUNT * COUNT * 2; i++) {
+        profiles_begin(&request);
+        profiles_resource_string(&request, "service.name", "shop");
+        ProfileMessage *profile = profiles_profile(&request, "cpu", "nanoseconds");
+        profile->time_unix_nano = limits[i % COUNT];
+        profile->duration_nano = limits[i / COUNT % COUNT];
+        join_send(&join, &request);
+        send_span(&join, "shop", SPAN, 4 * SECOND);
+    }
+    fixture_advance(&join.fixture, 20 * SECOND);
+    assert_int_equal(left(&join), COUNT * COUNT * 2);
+    fixture_deinit(&join.fixture);
+    clock_fix_wall(0);
 }
 
 /* Passes a request on without running jobs. */
@@ -918,6 +946,7 @@ int main(void)
         cmocka_unit_test(upload_that_waits_covers_no_more_when_it_leaves),
         cmocka_unit_test(slow_upload_of_a_clock_that_is_ahead_covers_no_more),
         cmocka_unit_test(uploads_of_a_clock_that_is_ahead_leave_no_gaps),
+        cmocka_unit_test(times_at_the_limits),
         cmocka_unit_test(span_waits_for_an_upload_that_is_being_read),
         cmocka_unit_test(upload_in_a_replaced_component_completes_spans),
         cmocka_unit_test(span_in_a_new_component_wakes_uploads_of_the_old_one),

@@ -10,33 +10,55 @@
 enum { FORM = 1, OTHER_FORM };
 #define WINDOW UINT64_C(100)
 
+static void note(struct upload_lead *lead, uint32_t form, uint64_t ns, uint64_t now_ns)
+{
+    upload_lead_note(lead, form, (struct upload_ahead){ns, false}, now_ns, WINDOW);
+}
+
+static uint64_t largest_of(const struct upload_lead *lead, uint32_t form, uint64_t now_ns)
+{
+    return upload_lead_largest(lead, form, now_ns, WINDOW).ns;
+}
+
 static void test_the_largest_one_counts(void **state)
 {
     (void)state;
     struct upload_lead lead = {.since_ns = 0};
-    assert_int_equal(upload_lead_largest(&lead, FORM, 7, WINDOW), 0);
-    upload_lead_note(&lead, FORM, 3, 10, WINDOW);
-    upload_lead_note(&lead, FORM, 5, 20, WINDOW);
-    upload_lead_note(&lead, FORM, 4, 30, WINDOW);
-    assert_int_equal(upload_lead_largest(&lead, FORM, 30, WINDOW), 5);
-    assert_int_equal(upload_lead_largest(&lead, OTHER_FORM, 30, WINDOW), 0);
-    upload_lead_note(&lead, OTHER_FORM, 2, 40, WINDOW);
-    assert_int_equal(upload_lead_largest(&lead, OTHER_FORM, 40, WINDOW), 2);
-    assert_int_equal(upload_lead_largest(&lead, FORM, 40, WINDOW), 0);
+    assert_int_equal(largest_of(&lead, FORM, 7), 0);
+    note(&lead, FORM, 3, 10);
+    note(&lead, FORM, 5, 20);
+    note(&lead, FORM, 4, 30);
+    assert_int_equal(largest_of(&lead, FORM, 30), 5);
+    assert_int_equal(largest_of(&lead, OTHER_FORM, 30), 0);
+    note(&lead, OTHER_FORM, 2, 40);
+    assert_int_equal(largest_of(&lead, OTHER_FORM, 40), 2);
+    assert_int_equal(largest_of(&lead, FORM, 40), 0);
 }
 
 static void test_it_is_forgotten(void **state)
 {
     (void)state;
     struct upload_lead lead = {.since_ns = 0};
-    upload_lead_note(&lead, FORM, 5, 10, WINDOW);
+    note(&lead, FORM, 5, 10);
     for (uint64_t now = 20; now <= 400; now += 10) {
-        uint64_t largest = upload_lead_largest(&lead, FORM, now, WINDOW);
+        uint64_t largest = largest_of(&lead, FORM, now);
         assert_in_range(largest, now <= 10 + WINDOW ? 5 : 2, now <= 20 + 2 * WINDOW ? 5 : 3);
-        upload_lead_note(&lead, FORM, 2 + now % 20 / 10, now, WINDOW);
+        note(&lead, FORM, 2 + now % 20 / 10, now);
     }
-    assert_int_equal(upload_lead_largest(&lead, FORM, 401, WINDOW), 3);
-    assert_int_equal(upload_lead_largest(&lead, FORM, 1000, WINDOW), 0);
+    assert_int_equal(largest_of(&lead, FORM, 401), 3);
+    assert_int_equal(largest_of(&lead, FORM, 1000), 0);
+}
+
+/* A sender of ends stays one as long. */
+static void test_a_sender_of_ends(void **state)
+{
+    (void)state;
+    struct upload_lead lead = {.since_ns = 0};
+    upload_lead_note(&lead, FORM, (struct upload_ahead){0, true}, 10, WINDOW);
+    note(&lead, FORM, 3, 20);
+    assert_true(upload_lead_largest(&lead, FORM, 10 + 2 * WINDOW, WINDOW).sends_end);
+    assert_int_equal(largest_of(&lead, FORM, 20), 3);
+    assert_false(upload_lead_largest(&lead, FORM, 20 + 2 * WINDOW, WINDOW).sends_end);
 }
 
 int main(void)
@@ -44,6 +66,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_largest_one_counts),
         cmocka_unit_test(test_it_is_forgotten),
+        cmocka_unit_test(test_a_sender_of_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
