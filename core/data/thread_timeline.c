@@ -211,12 +211,18 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+static bool is_empty(const struct timeline_span *span)
+{
+    return span->start_ns == span->end_ns;
+}
+
 /* Whether two spans were running at the same time. Those that touch were not, nor those that would
- * not overlap if one of the clocks were a little different. */
+ * not overlap if one of the clocks were a little different, nor those without a length, which
+ * stand for an event. */
 static bool do_overlap(const struct timeline_span *a, const struct timeline_span *b)
 {
     uint64_t margin_ns = larger(margin_of(a), margin_of(b));
-    return a->end_ns > b->start_ns && b->end_ns > a->start_ns &&
+    return !is_empty(a) && !is_empty(b) && a->end_ns > b->start_ns && b->end_ns > a->start_ns &&
            a->end_ns - b->start_ns > margin_ns && b->end_ns - a->start_ns > margin_ns;
 }
 
@@ -306,8 +312,8 @@ static void mark(struct thread_timeline *timeline, struct timeline_span *span)
 }
 
 /* Marks the spans that were running when this one began. Those that contain it are its ancestors,
- * or do not nest. */
-static void mark_around(struct thread_timeline *timeline, const struct timeline_span *span)
+ * or do not nest. Returns whether its parent ended before it, so that it went on elsewhere, too. */
+static bool mark_around(struct thread_timeline *timeline, const struct timeline_span *span)
 {
     struct outward outward = look_outward(timeline, core_of(span).from_ns);
     struct timeline_span *between[LOOK_OUTWARD_MAX]; /* this span and its parent */
@@ -323,23 +329,27 @@ static void mark_around(struct thread_timeline *timeline, const struct timeline_
         for (unsigned i = 0; is_its_parent && i < between_count; i++)
             mark(timeline, between[i]);
         if (is_its_parent)
-            return;
+            return ends_before(other, span);
     }
+    return false;
 }
 
-/* Whether another span began on the thread while this one was running, and ended after it. */
-static bool ends_inside_another(const struct thread_timeline *timeline,
-                                const struct timeline_span *span)
+/* Whether another span began on the thread while this one was running, and ended after it. Its
+ * children that did so went on elsewhere, too, and are marked. */
+static bool ends_inside_another(struct thread_timeline *timeline, const struct timeline_span *span)
 {
     struct core core = core_of(span);
     struct outward outward = look_outward(timeline, core.to_ns);
-    for (const struct timeline_span *other; (other = next_outward(timeline, &outward));) {
+    bool is_found = false;
+    for (struct timeline_span *other; (other = next_outward(timeline, &outward));) {
         if (other->start_ns <= core.from_ns)
-            return false;
-        if (other->end_ns > span->end_ns && do_overlap(other, span))
-            return true;
+            break;
+        if (other->end_ns <= span->end_ns || !do_overlap(other, span))
+            continue;
+        is_found = true;
+        other->hops |= is_parent(span, other) && ends_before(span, other);
     }
-    return false;
+    return is_found;
 }
 
 /* Whether a span began on the thread while this one was running that is not its descendant. */
@@ -626,9 +636,10 @@ bool timeline_add(struct thread_timeline *timeline, const struct timeline_span *
     }
     if (is_known(timeline, span))
         return false;
-    mark_around(timeline, span);
+    bool outlives_parent = mark_around(timeline, span);
     added.hops = ends_inside_another(timeline, span) || contains_another(timeline, span);
     judge(timeline, &added);
+    added.hops |= outlives_parent; /* counts once, with its parent */
     insert(timeline, place_for(timeline, &added), &added, now_ns);
     put_descendants_behind(timeline, &added);
     return true;

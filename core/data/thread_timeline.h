@@ -9,8 +9,9 @@
  * Code on one thread nests: a span that begins later ends earlier and is a descendant, or it begins
  * after the other's end. A span that breaks this went on elsewhere (`hops`), or the thread is an
  * event loop, where requests take turns: the span overlaps with the start of a later one, it
- * contains a span of another trace, or it contains a sibling. Overlaps of less than a millisecond
- * do not count, because the clocks of two traces can differ that much.
+ * contains a span of another trace, it contains a sibling, or it ends after its parent, which it
+ * overlaps. Overlaps of two spans' edges by less than a millisecond do not count, because the
+ * clocks of two traces can differ that much, nor do spans without a length.
  *
  * What ran while such spans overlap is not known, even if the innermost one nests. If a large part
  * of a thread's spans are such ones, the thread is an event loop, and nothing about it is known: it

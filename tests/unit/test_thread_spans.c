@@ -157,9 +157,12 @@ static void test_a_span_that_hops_is_left_alone(void **state)
         {span_of(1, 1, 0, 10, 30), span_of(2, 2, 0, 20, 40), AMBIGUOUS, AMBIGUOUS, 2},
         {span_of(1, 1, 9, 10, 40), span_of(1, 2, 9, 20, 30), AMBIGUOUS, AMBIGUOUS, AMBIGUOUS},
         {span_of(1, 1, 9, 10, 30), span_of(1, 2, 9, 20, 40), AMBIGUOUS, AMBIGUOUS, 2},
-        {span_of(1, 1, 9, 10, 30), span_of(1, 2, 1, 20, 40), AMBIGUOUS, AMBIGUOUS, 2},
-        /* Not this one: a child. */
+        /* A child whose call continues elsewhere when its parent has ended. */
+        {span_of(1, 1, 9, 10, 30), span_of(1, 2, 1, 20, 40), AMBIGUOUS, AMBIGUOUS, AMBIGUOUS},
+        /* Not these: a child, and events. */
         {span_of(1, 1, 9, 10, 40), span_of(1, 2, 1, 20, 30), 1, 2, 1},
+        {span_of(1, 1, 0, 10, 40), span_of(2, 2, 0, 20, 20), 1, 1, 1},
+        {span_of(1, 1, 9, 10, 40), span_of(1, 2, 9, 20, 20), 1, 1, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int order = 0; order < 2; order++) {
