@@ -81,6 +81,7 @@ static void end(struct hold *hold)
     assert(hold->uploads.count == 0);
     instances_stop_waiting(span_index_instances(node->join->index), hold->waiters);
     free(hold->report);
+    join_lags_deinit(&hold->lags);
     free(hold);
 }
 
@@ -170,6 +171,7 @@ static void hand_on(struct hold *hold)
     assert(holds->leaving_bytes >= hold->charged);
     holds->leaving_bytes -= hold->charged;
     hold->kept = NULL;
+    join_lags_record(&hold->lags, hold->node->join->metrics.lag, hold->node->node.worker->index);
     spanjoin_settle(hold->node);
     if (batch->items == 0) {
         batch_free(batch);

@@ -12,6 +12,7 @@
 #include "core/base/timer.h"
 #include "core/pipeline/batch.h"
 #include "core/pipeline/offer.h"
+#include "processors/spanjoin/join_lags.h"
 #include "processors/spanjoin/keep_settings.h"
 #include "processors/spanjoin/sample_ids.h"
 #include "processors/spanjoin/upload_times.h"
@@ -65,6 +66,7 @@ struct hold {
     uint64_t id;
     uint64_t request;          /* number of the request, of profiles */
     uint64_t arrived_ns;       /* likewise, since 1970 */
+    uint64_t since_ns;         /* likewise, monotonic */
     struct plan_before before; /* likewise */
     size_t charged;
     uint32_t items;
@@ -74,6 +76,7 @@ struct hold {
     struct instance_waiter *waiters; /* of traces: the profiles that it waits for */
     bool overflow;                   /* sent on early because memory was short */
     struct join_counts counts;       /* set when it is sent on */
+    struct join_lags lags;           /* likewise, until they are recorded */
     struct join_report *report;      /* likewise, for the join feed; NULL: none */
 };
 

@@ -643,21 +643,3 @@ void join_apply(struct sample_plan *plan, struct join_counts *counts)
     if (removed && !plan->has_added_threads && plan->batch->items > 0)
         batch_prune(plan->batch);
 }
-
-/* Spans of one request arrive at the same time, so that equal lags follow one another. */
-void join_record_lags(struct spanjoin_node *node, const struct sample_plan *plan, uint64_t now_ns)
-{
-    uint64_t arrived_ns = 0, times = 0;
-    for (uint32_t k = 0; k <= plan->key_count; k++) {
-        const struct sample_key *key = k < plan->key_count ? &plan->keys[k] : NULL;
-        if (key && (!key->match || key->samples == 0))
-            continue;
-        if (times > 0 && (!key || key->match->arrived_ns != arrived_ns)) {
-            histogram_record_many(node->join->metrics.lag, node->node.worker->index,
-                                  (double)(int64_t)(now_ns - arrived_ns) / 1e9, times);
-            times = 0;
-        }
-        arrived_ns = key ? key->match->arrived_ns : 0;
-        times++;
-    }
-}

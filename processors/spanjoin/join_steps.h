@@ -137,7 +137,5 @@ void join_learn_services(struct spanjoin *join, struct sample_plan *plan, uint64
 /* Changes the request as planned: samples gain their span, profiles their service, and samples that
  * do not keep their detail lose it. */
 void join_apply(struct sample_plan *plan, struct join_counts *counts);
-/* Records the lag of each joined key. */
-void join_record_lags(struct spanjoin_node *node, const struct sample_plan *plan, uint64_t now_ns);
 
 #endif

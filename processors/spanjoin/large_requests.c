@@ -37,6 +37,7 @@ struct large_request {
     struct held_uploads unread; /* of their time, until it is added or dropped */
     struct sample_plan *plan;   /* NULL: not built yet */
     struct moved_samples moved; /* all-zero: none yet */
+    struct join_lags lags;      /* likewise */
     struct join_report *report; /* for the join feed; NULL: none */
     uint64_t number;
     bool overflow; /* no room to wait */
@@ -100,6 +101,7 @@ static void end(struct large_request *request)
     struct spanjoin_node *node = request->node;
     join_end_hold(node->join, &request->unread, node->node.worker->now_ns);
     buffer_unref(request->bytes);
+    join_lags_deinit(&request->lags);
     free(request->report);
     reservation_end_keep(request->reservation);
     free(request);
@@ -231,6 +233,7 @@ static void apply(struct large_request *request)
     struct spanjoin *join = request->node->join;
     assert(request->outcome == GOES_ON);
     request->plan = join_link_threads(join, request->plan, request->now_ns, request->number);
+    join_lags_note_threads(request->plan, request->now_ns, &request->lags);
     keep_bytes(request);
     join_move_samples(join, request->plan, request->now_ns, request->number, &request->moved);
     join_learn_services(join, request->plan, request->now_ns);
@@ -268,6 +271,7 @@ static void after_apply(struct large_request *request)
     if (request->outcome == GOES_ON) {
         join_add_moved(node->join, &request->moved, request->now_ns);
         spanjoin_tell_samples(node, request->plan, request->overflow);
+        join_lags_record(&request->lags, node->join->metrics.lag, node->node.worker->index);
     }
     moved_samples_deinit(&request->moved);
     sample_plan_free(request->plan);
@@ -300,7 +304,8 @@ static void after_plan(struct large_request *request)
     assert(request->plan && request->outcome == GOES_ON);
     bool asked = spanjoin_has_other_side(request->node);
     if (asked && !is_abandoned(request))
-        join_record_lags(request->node, request->plan, request->now_ns);
+        join_lags_record_named(request->plan, request->now_ns, request->node->join->metrics.lag,
+                               request->node->node.worker->index);
     if (waits_for_spans(request) && !is_abandoned(request))
         hold_samples(request);
     else

@@ -111,6 +111,7 @@ enum hold_room spanjoin_hold_profiles(struct spanjoin_node *node, struct batch *
     struct hold *hold = hold_new(node, holds_take_id(node), kept, charged);
     hold->request = plan->request;
     hold->arrived_ns = plan->arrived_ns;
+    hold->since_ns = now_of(node);
     hold->before = sample_plan_before(plan);
     struct span_waiter waiter = {hold->id, node->node.worker->index};
     join_hold_uploads(node->join, plan, &hold->uploads);
@@ -168,7 +169,10 @@ static void pass_profiles(struct spanjoin_node *node, struct batch *batch, struc
 {
     struct join_counts counts = {0};
     struct moved_samples moved;
+    struct join_lags lags;
     plan = join_link_threads(node->join, plan, now_of(node), plan->request);
+    join_lags_note_threads(plan, now_of(node), &lags);
+    join_lags_record(&lags, node->join->metrics.lag, node->node.worker->index);
     join_move_samples(node->join, plan, now_of(node), plan->request, &moved);
     join_add_moved(node->join, &moved, now_of(node));
     spanjoin_tell_samples(node, plan, overflow);
@@ -188,7 +192,7 @@ static void consume_profiles(struct spanjoin_node *node, struct batch *batch)
         join_plan_samples(join, batch, now_of(node), asks, spanjoin_next_request(join));
     if (asks) {
         join_find_spans(join, plan, now_of(node));
-        join_record_lags(node, plan, now_of(node));
+        join_lags_record_named(plan, now_of(node), join->metrics.lag, node->node.worker->index);
     }
     uint32_t missing = asks ? sample_plan_missing(plan) : 0;
     if ((missing == 0 && !join_has_threads(plan)) || !spanjoin_may_wait(node)) {
@@ -315,6 +319,7 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
         join_stop_waiting(join, plan, now_ns, &waiter);
         plan = join_link_threads(join, plan, now_ns, hold->request);
         join_add_linked(join, plan, now_ns);
+        join_lags_note_threads(plan, hold->since_ns, &hold->lags);
     }
     struct moved_samples moved;
     struct left_counts left;

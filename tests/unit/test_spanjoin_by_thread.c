@@ -261,6 +261,21 @@ static void the_process_of_a_container_is_known_by_names(void **state)
     }
 }
 
+/* Expects this many lags, and their sum in seconds. */
+static void expect_lags(const struct join *join, int count, int sum_s)
+{
+    struct text out = {0}, line = {0};
+    metrics_write(join->fixture.process.metrics, 0, &out);
+    text_printf(&line,
+                "profcol_spanjoin_lag_seconds_sum{spanjoin=\"spanjoin\"} %d\n"
+                "profcol_spanjoin_lag_seconds_count{spanjoin=\"spanjoin\"} %d\n",
+                sum_s, count);
+    if (!strstr(text_string(&out), text_string(&line)))
+        fail_msg("%s is not in %s", text_string(&line), text_string(&out));
+    text_deinit(&out);
+    text_deinit(&line);
+}
+
 static void joins_at_once_without_wait(void **state)
 {
     (void)state;
@@ -269,8 +284,10 @@ static void joins_at_once_without_wait(void **state)
     join_init(&join, "samples: {wait: 0s}");
     send_span(&join, TRACE, CHILD, 200, 300);
     send_span(&join, TRACE, FIRST, 100, 400);
+    fixture_advance(&join.fixture, 3 * SECOND);
     send_sample(&join, "shop", 150, 30);
     read_last(&join, SIGNAL_PROFILES, &out);
+    expect_lags(&join, 1, 3);
     expect_sample(&out, 0, FIRST, (const int64_t[]){30}, 1);
     request_free(&out);
     send_sample(&join, "shop", 250, 30);
@@ -303,6 +320,7 @@ static void waits_for_the_spans_of_its_process(void **state)
     read_last(&join, SIGNAL_PROFILES, &out);
     expect_sample(&out, 0, SECOND_SPAN, (const int64_t[]){30}, 1);
     request_free(&out);
+    expect_lags(&join, 1, -8);
     /* The span that arrives again gets what it cost. */
     send_span(&join, TRACE + 1, SECOND_SPAN, 300, 400);
     read_last(&join, SIGNAL_TRACES, &out);
