@@ -924,6 +924,47 @@ static void test_sent_again_without_profile_id(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* Sends a request to the next component, which answers like this. */
+static void send_answered(struct join *join, struct request *request, struct verdict answer)
+{
+    struct fixture_place *place = request->traces ? join->traces : join->profiles;
+    struct probe probe;
+    join->fixture.recorder.answer = answer;
+    fixture_consume(&join->fixture, place->nodes[0], request_encode(request), request->items,
+                    &probe);
+    fixture_advance(&join->fixture, 0);
+    assert_int_equal(probe.verdict.code, answer.code);
+    request_free(request);
+}
+
+/* Metrics count attempts, as those of all processors do (docs/spanjoin.md, Metrics). A request that
+ * waits is answered before, so its client does not send it again. */
+static void test_metrics_count_each_attempt(void **state)
+{
+    static const char *const waits[] = {"samples: {wait: 0s}", "samples: {wait: 5s}"};
+    (void)state;
+    for (unsigned waits_first = 0; waits_first < 2; waits_first++) {
+        struct join join;
+        struct request request;
+        struct verdict busy = verdict_try_later(GRPC_UNAVAILABLE, -1, "busy");
+        setup(&join, waits[waits_first]);
+        begin_linked(&request, TRACE, SPAN);
+        send_answered(&join, &request, waits_first ? verdict_ok : busy);
+        if (!waits_first) {
+            begin_linked(&request, TRACE, SPAN);
+            send_answered(&join, &request, verdict_ok);
+        }
+        join.fixture.recorder.answer = busy;
+        wait_s(&join, 8);
+        join.fixture.recorder.answer = verdict_ok;
+        wait_s(&join, 60);
+        assert_int_equal(metric(&join, "samples_unjoined", "not_found"), waits_first ? 1 : 2);
+        send_span(&join, TRACE, SPAN, "a span");
+        assert_int_equal(metric(&join, "samples_unjoined", "span_open"), waits_first ? 1 : 2);
+        fixture_deinit(&join.fixture);
+    }
+}
+
 static void test_go_counts_cpu_once(void **state)
 {
     (void)state;
@@ -1898,6 +1939,7 @@ static const struct CMUnitTest of_all[] = {
     cmocka_unit_test(test_samples_of_a_profiler_come_first),
     cmocka_unit_test(test_delivered_twice),
     cmocka_unit_test(test_sent_again_without_profile_id),
+    cmocka_unit_test(test_metrics_count_each_attempt),
     cmocka_unit_test(test_go_counts_cpu_once),
     cmocka_unit_test(test_cpu_of_every_profiler),
     cmocka_unit_test(test_labels_become_links),
