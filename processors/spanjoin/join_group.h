@@ -17,6 +17,7 @@
 #include "core/base/list.h"
 #include "core/base/worker.h"
 #include "core/data/otlp.h"
+#include "processors/spanjoin/tenants_seen.h"
 
 #include <stdatomic.h>
 
@@ -24,6 +25,7 @@ struct join_group {
     atomic_uint references;
     struct list nodes[WORKERS_MAX][SIGNAL_OPENED_COUNT]; /* of struct spanjoin_node, by worker and
                                                             signal; the oldest first */
+    struct tenants_seen tenants;
 };
 
 /* Creates a group, with one reference. */

@@ -26,6 +26,7 @@ static struct request_sender sender_of(const struct spanjoin *join, const struct
 {
     return (struct request_sender){.settings = join->settings,
                                    .index = join->index,
+                                   .tenants = &join->group->tenants,
                                    .batch = batch,
                                    .now_ns = now_ns,
                                    .keep = &join->keep,

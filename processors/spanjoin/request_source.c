@@ -66,6 +66,8 @@ struct span_source request_source(const struct request_sender *sender, struct sl
 {
     struct text scratch = {0};
     struct slice tenant = tenant_of(sender, resource, &scratch), service = {0};
+    if (sender->tenants)
+        tenants_seen_note(sender->tenants, sender->batch->signal, tenant.size > 0);
     if (tenant.size == 0)
         service = text_attribute(resource, SLICE("service.name"));
     struct span_source source =

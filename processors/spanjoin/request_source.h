@@ -14,10 +14,12 @@
 #include "core/data/span_index.h"
 #include "core/pipeline/batch.h"
 #include "processors/spanjoin/spanjoin_settings.h"
+#include "processors/spanjoin/tenants_seen.h"
 
 struct request_sender {
     const struct spanjoin_settings *settings;
     struct span_index *index;
+    struct tenants_seen *tenants;               /* NULL: nobody wants to know */
     const struct keep_programs *keep;           /* of traces */
     const struct value_programs *sample_values; /* of traces: what samples gain */
     const struct batch *batch;

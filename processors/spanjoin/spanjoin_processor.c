@@ -378,12 +378,26 @@ void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts
 
 /* ---- start and end of a node ---- */
 
+static void warn_of_tenants(const struct spanjoin_node *node)
+{
+    enum signal with;
+    if (!tenants_seen_differ(&node->join->group->tenants, &with))
+        return;
+    enum signal without = with == SIGNAL_TRACES ? SIGNAL_PROFILES : SIGNAL_TRACES;
+    log_warn(node->node.origin,
+             "Nothing is joined: requests of one signal name a tenant, and those of the other one "
+             "none. Set include_metadata at all receivers, or source::tenant_from",
+             LOG_TEXT("with_tenant", signal_name(with)),
+             LOG_TEXT("without_tenant", signal_name(without)));
+}
+
 static void on_sweep(struct timer *timer)
 {
     struct spanjoin_node *node = container_of(timer, struct spanjoin_node, sweep);
     uint64_t every = span_index_window(node->join->index) / 8;
     every = every < SWEEP_MIN_NS ? SWEEP_MIN_NS : every > SWEEP_MAX_NS ? SWEEP_MAX_NS : every;
     span_index_sweep(node->join->index, now_of(node));
+    warn_of_tenants(node);
     worker_set_timer(node->node.worker, &node->sweep, every);
 }
 

@@ -231,6 +231,13 @@ class IsolationTest(unittest.TestCase):
             self.assertTrue(mine.samples([("000000000000002a", f"{42:032x}"), ("000000000000002a", "")]))
             self.assertEqual(joined_names(profcol), [None, None])
 
+    def test_tenants_of_one_signal_only_are_told(self):
+        with server.Profcol(CONFIG.replace("MAX_SPANS", "1000").replace("window: 1h", "window: 1s")) as profcol:
+            self.assertTrue(self.sender(profcol, GOOD_ADDRESS, "shop").spans([span(42, "span")]))
+            self.assertTrue(self.sender(profcol, GOOD_ADDRESS, "shop", "mine").samples([("000000000000002a", f"{42:032x}")]))
+            profcol.wait_for_record("Nothing is joined: requests of one signal name a tenant, and those of the other one none. Set include_metadata at all receivers, or source::tenant_from",
+                                    with_tenant="profiles", without_tenant="traces", otelcol__component__id="spanjoin")
+
     def test_users_never_meet(self):
         """The tenant is the authenticated user. Headers and attributes of another one do not help."""
         config = CONFIG.replace("samples: {wait: 0s}", "samples: {wait: 0s}, source: {tenant_from: [auth.username]}")
