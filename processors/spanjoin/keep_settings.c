@@ -1,5 +1,6 @@
 #include "processors/spanjoin/keep_settings.h"
 
+#include "config/value.h"
 #include "core/data/sampling.h"
 #include "core/ottl/ottl_check.h"
 #include "core/pipeline/cpu_share.h"
@@ -8,6 +9,8 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const char *const fates[] = {"fold", "drop", "pass", NULL};
 enum { DESCRIBED_MAX = 16 /* conditions in the log */ };
@@ -65,17 +68,50 @@ static const char *const kind_names[KEEP_KINDS] = {
 
 /* ---- conditions on attributes, as OTTL ---- */
 
-static void append_number(struct text *out, const char *key, const char *operator, double number)
+/* Appends a number as it is written. A double does not have all digits of a large integer. In OTTL
+ * a fraction has a point. */
+static void append_number(struct text *out, const char *written, double number)
 {
-    text_append(out, "span.attributes[");
-    ottl_append_text(out, key);
-    text_printf(out, "] %s %.9f", operator, number);
+    int64_t whole;
+    if (written && config_parse_int(slice_of_string(written), &whole) && whole > INT64_MIN) {
+        text_printf(out, "%" PRId64, whole);
+        return;
+    }
+    char digits[32];
+    int size = snprintf(digits, sizeof digits, "%.15g", number);
+    if (strtod(digits, NULL) != number)
+        size = snprintf(digits, sizeof digits, "%.17g", number);
+    int mantissa = (int)strcspn(digits, "e");
+    assert(size > 0 && (size_t)size < sizeof digits);
+    text_printf(out, "%.*s%s%s", mantissa, digits, strchr(digits, '.') ? "" : ".0",
+                digits + mantissa);
 }
 
-static const char *attribute_condition(struct config_check *check,
+/* A comparison of an attribute with the number of this key of the block at `path`. */
+struct bound {
+    const char *name;
+    const char *operator;
+    double number;
+};
+
+static void append_bound(struct config_check *check, const char *path, const char *key,
+                         const struct bound *bound, struct text *out)
+{
+    const char *number = arena_printf(config_check_arena(check), "%s::%s", path, bound->name);
+    text_append(out, out->size ? " and " : "");
+    text_append(out, "span.attributes[");
+    ottl_append_text(out, key);
+    text_printf(out, "] %s ", bound->operator);
+    append_number(out, config_check_text(check, number), bound->number);
+}
+
+/* path: of the block. */
+static const char *attribute_condition(struct config_check *check, const char *path,
                                        const struct keep_attribute *attribute)
 {
     struct text out = {0};
+    const struct bound above = {"above", ">", attribute->above},
+                       below = {"below", "<", attribute->below};
     if (attribute->matches) {
         text_append(&out, "IsMatch(span.attributes[");
         ottl_append_text(&out, attribute->key);
@@ -83,14 +119,10 @@ static const char *attribute_condition(struct config_check *check,
         ottl_append_text(&out, attribute->matches);
         text_append(&out, ")");
     }
-    if (attribute->has_above) {
-        text_append(&out, out.size ? " and " : "");
-        append_number(&out, attribute->key, ">", attribute->above);
-    }
-    if (attribute->has_below) {
-        text_append(&out, out.size ? " and " : "");
-        append_number(&out, attribute->key, "<", attribute->below);
-    }
+    if (attribute->has_above)
+        append_bound(check, path, attribute->key, &above, &out);
+    if (attribute->has_below)
+        append_bound(check, path, attribute->key, &below, &out);
     const char *condition =
         out.size ? arena_strdup(config_check_arena(check), text_string(&out)) : NULL;
     text_deinit(&out);
@@ -126,7 +158,7 @@ static const char *path_of(struct config_check *check, size_t i, enum keep_kind 
 }
 
 /* Returns one of the keys of an item as OTTL; NULL: OTTL does not know CPU time and ratios. */
-static const char *as_ottl(struct config_check *check, int kind,
+static const char *as_ottl(struct config_check *check, size_t i, int kind,
                            const struct keep_condition *condition)
 {
     static const char *const statuses[] = {"STATUS_CODE_UNSET", "STATUS_CODE_OK",
@@ -140,7 +172,8 @@ static const char *as_ottl(struct config_check *check, int kind,
     case KEEP_STATUS:
         return arena_printf(arena, "span.status.code == %s", statuses[condition->status]);
     case KEEP_ATTRIBUTE:
-        of_attribute = attribute_condition(check, &condition->attribute);
+        of_attribute =
+            attribute_condition(check, path_of(check, i, KEEP_ATTRIBUTE), &condition->attribute);
         return of_attribute ? of_attribute : "true";
     case KEEP_CONDITION:
         return arena_printf(arena, "(%s)", condition->condition);
@@ -157,13 +190,13 @@ static void append_quoted(struct text *out, const char *text)
 }
 
 /* Appends all keys of an item as one condition. Returns the key that cannot be in it; else NULL. */
-static const char *join_conditions(struct config_check *check,
+static const char *join_conditions(struct config_check *check, size_t i,
                                    const struct keep_condition *condition, struct text *out)
 {
     for (int kind = 0; kind < KEEP_KINDS; kind++) {
         if (!condition->given[kind])
             continue;
-        const char *ottl = as_ottl(check, kind, condition);
+        const char *ottl = as_ottl(check, i, kind, condition);
         if (!ottl)
             return kind_names[kind];
         text_append(out, out->size ? " and " : "");
@@ -177,7 +210,7 @@ static void tell_several(struct config_check *check, size_t i, unsigned written,
 {
     const char *item = arena_printf(config_check_arena(check), "keep::span_detail_when::%zu", i);
     struct text joined = {0};
-    const char *alone = join_conditions(check, condition, &joined);
+    const char *alone = join_conditions(check, i, condition, &joined);
     if (alone)
         config_check_error(check, item,
                            "has %u conditions; one of the items is enough, so write each one as "
@@ -278,7 +311,7 @@ static void read_condition(struct config_check *check, size_t i, struct keep_set
     case KEEP_ATTRIBUTE:
         if (!check_attribute(check, path, &condition->attribute))
             break;
-        condition->ottl = attribute_condition(check, &condition->attribute);
+        condition->ottl = attribute_condition(check, path, &condition->attribute);
         if (!condition->ottl)
             config_check_error(check, path, "needs `matches`, `above` or `below`");
         break;

@@ -31,6 +31,7 @@ static void send_span(struct join *join, uint64_t span, uint64_t duration_ns)
                                        span == SLOW ? "slow" : "fast");
     span_string(&request, message, "http.route", "/pay");
     span_int(&request, message, "size", span == SLOW ? 100 : 10);
+    span_int(&request, message, "big", (INT64_C(1) << 53) + (span == SLOW));
     join_send(join, &request);
 }
 
@@ -162,6 +163,10 @@ static const struct {
     {"attribute: {key: size, above: 9.5, below: 1e3, matches: '^1'}",
      "fast 42 10, slow 43 11, - 0 12, fast 42 13, slow 43 14, - 0 15"},
     {"attribute: {key: size, above: 10, below: 100}", "fast 0 23, slow 0 25, - 0 12, - 0 15"},
+    {"attribute: {key: big, above: 9007199254740992}",
+     "fast 0 23, slow 43 11, - 0 12, slow 43 14, - 0 15"},
+    {"attribute: {key: big, below: 9007199254740993}",
+     "fast 42 10, slow 0 25, - 0 12, fast 42 13, - 0 15"},
     {"condition: 'name == \"slow\" and resource.attributes[\"service.name\"] == \"shop\"'",
      "fast 0 23, slow 43 11, - 0 12, slow 43 14, - 0 15"},
 };

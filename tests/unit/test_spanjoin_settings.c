@@ -177,7 +177,18 @@ static const struct {
     {"keep: {span_detail_when: [{attribute: {key: k, matches: \"it's\", below: 5}, condition: "
      "'span.name == \"a\"'}]}",
      "write condition: 'IsMatch(span.attributes[\"k\"], \"it''s\") and span.attributes[\"k\"] < "
-     "5.000000000 and (span.name == \"a\")'"},
+     "5 and (span.name == \"a\")'"},
+    /* numbers are exact */
+    {"keep: {span_detail_when: [{attribute: {key: k, above: 1e-10, below: 0.12345678949}, status: "
+     "ok}]}",
+     "span.attributes[\"k\"] > 1.0e-10 and span.attributes[\"k\"] < 0.12345678949"},
+    {"keep: {span_detail_when: [{attribute: {key: k, above: -9007199254740993, below: 1e+300}, "
+     "status: ok}]}",
+     "span.attributes[\"k\"] > -9007199254740993 and span.attributes[\"k\"] < 1.0"},
+    {"keep: {span_detail_when: [{attribute: {key: k, above: -1e-12, below: 10}, status: ok}]}",
+     "span.attributes[\"k\"] > -1.0e-12 and span.attributes[\"k\"] < 10"},
+    {"keep: {span_detail_when: [{attribute: {key: k, above: -1e-12, below: 9223372036854775808}}]}",
+     ""},
     {"keep: {span_detail_when: [{status: ok, cpu_above: 1s}]}",
      "has 2 conditions; one of the items is enough, so write each one as an item of its own "
      "(cpu_above cannot be combined with others)"},
