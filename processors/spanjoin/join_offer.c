@@ -8,17 +8,16 @@
 #include <assert.h>
 #include <string.h>
 
-static enum join_outcome outcome_of(const struct sample_plan *plan, uint32_t k, bool overflow)
+static enum join_outcome outcome_of(const struct sample_plan *plan, uint32_t k)
 {
     if (plan->keys[k].match)
         return plan->keys[k].by_thread ? JOIN_FOUND_BY_THREAD : JOIN_FOUND;
     if (plan->finds[k].presence == SPAN_EXPIRED)
         return JOIN_EXPIRED;
-    return overflow ? JOIN_OVERFLOW : JOIN_NOT_FOUND;
+    return plan->overflow ? JOIN_OVERFLOW : JOIN_NOT_FOUND;
 }
 
-struct join_report *join_report_of(const struct spanjoin *join, const struct sample_plan *plan,
-                                   bool overflow)
+struct join_report *join_report_of(const struct spanjoin *join, const struct sample_plan *plan)
 {
     if (!join_feed_is_open(join->process->join_feed))
         return NULL;
@@ -37,7 +36,7 @@ struct join_report *join_report_of(const struct spanjoin *join, const struct sam
         struct join_key *out = &report->keys[k];
         memcpy(out->trace_id, plan->finds[k].key.trace_id, sizeof out->trace_id);
         memcpy(out->span_id, plan->finds[k].key.span_id, sizeof out->span_id);
-        out->outcome = outcome_of(plan, k, overflow);
+        out->outcome = outcome_of(plan, k);
         out->samples = key->samples;
         out->is_promoted = key->promoted;
         out->is_ambiguous = key->ambiguous;

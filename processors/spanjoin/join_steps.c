@@ -388,12 +388,14 @@ static struct sample_plan *plan_linked(struct spanjoin *join, struct sample_plan
                                  .request = request,
                                  .content = plan->content};
     struct left_upload *left = plan->left;
+    bool overflow = plan->overflow;
     sender.arrived_ns = plan->arrived_ns;
     plan->left = NULL;
     sample_plan_free(plan);
     batch_flatten(batch);
     plan = sample_plan_new(batch, &sender, &totals, NULL);
     plan->left = left;
+    plan->overflow = overflow;
     plan->counts = NULL;
     mark_linked(plan, links->is_linked);
     join_find_spans(join, plan, now_ns);
@@ -485,6 +487,7 @@ void join_move_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t
     batch_flatten(batch);
     out->plan = sample_plan_new(batch, &sender, &totals, NULL);
     out->plan->counts = NULL;
+    out->plan->overflow = plan->overflow;
     join_find_spans(join, out->plan, now_ns);
 }
 
@@ -525,9 +528,12 @@ uint64_t join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uin
 {
     const struct keep_settings *keep = &plan->settings->keep;
     bool cpu_takes_detail = keep->reads_cpu && keep->otherwise != KEEP_PASS;
+    /* They are no loss that is told when their span arrives. */
+    bool passes_early = keep->enabled && keep->unjoined != KEEP_PASS;
     uint64_t late = 0;
     for (uint32_t k = 0; k < plan->key_count; k++) {
-        bool leaves = !plan->keys[k].match || (cpu_takes_detail && !plan->finds[k].kept_by);
+        bool leaves = plan->keys[k].match ? cpu_takes_detail && !plan->finds[k].kept_by
+                                          : !(passes_early && plan->overflow);
         plan->finds[k].samples_left = leaves ? plan->keys[k].samples : 0;
     }
     span_index_leave_many(join->index, now_ns, plan->finds, plan->key_count, waiter);
@@ -536,7 +542,7 @@ uint64_t join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uin
     return late;
 }
 
-struct join_counts join_count_samples(const struct sample_plan *plan, bool overflow)
+struct join_counts join_count_samples(const struct sample_plan *plan)
 {
     const struct unnamed_samples *unnamed = &plan->unnamed;
     uint64_t explained = plan->not_split + unnamed->ambiguous_thread + unnamed->no_process +
@@ -553,7 +559,7 @@ struct join_counts join_count_samples(const struct sample_plan *plan, bool overf
             counts.joined += key->samples;
         else if (plan->finds[k].presence == SPAN_EXPIRED)
             counts.expired += key->samples;
-        else if (overflow)
+        else if (plan->overflow)
             counts.overflow += key->samples;
         else
             counts.not_found += key->samples;

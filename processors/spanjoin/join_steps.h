@@ -107,8 +107,8 @@ void join_find_spans(struct spanjoin *join, struct sample_plan *plan, uint64_t n
  */
 uint64_t join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,
                             const struct span_waiter *waiter);
-/* Counts the results. overflow: there was no room to hold the request. */
-struct join_counts join_count_samples(const struct sample_plan *plan, bool overflow);
+/* Counts the results. */
+struct join_counts join_count_samples(const struct sample_plan *plan);
 /* Adds the totals to the index, tells of the uploads, and updates the metrics. waiter: waits for
  * missing spans; NULL: nobody waits. */
 void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,

@@ -160,11 +160,17 @@ static enum fold_decision decision_of(int fate)
     return fate == KEEP_FOLD ? FOLD_FOLD : fate == KEEP_DROP ? FOLD_DROP : FOLD_KEEP;
 }
 
+/* Nothing is lost because memory is short: samples that leave before their spans for that pass. */
+static enum fold_decision decision_of_unjoined(const struct sample_plan *plan)
+{
+    return plan->overflow ? FOLD_KEEP : decision_of(plan->settings->keep.unjoined);
+}
+
 static enum fold_decision decision_of_key(const struct sample_plan *plan, uint32_t k)
 {
     const struct keep_settings *keep = &plan->settings->keep;
     if (!plan->keys[k].match)
-        return decision_of(keep->unjoined);
+        return decision_of_unjoined(plan);
     return plan->finds[k].kept_by ? FOLD_KEEP : decision_of(keep->otherwise);
 }
 
@@ -188,8 +194,9 @@ static void keeping_init(struct keeping *keeping, struct sample_plan *plan, bool
         (struct keeping){.plan = plan,
                          .decisions = arena_array(&plan->arena, count, sizeof *keeping->decisions),
                          .gains = arena_array(&plan->arena, count, sizeof *keeping->gains)};
-    enum fold_decision of_unnamed = decision_of(plan->settings->keep.unjoined);
-    keeping->decisions[0] = (uint8_t)(keeps_all ? FOLD_KEEP : of_unnamed);
+    /* Samples that are not looked up for lack of memory are among those without a key. */
+    bool keeps_unnamed = keeps_all || plan->beyond_keys > 0;
+    keeping->decisions[0] = (uint8_t)(keeps_unnamed ? FOLD_KEEP : decision_of_unjoined(plan));
     for (uint32_t k = 0; k < plan->key_count; k++) {
         keeping->decisions[k + 1] = (uint8_t)(keeps_all ? FOLD_KEEP : decision_of_key(plan, k));
         keeping->gains[k + 1] = gains_of_key(plan, k);

@@ -40,7 +40,6 @@ struct large_request {
     struct join_lags lags;      /* likewise */
     struct join_report *report; /* for the join feed; NULL: none */
     uint64_t number;
-    bool overflow; /* no room to wait */
 };
 
 static bool is_abandoned(const struct large_request *request)
@@ -238,7 +237,7 @@ static void apply(struct large_request *request)
     join_move_samples(join, request->plan, request->now_ns, request->number, &request->moved);
     join_learn_services(join, request->plan, request->now_ns);
     struct sample_plan *applied = join_moved_plan(&request->moved, request->plan, &request->counts);
-    request->report = join_report_of(join, applied, request->overflow);
+    request->report = join_report_of(join, applied);
     join_apply(applied, &request->counts);
     batch_flatten(request->batch); /* the next node would do it on the loop */
 }
@@ -270,7 +269,7 @@ static void after_apply(struct large_request *request)
         request->outcome = IS_DROPPED;
     if (request->outcome == GOES_ON) {
         join_add_moved(node->join, &request->moved, request->now_ns);
-        spanjoin_tell_samples(node, request->plan, request->overflow);
+        spanjoin_tell_samples(node, request->plan);
         join_lags_record(&request->lags, node->join->metrics.lag, node->node.worker->index);
     }
     moved_samples_deinit(&request->moved);
@@ -291,7 +290,7 @@ static void hold_samples(struct large_request *request)
         end(request);
         return;
     }
-    request->overflow = may_wait;
+    request->plan->overflow = may_wait;
     request->outcome = outcome_without_wait(request, room);
     if (request->outcome == GOES_ON)
         start(request, apply, after_apply, is_wanted);

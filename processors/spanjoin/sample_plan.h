@@ -150,6 +150,7 @@ struct sample_plan {
     uint16_t pairs_process; /* the first process with one; 0: none */
     uint32_t beyond_keys;   /* samples that name a span beyond SAMPLE_KEYS_MAX; they are sent on
                                unchanged */
+    bool overflow;          /* it leaves before its spans had time to arrive: memory was short */
     struct profile_plan *profiles;
     uint32_t profile_count;
     struct resource_plan *resources;

@@ -155,6 +155,6 @@ void spanjoin_forward(struct spanjoin_node *node, struct batch *batch,
 /* Refuses a request for which there is no room. */
 void spanjoin_refuse(struct spanjoin_node *node, struct batch *batch);
 /* Updates the index and the metrics for a request that is sent on with what it has found. */
-void spanjoin_tell_samples(struct spanjoin_node *node, struct sample_plan *plan, bool overflow);
+void spanjoin_tell_samples(struct spanjoin_node *node, struct sample_plan *plan);
 
 #endif

@@ -132,10 +132,10 @@ enum hold_room spanjoin_hold_profiles(struct spanjoin_node *node, struct batch *
     return HOLD_ROOM;
 }
 
-void spanjoin_tell_samples(struct spanjoin_node *node, struct sample_plan *plan, bool overflow)
+void spanjoin_tell_samples(struct spanjoin_node *node, struct sample_plan *plan)
 {
     assert(node->node.signal == SIGNAL_PROFILES);
-    struct join_counts counts = join_count_samples(plan, overflow);
+    struct join_counts counts = join_count_samples(plan);
     struct left_counts left;
     join_leave_threads(plan, now_of(node), &left);
     if (plan->index) {
@@ -164,8 +164,7 @@ void spanjoin_forward(struct spanjoin_node *node, struct batch *batch,
 }
 
 /* Sends the request on at once, with its own receipt. */
-static void pass_profiles(struct spanjoin_node *node, struct batch *batch, struct sample_plan *plan,
-                          bool overflow)
+static void pass_profiles(struct spanjoin_node *node, struct batch *batch, struct sample_plan *plan)
 {
     struct join_counts counts = {0};
     struct moved_samples moved;
@@ -175,9 +174,9 @@ static void pass_profiles(struct spanjoin_node *node, struct batch *batch, struc
     join_lags_record(&lags, node->join->metrics.lag, node->node.worker->index);
     join_move_samples(node->join, plan, now_of(node), plan->request, &moved);
     join_add_moved(node->join, &moved, now_of(node));
-    spanjoin_tell_samples(node, plan, overflow);
+    spanjoin_tell_samples(node, plan);
     struct sample_plan *applied = join_moved_plan(&moved, plan, &counts);
-    struct join_report *report = join_report_of(node->join, applied, overflow);
+    struct join_report *report = join_report_of(node->join, applied);
     join_apply(applied, &counts);
     moved_samples_deinit(&moved);
     sample_plan_free(plan);
@@ -196,14 +195,15 @@ static void consume_profiles(struct spanjoin_node *node, struct batch *batch)
     }
     uint32_t missing = asks ? sample_plan_missing(plan) : 0;
     if ((missing == 0 && !join_has_threads(plan)) || !spanjoin_may_wait(node)) {
-        pass_profiles(node, batch, plan, false);
+        pass_profiles(node, batch, plan);
         return;
     }
     enum hold_room room = spanjoin_hold_profiles(node, batch, plan, missing);
     if (room == HOLD_ROOM)
         return;
     if (spanjoin_must_go_on(batch, room)) {
-        pass_profiles(node, batch, plan, true);
+        plan->overflow = true;
+        pass_profiles(node, batch, plan);
         return;
     }
     sample_plan_free(plan);
@@ -312,6 +312,7 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
     }
     struct span_waiter waiter = {hold->id, node->node.worker->index};
     struct sample_plan *plan = join_plan_held(join, batch, now_ns, hold->arrived_ns, &hold->before);
+    plan->overflow = hold->overflow;
     join_find_spans(join, plan, now_ns);
     for (uint32_t k = 0; k < plan->key_count; k++)
         plan->finds[k].place = waiting_keys_place(&hold->keys, k);
@@ -328,12 +329,12 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
     join_leave_threads(plan, now_ns, &left);
     join_end_hold(join, &hold->uploads, now_ns);
     join_tell_uploads(join, plan, now_ns);
-    hold->counts = join_count_samples(plan, hold->overflow);
+    hold->counts = join_count_samples(plan);
     uint64_t late = 0;
     if (join_records_samples(plan))
         late = join_leave_samples(join, plan, now_ns, &waiter);
     struct sample_plan *applied = join_moved_plan(&moved, plan, &hold->counts);
-    hold->report = join_report_of(join, applied, hold->overflow);
+    hold->report = join_report_of(join, applied);
     join_apply(applied, &hold->counts);
     hold->counts.span_open = left.late;
     hold->counts.keep.late = late + left.late_detail;

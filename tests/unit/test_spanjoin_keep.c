@@ -388,6 +388,56 @@ static void test_unjoined(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* ---- memory is short ---- */
+
+static void send_large_sample(struct join *join, uint64_t span)
+{
+    static char text[100001];
+    struct request request;
+    memset(text, 'x', sizeof text - 1);
+    profiles_begin(&request);
+    profiles_profile(&request, "cpu", "nanoseconds");
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_link(&request, sample, TRACE, span);
+    sample_value(&request, sample, 5);
+    sample_string(&request, sample, "ballast", text);
+    join_send(join, &request);
+}
+
+/* Samples that leave before their spans because memory is short are neither folded nor dropped. */
+static void test_memory_is_short(void **state)
+{
+    (void)state;
+    static const char *const fates[] = {"fold", "drop"};
+    for (size_t i = 0; i < sizeof fates / sizeof *fates; i++) {
+        struct join join;
+        char yaml[256];
+        snprintf(yaml, sizeof yaml,
+                 "max_held_mib: 1, samples: {wait: 5s}, keep: {span_detail_when: [{cpu_above: "
+                 "0s}], otherwise: fold, unjoined: %s}",
+                 fates[i]);
+        join_init(&join, yaml);
+        for (uint64_t span = 0; span < 20; span++)
+            send_large_sample(&join, 100 + span);
+        size_t early = count_out(&join);
+        assert_in_range(early, 10, 12);
+        for (size_t n = 0; n < early; n++) {
+            char expected[32];
+            snprintf(expected, sizeof expected, "- %d 5", (int)(100 + n));
+            assert_string_equal(output(&join, n), expected);
+        }
+        expect_results(&join, (unsigned)early, 0, 0, 0, 0);
+        fixture_advance(&join.fixture, 6 * SECOND);
+        assert_int_equal(result(&join, i == 0 ? "folded" : "dropped"), 20 - early);
+        for (uint64_t span = 0; span < 20; span++)
+            send_span(&join, 100 + span, SECOND);
+        for (uint64_t span = 0; span < 20; span++)
+            send_samples(&join, 100 + span, 1, 5);
+        assert_int_equal(result(&join, "kept"), early + 20);
+        fixture_deinit(&join.fixture);
+    }
+}
+
 /* ---- what samples gain ---- */
 
 /* What the join adds of one span goes whatever its key is, here `span_name`, which output shows. A
@@ -662,6 +712,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_span_that_arrives_again),
     cmocka_unit_test(test_otherwise),
     cmocka_unit_test(test_unjoined),
+    cmocka_unit_test(test_memory_is_short),
     cmocka_unit_test(test_what_names_one_span_goes),
     cmocka_unit_test(test_a_kept_and_a_folded_span_of_one_parent),
     cmocka_unit_test(test_samples_wait_for_the_verdict),
