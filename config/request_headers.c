@@ -1,5 +1,7 @@
 #include "config/request_headers.h"
 
+#include "config/loading.h"
+
 #include <assert.h>
 
 /* Of a component with mistakes nothing is known. */
@@ -96,4 +98,44 @@ const struct config_component *config_header_lost_at(const struct config *config
     const struct config_component *lost = lost_in(&search, pipeline, component);
     arena_deinit(&arena);
     return lost;
+}
+
+const char *config_header_remedy(struct arena *arena, const struct config_component *lost,
+                                 const char *name)
+{
+    if (lost->type->section == CONFIG_RECEIVERS)
+        return arena_printf(arena, "set include_metadata: true at the listeners of \"%s\"",
+                            lost->id);
+    return arena_printf(arena, "add %s to metadata_keys of \"%s\"", name, lost->id);
+}
+
+/* Whether data reaches the component in the pipeline, other than from another pipeline. */
+static bool is_reached_in(const struct config_pipeline *pipeline,
+                          const struct config_component *component)
+{
+    for (size_t i = 0; i < pipeline->processor_count; i++)
+        if (pipeline->processors[i] == component)
+            return true;
+    return exports_to(pipeline, component);
+}
+
+void config_check_header(struct config_check *check, const char *key, const char *name,
+                         const char *so)
+{
+    const struct config *config = check->config;
+    const struct config_component *lost = NULL;
+    const char *header = arena_lower_case(check->arena, name);
+    for (size_t i = 0; i < config->pipeline_count; i++) {
+        const struct config_pipeline *pipeline = &config->pipelines[i];
+        if (!is_reached_in(pipeline, check->component))
+            continue;
+        const struct config_component *at =
+            config_header_lost_at(config, pipeline, check->component, header);
+        if (!at)
+            return;
+        lost = lost ? lost : at;
+    }
+    if (lost)
+        config_check_warn(check, key, "no request has this header here, so %s: %s", so,
+                          config_header_remedy(check->arena, lost, header));
 }

@@ -9,6 +9,7 @@
 #ifndef PROFCOL_CONFIG_REQUEST_HEADERS_H
 #define PROFCOL_CONFIG_REQUEST_HEADERS_H
 
+#include "config/check.h"
 #include "config/model.h"
 
 /* Returns the component that loses the header (in lower case) of all requests before they reach a
@@ -18,5 +19,12 @@ const struct config_component *config_header_lost_at(const struct config *config
                                                      const struct config_pipeline *pipeline,
                                                      const struct config_component *component,
                                                      const char *name);
+/* Returns what to write so that this component does not lose the header. */
+const char *config_header_remedy(struct arena *arena, const struct config_component *lost,
+                                 const char *name);
+/* For a component's `check`: warns at `key` if no request has this header, in either case, where
+ * the processor or exporter is. so: what follows: "nothing is set". */
+void config_check_header(struct config_check *check, const char *key, const char *name,
+                         const char *so);
 
 #endif

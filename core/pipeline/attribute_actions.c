@@ -1,12 +1,14 @@
 #include "core/pipeline/attribute_actions.h"
 
 #include "config/node.h"
+#include "config/request_headers.h"
 #include "core/base/text.h"
 #include "core/pipeline/attribute_actions_private.h"
 #include "core/pipeline/configured_value.h"
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char *const action_names[] = {"insert", "update",  "upsert",  "delete",
                                            "hash",   "extract", "convert", NULL};
@@ -66,6 +68,19 @@ static const char *name_of(const struct attribute_action *action)
     return action_names[action->action];
 }
 
+/* Warns of a header that no request has. */
+static void check_header(const struct action_check *c)
+{
+    const char *from = c->action->from_context;
+    char key[160];
+    if (strcmp(from, "client.address") == 0 || strncmp(from, "auth.", 5) == 0)
+        return;
+    snprintf(key, sizeof key, "%s::from_context", c->key);
+    config_check_header(c->check, key, strncmp(from, "metadata.", 9) == 0 ? from + 9 : from,
+                        is_set(c->action->default_value) ? "default_value is always set"
+                                                         : "nothing is set");
+}
+
 static void check_sources(struct action_check *c)
 {
     struct attribute_action *a = c->action;
@@ -81,6 +96,8 @@ static void check_sources(struct action_check *c)
         tell(c, "", "%s takes only one of value, from_attribute or from_context", name_of(a));
     if (!sets && sources > 0)
         tell(c, "", "%s does not use value, from_attribute or from_context", name_of(a));
+    if (sets && sources == 1 && attribute_setting_is_given(a->from_context))
+        check_header(c);
 }
 
 static void check_other_fields(struct action_check *c)

@@ -1,5 +1,6 @@
 #include "core/pipeline/delivery_settings.h"
 
+#include "config/request_headers.h"
 #include "core/pipeline/queue.h"
 
 #include <stdio.h>
@@ -96,6 +97,8 @@ static void check_metadata_keys(const struct config_strings *keys, struct config
                 config_check_error(check, key,
                                    "duplicate entry in metadata_keys: \"%s\" (case-insensitive)",
                                    keys->items[i]);
+        config_check_header(check, arena_printf(config_check_arena(check), "%s::%zu", key, i),
+                            keys->items[i], "it separates nothing");
     }
 }
 

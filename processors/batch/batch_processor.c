@@ -14,6 +14,7 @@
  *
  * Thread: that of the node; the limit is an atomic over all workers.
  */
+#include "config/request_headers.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/profiles_merge.h"
@@ -76,6 +77,8 @@ static void check_settings(void *config, struct config_check *check)
                 config_check_error(check, "metadata_keys",
                                    "duplicate entry in metadata_keys: \"%s\" (case-insensitive)",
                                    keys->items[i]);
+        config_check_header(check, arena_printf(config_check_arena(check), "metadata_keys::%zu", i),
+                            keys->items[i], "it separates nothing");
     }
 }
 

@@ -143,16 +143,6 @@ static void check_before(const struct joined_pipelines *joined,
 
 /* ---- tenants ---- */
 
-/* Returns what to write so that a component does not lose a header. */
-static const char *remedy(struct arena *arena, const struct config_component *lost,
-                          const char *header)
-{
-    if (lost->type->section == CONFIG_RECEIVERS)
-        return arena_printf(arena, "set include_metadata: true at the listeners of \"%s\"",
-                            lost->id);
-    return arena_printf(arena, "add %s to metadata_keys of \"%s\"", header, lost->id);
-}
-
 static void check_header(const struct joined_pipelines *joined, const char *key, const char *header,
                          struct config_check *check)
 {
@@ -163,13 +153,13 @@ static void check_header(const struct joined_pipelines *joined, const char *key,
         config_header_lost_at(joined->config, joined->profiles, joined->join, header);
     if (of_spans && of_samples)
         config_check_warn(check, key, "no request has this header here, so it names no tenant: %s",
-                          remedy(arena, of_spans, header));
+                          config_header_remedy(arena, of_spans, header));
     else if (of_spans || of_samples)
         config_check_warn(check, key,
                           "requests of %s have this header here and those of %s do not, so that "
                           "what a tenant sends is not joined: %s",
                           of_spans ? "profiles" : "traces", of_spans ? "traces" : "profiles",
-                          remedy(arena, of_spans ? of_spans : of_samples, header));
+                          config_header_remedy(arena, of_spans ? of_spans : of_samples, header));
 }
 
 /* Of the default nothing is said, because most installations have no tenants. */
