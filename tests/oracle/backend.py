@@ -84,20 +84,20 @@ class Received:
 
 
 class Backend:
-    """An OTLP sink on a free port of 127.0.0.1.
+    """An OTLP sink on a free port of 127.0.0.1, which nobody else gets after stop() either.
 
     "http" is HTTP/1.1; "grpc" is gRPC's own server, strict but only with gzip and deflate; "h2" is gRPC and
     OTLP/HTTP over cleartext HTTP/2 in all compressions. `tls` is (certificate file, key file), not for "h2".
     """
 
-    def __init__(self, protocol="http", *, port=0, tls=None, default=None):
+    def __init__(self, protocol="http", *, port=None, tls=None, default=None):
         self.requests = []
         self.answers = collections.deque()
         self.default = default or Answer()
         self._changed = threading.Condition()
         servers = {"http": _HttpServer, "grpc": _GrpcServer, "h2": _h2_server}
-        self._server = servers[protocol](self, port, tls)
-        self.port = self._server.port
+        self.port = port or server.free_port()
+        self._server = servers[protocol](self, self.port, tls)
 
     def __enter__(self):
         return self
@@ -195,7 +195,6 @@ class _HttpServer:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(*tls)
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     def stop(self):
@@ -290,9 +289,9 @@ class _GrpcServer:
         where = f"127.0.0.1:{port}"
         if tls:
             certificate, key = (pathlib.Path(name).read_bytes() for name in tls)
-            self.port = self.server.add_secure_port(where, grpc.ssl_server_credentials([(key, certificate)]))
+            self.server.add_secure_port(where, grpc.ssl_server_credentials([(key, certificate)]))
         else:
-            self.port = self.server.add_insecure_port(where)
+            self.server.add_insecure_port(where)
         self.server.start()
 
     def stop(self):
