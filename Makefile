@@ -1,5 +1,7 @@
 # Shortcuts; what they run is in setup.sh, CMakePresets.json and .ci/run.
 JOBS ?= $(shell nproc)
+# Most tests of the whole program wait more than they compute.
+TEST_JOBS ?= $(shell echo $$((2 * $(JOBS) + 2)))
 FUZZ_SECONDS ?= 20
 FUZZ_COST_MINUTES ?= 1
 PREFIX ?= /usr/local
@@ -29,23 +31,23 @@ setup-tests:
 test: setup-tests ## build the release and run all its tests
 	cmake --preset release
 	cmake --build --preset release -j$(JOBS)
-	ctest --preset release -j$(JOBS)
+	ctest --preset release -j$(TEST_JOBS)
 
 asan: setup-tests ## the same under the address and undefined behaviour sanitizers
 	cmake --preset asan
 	cmake --build --preset asan -j$(JOBS)
-	ctest --preset asan -j$(JOBS)
+	ctest --preset asan -j$(TEST_JOBS)
 
-tsan: setup-tests ## the same under the thread sanitizer
+tsan: setup-tests ## those that start threads or the program, under the thread sanitizer
 	cmake --preset tsan
 	cmake --build --preset tsan -j$(JOBS)
-	$(PLAIN_ADDRESSES) ctest --preset tsan -j$(JOBS)
+	$(PLAIN_ADDRESSES) ctest --preset tsan -j$(TEST_JOBS)
 
 coverage: setup-tests ## count which lines and branches the tests execute; writes docs/coverage.md
 	./setup.sh --tests --dev
 	cmake --preset coverage
 	cmake --build --preset coverage -j$(JOBS)
-	ctest --preset coverage -j$(JOBS)
+	ctest --preset coverage -j$(TEST_JOBS)
 	tests/coverage --files 20 --date "$$(date -u +%Y-%m-%d)." --write docs/coverage.md
 
 fuzz: ## replay the fuzz seeds, then fuzz each target for FUZZ_SECONDS (20)
