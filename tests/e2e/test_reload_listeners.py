@@ -82,7 +82,8 @@ class Listeners(unittest.TestCase):
         profcol = self.start(CONFIG)
         address = profcol.address("http")
         http1, http2 = self.open(connections.Http1, address), self.open(connections.Http2, address)
-        limit = profcol.metric("profcol_server_connections_limit", server="receiver otlp")
+        limit = server.wait_until(lambda: profcol.metric("profcol_server_connections_limit", server="receiver otlp"),
+                                  what="the listeners have begun")
         for text in (OTHER_GRPC, CONFIG, CONFIG.replace("@grpc@", "@other@"), CONFIG):
             self.send("http", address, http1)
             profcol.reload(text)
