@@ -1,6 +1,6 @@
 """A live Java program with OpenTelemetry's agent and Pyroscope's profiler, which names the local root -> profcol with `attribute_children`.
 
-    python tests/interop/children [--seconds N] [--without-threads] [--work DIRECTORY]
+    python tests/interop/children [--seconds N] [--event EVENT] [--without-threads] [--work DIRECTORY]
 
 Each kind of span does its work in a function of its own, so what samples have on their stacks is the truth about the span that
 they should name. --without-threads: only what the profiler names goes on, nothing is joined by thread.
@@ -42,7 +42,7 @@ def run(work, options):
     with server.Profcol(CONFIG.replace("BY_THREAD", "false" if options.without_threads else "true")) as profcol:
         environment = {**os.environ, "OTEL_SERVICE_NAME": "children", "PYROSCOPE_APPLICATION_NAME": "children",
                        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{profcol.address('grpc')}", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
-                       "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none", "PYROSCOPE_PROFILER_EVENT": "itimer",
+                       "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none", "PYROSCOPE_PROFILER_EVENT": options.event,
                        "PYROSCOPE_PROFILER_ALLOC": "512k", "PYROSCOPE_PROFILER_LOCK": "1ms",
                        "PYROSCOPE_SERVER_ADDRESS": f"http://{profcol.address('pyroscope')}"}
         subprocess.run(["java", f"-javaagent:{AGENT}", f"-Dotel.javaagent.extensions={EXTENSION}", "-cp", CLASSES, "App",
@@ -93,6 +93,7 @@ def main():
     """Entry point."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--event", default="itimer", help="cpu, itimer or wall")
     parser.add_argument("--without-threads", action="store_true")
     parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/interop/children")
     options = parser.parse_args()
