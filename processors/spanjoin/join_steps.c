@@ -483,6 +483,7 @@ void join_move_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t
                                  .counts = out->links.is_linked,
                                  .request = request,
                                  .content = plan->content};
+    sender.arrived_ns = plan->arrived_ns;
     out->before = buffer_ref(batch->parts[0].buffer);
     batch_flatten(batch);
     out->plan = sample_plan_new(batch, &sender, &totals, NULL);

@@ -633,6 +633,7 @@ struct sample_plan *sample_plan_new(struct batch *batch, const struct request_se
                                     const struct plan_before *before)
 {
     assert(batch->part_count == 1 && !batch_is_changed(batch));
+    assert(sender->arrived_ns > 0);
     struct sample_plan *plan = memory_zalloc(sizeof *plan);
     plan->batch = batch;
     arena_init(&plan->arena, batch->arena.budget);

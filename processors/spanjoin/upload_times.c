@@ -56,7 +56,7 @@ static struct upload_range range_of(const struct profile_header *profile, struct
     uint64_t begin_ns = time_after(time_after(profile->time_ns, shift_ns), ahead.ns);
     uint64_t end_ns = time_after(time_after(end_of(profile), shift_ns), ahead.ns);
     end_ns = end_ns > 0 ? end_ns : 1; /* 0: there is no profile */
-    assert(end_ns <= arrived_ns || arrived_ns == 0);
+    assert(end_ns <= arrived_ns);
     bool is_known = profile->duration_ns > 0 && begin_ns < end_ns;
     return (struct upload_range){is_known ? begin_ns : 0, end_ns};
 }

@@ -109,6 +109,7 @@ static void stage_spanjoin(enum signal signal, struct buffer *request, uint32_t 
     struct request_sender sender = {.settings = settings,
                                     .index = sources,
                                     .batch = batch,
+                                    .arrived_ns = UINT64_C(1700000000000000000),
                                     .keep = &no_conditions,
                                     .sample_values = &no_values};
     if (signal == SIGNAL_TRACES) {

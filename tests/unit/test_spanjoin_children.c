@@ -405,6 +405,51 @@ static void without_the_setting_they_become_sums(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* Sends an upload of 10 s, from a half second on, with a sample of a span. */
+static void send_upload(struct join *join, uint64_t begin_s, uint64_t span, uint64_t at_ms)
+{
+    struct request request;
+    profiles_begin(&request);
+    profiles_resource_string(&request, "service.name", "shop");
+    ProfileMessage *profile = profiles_profile(&request, "cpu", "nanoseconds");
+    profile->time_unix_nano = WALL + begin_s * SECOND + SECOND / 2;
+    profile->duration_nano = 10 * SECOND;
+    add_recorded(&request, span, 31, (const uint64_t[]){at_ms, 1}, 1);
+    join_send(join, &request);
+}
+
+static size_t count_traces(const struct join *join)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < join->fixture.recorder.count; i++)
+        count += join->fixture.recorder.items[i].signal == SIGNAL_TRACES;
+    return count;
+}
+
+/* Uploads whose samples go on cover the spans of their time, and so do those after them. */
+static void uploads_whose_samples_go_on_cover_spans(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    join_init(&join, "attribute_children: true, samples: {wait: 0s}, spans: {wait: 20s}");
+    send_upload(&join, 0, ROOT, 50);
+    traces_begin(&request, "shop");
+    add_span(&request, LOAD, ROOT, 11000, 12000, 31);
+    add_span(&request, ROOT, 0, 10600, 13000, 31);
+    join_send(&join, &request);
+    assert_int_equal(count_traces(&join), 0);
+    send_upload(&join, 10, ROOT, 11500);
+    assert_int_equal(count_traces(&join), 1);
+    traces_begin(&request, "shop");
+    add_span(&request, QUERY, 0, 21000, 22000, 31);
+    join_send(&join, &request);
+    assert_int_equal(count_traces(&join), 1);
+    send_upload(&join, 20, QUERY, 21500);
+    assert_int_equal(count_traces(&join), 2);
+    fixture_deinit(&join.fixture);
+}
+
 static void recorded_samples_are_kept_or_folded(void **state)
 {
     (void)state;
@@ -702,6 +747,7 @@ int main(void)
         cmocka_unit_test(a_child_is_kept_for_all_of_its_samples),
         cmocka_unit_test(recorded_samples_go_on_and_become_sums),
         cmocka_unit_test(without_the_setting_they_become_sums),
+        cmocka_unit_test(uploads_whose_samples_go_on_cover_spans),
         cmocka_unit_test(recorded_samples_are_kept_or_folded),
         cmocka_unit_test(the_thread_of_a_recording_chooses_the_sibling),
         cmocka_unit_test(recorded_times_are_not_looked_up),
