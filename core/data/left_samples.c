@@ -98,13 +98,6 @@ struct left_samples *left_samples_new(size_t max_bytes)
     return left;
 }
 
-struct left_time left_time_of(uint64_t time_ns, uint64_t value, bool is_next)
-{
-    int64_t most = INT64_MAX / 2, number = (int64_t)value;
-    number = number > most ? most : number < -most ? -most : number;
-    return (struct left_time){time_ns, (uint64_t)number << 1 | is_next};
-}
-
 /* ---- processes ---- */
 
 static struct process *process_of(struct left_samples *left, uint16_t instance)

@@ -38,7 +38,12 @@ struct left_time {
     uint64_t time_ns; /* since 1970, by the clock of the samples */
     uint64_t value;   /* twice the value, and 1 if the time before is of the same sample */
 };
-struct left_time left_time_of(uint64_t time_ns, uint64_t value, bool is_next);
+static inline struct left_time left_time_of(uint64_t time_ns, uint64_t value, bool is_next)
+{
+    int64_t most = INT64_MAX / 2, number = (int64_t)value;
+    number = number > most ? most : number < -most ? -most : number;
+    return (struct left_time){time_ns, (uint64_t)number << 1 | is_next};
+}
 static inline uint64_t left_time_value(const struct left_time *time)
 {
     return (uint64_t)((int64_t)time->value >> 1);

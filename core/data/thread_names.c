@@ -125,7 +125,7 @@ void thread_names_set(struct thread_names *names, uint32_t thread, uint64_t hash
 
 /* ---- samples ---- */
 
-bool thread_name_note(struct thread_name *name, int64_t os_id, uint64_t time_ns)
+bool thread_name_note_other(struct thread_name *name, int64_t os_id, uint64_t time_ns)
 {
     uint64_t apart_ns =
         time_ns > name->sampled_ns ? time_ns - name->sampled_ns : name->sampled_ns - time_ns;

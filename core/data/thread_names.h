@@ -57,7 +57,7 @@ struct thread_name *thread_names_find(struct thread_names *names, uint64_t hash)
 struct thread_name *thread_names_of(struct thread_names *names, uint32_t thread);
 /* Notes that a sample of a thread with this id of the operating system had the name at a time.
  * Returns whether samples with this name are of one thread, as far as is known. */
-bool thread_name_note(struct thread_name *name, int64_t os_id, uint64_t time_ns);
+static inline bool thread_name_note(struct thread_name *name, int64_t os_id, uint64_t time_ns);
 /* Returns the match of a name, which gets one if it has none; NULL: as many names as `most` have
  * one. Its places are those of threads. */
 struct thread_match *thread_names_match(struct thread_names *names, struct thread_name *name,
@@ -68,5 +68,16 @@ void thread_names_sweep(struct thread_names *names, uint64_t now_ns, uint64_t wi
 void thread_names_deinit(struct thread_names *names);
 /* Returns the memory in bytes, without the struct itself. */
 size_t thread_names_memory(const struct thread_names *names);
+
+/* If the sample before was not of this thread. */
+bool thread_name_note_other(struct thread_name *name, int64_t os_id, uint64_t time_ns);
+
+static inline bool thread_name_note(struct thread_name *name, int64_t os_id, uint64_t time_ns)
+{
+    if (!name->has_os_id || name->os_id != os_id)
+        return thread_name_note_other(name, os_id, time_ns);
+    name->sampled_ns = time_ns;
+    return !name->is_shared;
+}
 
 #endif

@@ -498,15 +498,7 @@ static const struct thread *find_voter(struct thread_spans *threads,
 }
 
 /* Of the threads of the last samples, those that vote, in slots by the addresses of the former. */
-enum { KNOWN_THREADS = 64, THREADS_APART = 16 };
-_Static_assert(sizeof(struct sample_thread) % THREADS_APART == 0 &&
-                   sizeof(struct sample_thread) / THREADS_APART % 2 == 1,
-               "those that follow one another have slots of their own");
-static inline size_t slot_of(const struct sample_thread *sample)
-{
-    return (uintptr_t)sample / THREADS_APART % KNOWN_THREADS;
-}
-
+enum { KNOWN_THREADS = 64 };
 struct known_voter {
     const struct sample_thread *sample;
     const struct thread *thread; /* NULL: it does not vote */
@@ -515,7 +507,7 @@ struct known_voter {
 static const struct thread *know_voter(struct thread_spans *threads, struct known_voter *known,
                                        const struct sample_thread *sample)
 {
-    struct known_voter *slot = &known[slot_of(sample)];
+    struct known_voter *slot = &known[sample_thread_slot(sample, KNOWN_THREADS)];
     if (slot->sample != sample)
         *slot = (struct known_voter){sample, find_voter(threads, sample)};
     return slot->thread;
@@ -574,7 +566,8 @@ struct known_thread {
     struct resolved resolved;
     struct process_clock *clock; /* NULL: it has none */
     int64_t offset_ns;
-    bool is_unclear;             /* the offset is not known, or whose samples these are */
+    bool is_of_others;           /* it is not sure whose samples these are */
+    bool is_unclear;             /* likewise, or the offset is not known */
     bool has_answer;             /* it is the same at all times: */
     enum thread_answer answer;   /* otherwise that of the last question */
     struct timeline_found found; /* by the last question; from_ns 1 and to_ns 0: none */
@@ -586,12 +579,14 @@ static void learn(struct thread_spans *threads, struct known_thread *slot,
     struct process_clock *clock = process_clocks_find(&threads->clocks, thread->instance);
     struct clock_difference difference = process_clock_difference(clock);
     struct resolved resolved = resolve(threads, thread);
-    bool is_unclear = difference.is_unclear || may_be_of_others(threads, thread);
+    bool is_of_others = may_be_of_others(threads, thread);
+    bool is_unclear = difference.is_unclear || is_of_others;
     bool is_ambiguous = resolved.thread ? is_unclear : resolved.is_ambiguous;
     *slot = (struct known_thread){.thread = thread,
                                   .resolved = resolved,
                                   .clock = clock,
                                   .offset_ns = difference.offset_ns,
+                                  .is_of_others = is_of_others,
                                   .is_unclear = is_unclear,
                                   .has_answer = is_ambiguous || !resolved.thread,
                                   .answer = is_ambiguous ? THREAD_AMBIGUOUS : THREAD_NO_SPAN,
@@ -601,10 +596,22 @@ static void learn(struct thread_spans *threads, struct known_thread *slot,
 static inline struct known_thread *know(struct thread_spans *threads, struct known_thread *known,
                                         const struct sample_thread *thread)
 {
-    struct known_thread *slot = &known[slot_of(thread)];
+    struct known_thread *slot = &known[sample_thread_slot(thread, KNOWN_THREADS)];
     if (slot->thread != thread)
         learn(threads, slot, thread);
     return slot;
+}
+
+static void forget_known(struct known_thread *known)
+{
+    memset(known, 0, KNOWN_THREADS * sizeof *known);
+}
+
+/* Lets others in before a part of the questions. */
+static void begin_part(struct thread_spans *threads, struct known_thread *known)
+{
+    if (let_others_in(threads))
+        forget_known(known);
 }
 
 /* Finds the span of a question. Most questions about a thread come in the order of their times,
@@ -627,14 +634,14 @@ static void find_span(struct known_thread *known, uint64_t time_ns)
 /* Returns the name of a sample's thread if it is that of several threads, and times may show which
  * one it is. */
 static struct thread_name *name_to_match(struct thread_spans *threads,
-                                         const struct sample_thread *sample)
+                                         const struct known_thread *known)
 {
-    if (!sample->has_id[THREAD_ID_OS] || sample->has_id[THREAD_ID_RUNTIME])
+    const struct sample_thread *sample = known->thread;
+    if (!sample->has_id[THREAD_ID_OS] || sample->has_id[THREAD_ID_RUNTIME] || known->is_unclear)
         return NULL;
-    struct resolved resolved = resolve(threads, sample);
-    struct thread_name *name = resolved.name;
-    if (resolved.is_matched)
-        name = thread_names_of(&threads->names, resolved.thread->number);
+    struct thread_name *name = known->resolved.name;
+    if (known->resolved.is_matched)
+        name = thread_names_of(&threads->names, known->resolved.thread->number);
     return name && (name->threads > 1 || name->is_shared) ? name : NULL;
 }
 
@@ -674,33 +681,36 @@ static void set_matched(struct thread_spans *threads, struct thread *thread, uin
     add_to(&threads->by_id, hash, thread->number);
 }
 
-static void match_one(struct thread_spans *threads, struct known_thread *known_threads,
-                      const struct thread_ask *ask)
+/* Returns whether it is known now which thread an id is, but was not before. */
+static bool match_one(struct thread_spans *threads, const struct known_thread *known,
+                      uint64_t time_ns)
 {
-    struct thread_name *name = name_to_match(threads, ask->thread);
-    const struct known_thread *known = name ? know(threads, known_threads, ask->thread) : NULL;
-    struct thread_match *match = known && !known->is_unclear ? match_of(threads, name) : NULL;
-    int64_t id = ask->thread->id[THREAD_ID_OS];
-    struct match_id *voter = match ? thread_match_begin(match, id, ask->time_ns) : NULL;
+    struct thread_name *name = name_to_match(threads, known);
+    struct thread_match *match = name ? match_of(threads, name) : NULL;
+    int64_t id = known->thread->id[THREAD_ID_OS];
+    struct match_id *voter = match ? thread_match_begin(match, id, time_ns) : NULL;
     struct match_vote votes[MATCH_THREADS_MAX];
     if (!voter)
-        return;
-    collect_votes(threads, match, ask->time_ns + (uint64_t)known->offset_ns, votes);
+        return false;
+    collect_votes(threads, match, time_ns + (uint64_t)known->offset_ns, votes);
     thread_match_vote(voter, votes);
-    if (thread_match_decide(match, voter))
-        set_matched(threads, thread_of_number(threads, match->threads[voter->thread]),
-                    thread_hash(THREAD_HASH_MATCHED, ask->thread->instance, (uint64_t)id));
+    if (!thread_match_decide(match, voter))
+        return false;
+    set_matched(threads, thread_of_number(threads, match->threads[voter->thread]),
+                thread_hash(THREAD_HASH_MATCHED, known->thread->instance, (uint64_t)id));
+    return true;
 }
 
 /* Lets samples vote for the thread that they are of, if several have their name. */
 static void match(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
 {
+    struct known_thread known[KNOWN_THREADS] = {{.thread = NULL}};
     size_t step = count / MATCH_VOTES + 1;
-    for (size_t i = 0; i < count; i += step * MATCH_VOTES_TOGETHER) {
-        struct known_thread known[KNOWN_THREADS] = {{.thread = NULL}};
-        let_others_in(threads);
-        for (size_t k = i; k < count && k < i + step * MATCH_VOTES_TOGETHER; k += step)
-            match_one(threads, known, &asks[k]);
+    for (size_t i = 0; i < count; i += step) {
+        if (i % (step * MATCH_VOTES_TOGETHER) == 0)
+            begin_part(threads, known);
+        if (match_one(threads, know(threads, known, asks[i].thread), asks[i].time_ns))
+            forget_known(known);
     }
 }
 
@@ -723,6 +733,31 @@ static inline void answer(struct known_thread *known, struct thread_ask *ask)
         ask->key = known->found.span->key;
 }
 
+/* is_again: they say nothing of clocks. */
+static void answer_some(struct thread_spans *threads, struct known_thread *known,
+                        struct thread_ask *asks, size_t count, bool is_again)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct known_thread *of_ask = know(threads, known, asks[i].thread);
+        if (is_again)
+            of_ask->clock = NULL;
+        answer(of_ask, &asks[i]);
+    }
+}
+
+static void answer_all(struct thread_spans *threads, struct thread_ask *asks, size_t count,
+                       bool is_again)
+{
+    struct known_thread known[KNOWN_THREADS] = {{.thread = NULL}};
+    for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
+        begin_part(threads, known);
+        answer_some(threads, known, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER,
+                    is_again);
+    }
+}
+
+/* ---- notes, each of all questions before the next one ---- */
+
 /* Notes whose samples have names of threads of other pid namespaces. */
 static void note_samplers(struct thread_spans *threads, const struct thread_ask *asks, size_t count,
                           uint64_t now_ns)
@@ -730,6 +765,8 @@ static void note_samplers(struct thread_spans *threads, const struct thread_ask 
     struct known_thread known[KNOWN_THREADS] = {{.thread = NULL}};
     for (size_t i = 0; i < count; i++) {
         const struct sample_thread *thread = asks[i].thread;
+        if (i % ASKS_TOGETHER == 0)
+            begin_part(threads, known);
         if (thread->sampler == 0 || thread->name.size == 0)
             continue;
         struct thread_log *log = thread_logs_find(&threads->logs, thread->instance);
@@ -740,49 +777,22 @@ static void note_samplers(struct thread_spans *threads, const struct thread_ask 
 
 /* Notes which threads have the names in these questions, before the first of them is answered: a
  * name that two of them have tells nothing. */
-static void note_names(struct thread_spans *threads, const struct thread_ask *asks, size_t count,
-                       uint64_t now_ns)
+static void note_names(struct thread_spans *threads, const struct thread_ask *asks, size_t count)
 {
-    (void)now_ns;
     struct known_thread known[KNOWN_THREADS] = {{.thread = NULL}};
     for (size_t i = 0; i < count; i++) {
         const struct sample_thread *thread = asks[i].thread;
-        if ((i > 0 && thread == asks[i - 1].thread) || !thread->has_id[THREAD_ID_OS] ||
-            thread->has_id[THREAD_ID_RUNTIME] || thread->name.size == 0 ||
-            may_be_of_others(threads, thread))
+        if (i % ASKS_TOGETHER == 0)
+            begin_part(threads, known);
+        else if (thread == asks[i - 1].thread)
             continue;
-        const struct resolved *resolved = &know(threads, known, thread)->resolved;
-        if (resolved->thread && resolved->name)
-            is_of_one_thread(resolved->name, thread, asks[i].time_ns);
+        const struct known_thread *of_ask = know(threads, known, thread);
+        if (of_ask->resolved.thread && of_ask->resolved.name && !of_ask->is_of_others)
+            is_of_one_thread(of_ask->resolved.name, thread, asks[i].time_ns);
     }
 }
 
-/* Each kind of notes is taken of all questions before the next one. */
-static void note_all(struct thread_spans *threads, const struct thread_ask *asks, size_t count,
-                     uint64_t now_ns,
-                     void (*note)(struct thread_spans *threads, const struct thread_ask *asks,
-                                  size_t count, uint64_t now_ns))
-{
-    for (size_t i = 0; i < count; i += ASKS_TOGETHER) {
-        let_others_in(threads);
-        note(threads, asks + i, count - i < ASKS_TOGETHER ? count - i : ASKS_TOGETHER, now_ns);
-    }
-}
-
-/* is_again: they say nothing of clocks. */
-static void answer_all(struct thread_spans *threads, struct thread_ask *asks, size_t count,
-                       bool is_again)
-{
-    struct known_thread known[KNOWN_THREADS] = {{.thread = NULL}};
-    for (size_t i = 0; i < count; i++) {
-        if (i % ASKS_TOGETHER == 0 && let_others_in(threads))
-            memset(known, 0, sizeof known);
-        struct known_thread *of_ask = know(threads, known, asks[i].thread);
-        if (is_again)
-            of_ask->clock = NULL;
-        answer(of_ask, &asks[i]);
-    }
-}
+/* ---- what has to be done for questions ---- */
 
 /* What has to be done for these questions. */
 struct asked {
@@ -813,9 +823,10 @@ static struct asked look_at_all(struct thread_spans *threads, const struct threa
     struct asked asked = {.instance = 0};
     for (size_t i = 0; i < count; i++) {
         const struct sample_thread *thread = asks[i].thread;
-        if (known[slot_of(thread)] == thread)
+        size_t slot = sample_thread_slot(thread, KNOWN_THREADS);
+        if (known[slot] == thread)
             continue;
-        known[slot_of(thread)] = thread;
+        known[slot] = thread;
         look_at(threads, thread, &asked);
     }
     return asked;
@@ -828,9 +839,9 @@ static struct asked begin_questions(struct thread_spans *threads, const struct t
 {
     struct asked asked = look_at_all(threads, asks, count);
     if (asked.have_sampler && !is_again)
-        note_all(threads, asks, count, now_ns, note_samplers);
+        note_samplers(threads, asks, count, now_ns);
     if (asked.are_by_name)
-        note_all(threads, asks, count, now_ns, note_names);
+        note_names(threads, asks, count);
     return asked;
 }
 

@@ -68,6 +68,16 @@ struct sample_thread {
                           spans; 0: they are not */
 };
 
+/* Returns a slot for what is remembered of a thread, by its address. Of threads that follow one
+ * another in memory, each has its own. slots: a power of two. */
+static inline size_t sample_thread_slot(const struct sample_thread *thread, size_t slots)
+{
+    enum { APART = 16 };
+    _Static_assert(sizeof *thread % APART == 0 && sizeof *thread / APART % 2 == 1,
+                   "an odd number of steps apart");
+    return (uintptr_t)thread / APART & (slots - 1);
+}
+
 enum thread_answer {
     THREAD_NO_SPAN,
     THREAD_SPAN,

@@ -61,9 +61,10 @@ static uint32_t new_thread(struct left_upload *upload, const struct thread_ask *
     return upload->thread_count++;
 }
 
-static struct left_thread *thread_of(struct left_upload *upload, const struct thread_ask *ask)
+static inline struct left_thread *thread_of(struct left_upload *upload,
+                                            const struct thread_ask *ask)
 {
-    size_t slot = (uintptr_t)ask->thread / sizeof *ask->thread % LEFT_THREADS_REMEMBERED;
+    size_t slot = sample_thread_slot(ask->thread, LEFT_THREADS_REMEMBERED);
     if (upload->known[slot].thread != ask->thread) {
         upload->known[slot].number = new_thread(upload, ask);
         upload->known[slot].thread = ask->thread;
@@ -95,8 +96,8 @@ static void grow_run(struct left_upload *upload, struct left_run *run)
 }
 
 /* Notes a time of a sample. is_next: the time before it is of the same sample. */
-static void note_time(struct left_upload *upload, const struct thread_ask *ask, uint64_t value,
-                      bool is_next)
+static inline void note_time(struct left_upload *upload, const struct thread_ask *ask,
+                             uint64_t value, bool is_next)
 {
     struct left_thread *thread = thread_of(upload, ask);
     struct left_run *run = thread->last;
