@@ -79,7 +79,8 @@ struct config_type {
     size_t (*same_listeners)(const void *before, const void *after,
                              struct config_same_listener listeners_out[CONFIG_LISTENERS_MAX]);
     /* Whether a header of a request (in lower case) may be in what the component sends on. Of a
-     * receiver, NULL: none is; of others: what was before. See config/request_headers.h. */
+     * receiver, NULL: none is; of others: what was before. Of a processor, also asked for `name`
+     * NULL: what an authenticator knows of the client. See config/request_headers.h. */
     bool (*passes_header)(const void *settings, const char *name);
 };
 

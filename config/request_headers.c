@@ -4,12 +4,28 @@
 
 #include <assert.h>
 
+/* Whether a listener of a receiver asks an authenticator. */
+static bool authenticates(const struct config_component *receiver)
+{
+    struct config_same_listener listeners[CONFIG_LISTENERS_MAX];
+    const void *settings = receiver->settings;
+    size_t count = receiver->type->same_listeners
+                       ? receiver->type->same_listeners(settings, settings, listeners)
+                       : 0;
+    for (size_t i = 0; i < count; i++)
+        if (listeners[i].authenticator)
+            return true;
+    return false;
+}
+
 /* Of a component with mistakes nothing is known. */
 static bool passes(const struct config_component *component, const char *name)
 {
     const struct config_type *type = component->type;
     if (!component->is_decoded)
         return true;
+    if (!name && type->section == CONFIG_RECEIVERS)
+        return authenticates(component);
     if (type->passes_header)
         return type->passes_header(component->settings, name);
     return type->section != CONFIG_RECEIVERS;
@@ -90,8 +106,7 @@ const struct config_component *config_header_lost_at(const struct config *config
                                                      const char *name)
 {
     struct arena arena;
-    assert(name && pipeline >= config->pipelines &&
-           pipeline < config->pipelines + config->pipeline_count);
+    assert(pipeline >= config->pipelines && pipeline < config->pipelines + config->pipeline_count);
     arena_init(&arena, NULL);
     struct search search = {config, name,
                             arena_array(&arena, config->pipeline_count, sizeof *search.seen)};
@@ -103,6 +118,12 @@ const struct config_component *config_header_lost_at(const struct config *config
 const char *config_header_remedy(struct arena *arena, const struct config_component *lost,
                                  const char *name)
 {
+    if (!name)
+        return arena_printf(arena,
+                            lost->type->section == CONFIG_RECEIVERS
+                                ? "set auth: {authenticator: ...} at the listeners of \"%s\""
+                                : "\"%s\" loses it; put that one behind",
+                            lost->id);
     if (lost->type->section == CONFIG_RECEIVERS)
         return arena_printf(arena, "set include_metadata: true at the listeners of \"%s\"",
                             lost->id);
@@ -124,7 +145,7 @@ void config_check_header(struct config_check *check, const char *key, const char
 {
     const struct config *config = check->config;
     const struct config_component *lost = NULL;
-    const char *header = arena_lower_case(check->arena, name);
+    const char *header = name ? arena_lower_case(check->arena, name) : NULL;
     for (size_t i = 0; i < config->pipeline_count; i++) {
         const struct config_pipeline *pipeline = &config->pipelines[i];
         if (!is_reached_in(pipeline, check->component))
@@ -136,6 +157,7 @@ void config_check_header(struct config_check *check, const char *key, const char
         lost = lost ? lost : at;
     }
     if (lost)
-        config_check_warn(check, key, "no request has this header here, so %s: %s", so,
+        config_check_warn(check, key, "%s here, so %s: %s",
+                          name ? "no request has this header" : "no client is authenticated", so,
                           config_header_remedy(check->arena, lost, header));
 }

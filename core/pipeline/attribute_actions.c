@@ -68,17 +68,19 @@ static const char *name_of(const struct attribute_action *action)
     return action_names[action->action];
 }
 
-/* Warns of a header that no request has. */
+/* Warns of a header that no request has, and of a client that nobody authenticates. */
 static void check_header(const struct action_check *c)
 {
     const char *from = c->action->from_context;
+    const char *so =
+        is_set(c->action->default_value) ? "default_value is always set" : "nothing is set";
     char key[160];
-    if (strcmp(from, "client.address") == 0 || strncmp(from, "auth.", 5) == 0)
-        return;
     snprintf(key, sizeof key, "%s::from_context", c->key);
-    config_check_header(c->check, key, strncmp(from, "metadata.", 9) == 0 ? from + 9 : from,
-                        is_set(c->action->default_value) ? "default_value is always set"
-                                                         : "nothing is set");
+    if (strncmp(from, "auth.", 5) == 0)
+        config_check_header(c->check, key, NULL, so);
+    else if (strcmp(from, "client.address") != 0)
+        config_check_header(c->check, key, strncmp(from, "metadata.", 9) == 0 ? from + 9 : from,
+                            so);
 }
 
 static void check_sources(struct action_check *c)

@@ -260,7 +260,7 @@ static void batch_deinit(struct component *component)
 static bool batch_passes_header(const void *config, const char *name)
 {
     const struct config_strings *keys = &((const struct batch_settings *)config)->metadata_keys;
-    for (size_t i = 0; i < keys->count; i++)
+    for (size_t i = 0; i < keys->count && name; i++)
         if (strcasecmp(keys->items[i], name) == 0)
             return true;
     return false;

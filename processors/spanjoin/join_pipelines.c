@@ -143,22 +143,24 @@ static void check_before(const struct joined_pipelines *joined,
 
 /* ---- tenants ---- */
 
+/* header: NULL: what is known of the client. */
 static void check_header(const struct joined_pipelines *joined, const char *key, const char *header,
                          struct config_check *check)
 {
+    const char *what = header ? "this header" : "an authenticated client";
     struct arena *arena = config_check_arena(check);
     const struct config_component *of_spans =
         config_header_lost_at(joined->config, joined->traces, joined->join, header);
     const struct config_component *of_samples =
         config_header_lost_at(joined->config, joined->profiles, joined->join, header);
     if (of_spans && of_samples)
-        config_check_warn(check, key, "no request has this header here, so it names no tenant: %s",
+        config_check_warn(check, key, "no request has %s here, so it names no tenant: %s", what,
                           config_header_remedy(arena, of_spans, header));
     else if (of_spans || of_samples)
         config_check_warn(check, key,
-                          "requests of %s have this header here and those of %s do not, so that "
+                          "requests of %s have %s here and those of %s do not, so that "
                           "what a tenant sends is not joined: %s",
-                          of_spans ? "profiles" : "traces", of_spans ? "traces" : "profiles",
+                          of_spans ? "profiles" : "traces", what, of_spans ? "traces" : "profiles",
                           config_header_remedy(arena, of_spans ? of_spans : of_samples, header));
 }
 
@@ -175,7 +177,7 @@ static void check_tenants(const struct spanjoin_settings *settings,
     struct arena *arena = config_check_arena(check);
     bool has_mistakes = settings->tenant_count < settings->source.tenant_from.count;
     for (size_t i = 0; i < settings->tenant_count && !has_mistakes && !is_default(settings); i++)
-        if (settings->tenants[i].header)
+        if (settings->tenants[i].header || settings->tenants[i].identity)
             check_header(joined, arena_printf(arena, "source::tenant_from::%zu", i),
                          settings->tenants[i].header, check);
 }

@@ -58,7 +58,11 @@ static const struct {
     {"samples: {attributes: []}, spans: {attributes: []}", ""},
     {"samples: {attributes: [{key: a, from: 'span.attributes[\"x.y\"]'}]}", ""},
     {"spans: {attributes: [{key: a, from: 'samples.count[\"wall\"]'}]}", ""},
-    {"source: {tenant_from: [auth.username, 'resource.attributes[\"tenant\"]']}", ""},
+    {"source: {tenant_from: [auth.username, 'resource.attributes[\"tenant\"]']}",
+     "t:1:48: warning: processors::spanjoin::source::tenant_from::0: no request has an "
+     "authenticated client here, so it names no tenant: set auth: {authenticator: ...} at the "
+     "listeners of \"source\""},
+    {"source: {tenant_from: ['resource.attributes[\"tenant\"]']}", ""},
     {"source: {tenant_from: [metadata.X-Tenant]}",
      "t:1:48: warning: processors::spanjoin::source::tenant_from::0: no request has this header "
      "here, so it names no tenant: set include_metadata: true at the listeners of \"source\""},
@@ -366,8 +370,8 @@ extern const struct component_type batch_processor_type, otlp_receiver_type,
 
 #define OTLP "otlp: {protocols: {grpc: , http: }}"
 #define OTLP_WITH_METADATA "otlp: {protocols: {grpc: , http: {include_metadata: true}}}"
-#define TENANTS ", source: {tenant_from: [auth.username, metadata.X-Scope-OrgID]}"
-#define TENANT "t:1:75: warning: processors::spanjoin::source::tenant_from::1: "
+#define TENANTS ", source: {tenant_from: ['resource.attributes[\"t\"]', metadata.X-Scope-OrgID]}"
+#define TENANT "t:1:88: warning: processors::spanjoin::source::tenant_from::1: "
 
 static const struct {
     const char *receivers;
