@@ -305,6 +305,8 @@ static void cover(struct instances *instances, uint16_t number,
     for (unsigned i = 0; i < instances->slot_count; i++) {
         if (upload->ranges[i].to_ns == 0)
             continue;
+        if (upload->moved_ns > 0)
+            upload_slot_move(&slots[i], upload->form, upload->moved_ns);
         if (upload->content != 0 && i + 1 < instances->slot_count)
             note_content(instances, instance, &slots[i], upload->ranges[i], upload, clock);
         upload_slot_add(&slots[i], upload->ranges[i], upload->form, clock->now_ns, clock->window_ns,
@@ -513,21 +515,46 @@ static void tell_gaps(const struct upload_slot *slot, const struct instance_cloc
             upload_ranges_add(&coverage->gaps, slot->gaps[i].range);
 }
 
+/* Returns since when the uploads of a slot are known, if there may have been some before this index
+ * was created, for example before profcol was started anew; 0: there were none. A begin that is a
+ * whole second may be rounded. */
+static uint64_t known_since(const struct instances *instances, const struct upload_slot *slot,
+                            const struct instance_clock *clock)
+{
+    const uint64_t second_ns = 1000000000;
+    if (slot->began_ns - instances->began_ns > clock->window_ns)
+        return 0;
+    bool is_rounded = slot->since_ns >= second_ns && slot->since_ns % second_ns == 0;
+    return is_rounded ? slot->since_ns - second_ns : slot->since_ns;
+}
+
+/* The last slot has the types that do not matter to spans. */
+static void tell_slots(const struct instances *instances, uint16_t number,
+                       const struct instance_clock *clock, struct instance_coverage *coverage)
+{
+    const struct upload_slot *slots = instance_slots(instances, number);
+    for (unsigned i = 0; i < instances->slot_count; i++) {
+        if (!upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns))
+            continue;
+        uint64_t since_ns =
+            i + 1 < instances->slot_count ? known_since(instances, &slots[i], clock) : 0;
+        coverage->from_ns = since_ns > coverage->from_ns ? since_ns : coverage->from_ns;
+        tell_gaps(&slots[i], clock, coverage);
+    }
+}
+
 struct instance_coverage instances_coverage(struct instances *instances, uint16_t number,
                                             const struct instance_clock *clock)
 {
     struct instance_coverage coverage;
-    coverage.until_ns = 0;
+    coverage.until_ns = coverage.from_ns = 0;
     coverage.gaps.count = 0;
     pthread_mutex_lock(&instances->lock);
     if (instance_is_live(instances, number)) {
-        const struct upload_slot *slots = instance_slots(instances, number);
         coverage.until_ns = covered(instances, number, clock);
         tell_held(instances, number, &coverage);
         tell_held(instances, shown_by_of(instances, number), &coverage);
-        for (unsigned i = 0; i < instances->slot_count; i++)
-            if (upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns))
-                tell_gaps(&slots[i], clock, &coverage);
+        tell_slots(instances, number, clock, &coverage);
     }
     pthread_mutex_unlock(&instances->lock);
     return coverage;
@@ -535,7 +562,7 @@ struct instance_coverage instances_coverage(struct instances *instances, uint16_
 
 bool instance_covers(const struct instance_coverage *coverage, struct upload_range range)
 {
-    if (coverage->until_ns < range.to_ns)
+    if (coverage->until_ns < range.to_ns || range.from_ns < coverage->from_ns)
         return false;
     for (unsigned i = 0; i < coverage->gaps.count; i++)
         if (upload_ranges_overlap(coverage->gaps.items[i], range))

@@ -122,6 +122,8 @@ static uint16_t add(struct instances *instances, uint16_t owner, uint64_t now_ns
     if (number == 0)
         return 0;
     instances->owned[owner]++;
+    if (instances->began_ns == 0)
+        instances->began_ns = happened_at(now_ns);
     instances->items[number] = (struct instance){.first_ns = happened_at(now_ns), .owner = owner};
     memset(instance_slots(instances, number), 0, instances->slot_count * sizeof *instances->slots);
     return number;

@@ -87,9 +87,10 @@ struct instance_upload {
     struct upload_range ranges[INSTANCE_SLOTS_MAX]; /* to_ns 0: no profile of this slot; from_ns 0:
                                                        its begin is not known */
     struct service_id service;                      /* that it names itself */
-    uint32_t form;                                  /* which attributes its resource has */
-    uint64_t content; /* identifies its request, to know parts (upload_slot.h), except for the last
-                         slot, which has several sample types; 0: not known */
+    uint64_t moved_ns; /* by which its times were moved back more than those of uploads before it */
+    uint32_t form;     /* which attributes its resource has */
+    uint64_t content;  /* identifies its request, to know parts (upload_slot.h), except for the last
+                          slot, which has several sample types; 0: not known */
 };
 /* Under which service profiles stand (service_naming.h). */
 struct instance_service {
@@ -141,6 +142,7 @@ void instances_end_hold(struct instances *instances, struct instance_hold *hold,
 /* Up to when an instance is covered. */
 struct instance_coverage {
     uint64_t until_ns; /* since 1970; 0: it has no uploads that count, or still awaits some */
+    uint64_t from_ns;  /* what arrived for earlier times, another index may know; 0: nothing did */
     struct upload_ranges gaps;
 };
 

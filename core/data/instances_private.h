@@ -87,6 +87,7 @@ struct instances {
     uint32_t used;        /* numbers that were given out, including 0 */
     uint32_t likely_free; /* the first number that may be free */
     uint32_t owned[SPAN_SOURCES_MAX];
+    uint64_t began_ns;                  /* when the first number was given out; 0: never */
     uint64_t first_span_ns;             /* when instances_wait was first asked; 0: never */
     struct timer_queue settling;        /* instances whose waits end with time */
     uint64_t threads_ns;                /* the last span with a thread; 0: none */

@@ -20,8 +20,8 @@
 
 /* Of one upload or several. All-zero: they have none. */
 struct upload_ahead {
-    uint64_t ns;    /* of the clock, at least */
-    bool sends_end; /* where the begin is meant */
+    uint64_t ns;      /* of the clock, at least */
+    uint64_t ends_ns; /* duration of the longest one that sends its end where the begin is meant */
 };
 
 /* All-zero is none. */
@@ -34,13 +34,21 @@ struct upload_lead {
 
 static inline bool upload_is_ahead(struct upload_ahead ahead)
 {
-    return ahead.ns > 0 || ahead.sends_end;
+    return ahead.ns > 0 || ahead.ends_ns > 0;
 }
 
 /* Returns what is true of either. */
 static inline struct upload_ahead upload_ahead_union(struct upload_ahead a, struct upload_ahead b)
 {
-    return (struct upload_ahead){a.ns > b.ns ? a.ns : b.ns, a.sends_end || b.sends_end};
+    return (struct upload_ahead){a.ns > b.ns ? a.ns : b.ns,
+                                 a.ends_ns > b.ends_ns ? a.ends_ns : b.ends_ns};
+}
+
+/* Whether an upload of this duration sends its end. A short one only seems to if the clock is ahead
+ * by most of its duration. */
+static inline bool upload_sends_end(struct upload_ahead ahead, uint64_t duration_ns)
+{
+    return duration_ns / 2 < ahead.ends_ns;
 }
 
 /* Notes the lead of one upload. */

@@ -284,6 +284,28 @@ void upload_slot_note_content(struct upload_slot *slot, struct upload_range rang
 
 /* ---- time ---- */
 
+/* from_ns stays 0 if it is not known. */
+static struct upload_range moved(struct upload_range range, uint64_t by_ns)
+{
+    uint64_t from_ns = range.from_ns > by_ns ? range.from_ns - by_ns : range.from_ns > 0;
+    uint64_t to_ns = range.to_ns > by_ns ? range.to_ns - by_ns : 1;
+    return (struct upload_range){from_ns, from_ns > to_ns ? from_ns : to_ns};
+}
+
+void upload_slot_move(struct upload_slot *slot, uint32_t form, uint64_t by_ns)
+{
+    for (int i = 0; slot->senders && i < UPLOAD_SENDERS_MAX; i++)
+        if (slot->senders[i].arrived_ns != 0 && slot->senders[i].form == form)
+            slot->senders[i].range = moved(slot->senders[i].range, by_ns);
+    if (slot->arrived_ns == 0 || slot->form != form)
+        return;
+    struct upload_range latest = moved((struct upload_range){slot->from_ns, slot->until_ns}, by_ns);
+    slot->from_ns = latest.from_ns;
+    slot->until_ns = latest.to_ns;
+    slot->before_ns = slot->before_ns > by_ns ? slot->before_ns - by_ns : 0;
+    slot->since_ns = slot->since_ns > by_ns ? slot->since_ns - by_ns : 0;
+}
+
 uint64_t upload_slot_settle(struct upload_slot *slot, uint64_t now_ns, uint64_t window_ns,
                             struct list *released)
 {
@@ -351,9 +373,12 @@ static void step(struct upload_slot *slot, struct upload_range range, uint64_t n
 }
 
 /* The sender was silent for long, or begins. */
-static void begin_anew(struct upload_slot *slot, struct list *released)
+static void begin_anew(struct upload_slot *slot, struct upload_range range, uint64_t now_ns,
+                       struct list *released)
 {
     forget_all(slot, released);
+    slot->began_ns = happened_at(now_ns);
+    slot->since_ns = range.from_ns;
     slot->holes = slot->steps = 0;
     slot->from_ns = 0;
     free(slot->senders);
@@ -367,9 +392,11 @@ void upload_slot_add(struct upload_slot *slot, struct upload_range range, uint32
     bool is_known = range.from_ns != 0, is_later = range.to_ns > slot->until_ns;
     if (!upload_slot_counts(slot, now_ns, window_ns) ||
         (is_known && range.from_ns > slot->until_ns && range.from_ns - slot->until_ns > window_ns))
-        begin_anew(slot, released);
+        begin_anew(slot, range, now_ns, released);
     else if (is_known && is_later)
         step(slot, range, now_ns, released);
+    if (is_known && range.from_ns < slot->since_ns)
+        slot->since_ns = range.from_ns;
     if (is_known) {
         fill_gaps(slot, range, now_ns, window_ns, released);
         note_sender(slot, range, form, now_ns);

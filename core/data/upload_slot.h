@@ -65,6 +65,8 @@ struct upload_slot {
     uint64_t from_ns;        /* the begin of the upload that ends then; 0: not known */
     uint32_t form;           /* of that upload */
     uint64_t arrived_ns;     /* the last upload; monotonic; 0: none */
+    uint64_t began_ns;       /* the first one, after none for a window; monotonic */
+    uint64_t since_ns;       /* the earliest begin of them; 0: not known */
     uint64_t before_ns;      /* the latest end before the upload that ends at until_ns */
     uint64_t content;        /* hash of the request with that upload; 0: not known */
     uint64_t parts_ns;       /* another part of an upload arrived, or is expected; monotonic; 0: not
@@ -84,6 +86,8 @@ void upload_slot_deinit(struct upload_slot *slot);
  */
 void upload_slot_note_content(struct upload_slot *slot, struct upload_range range, uint32_t form,
                               uint64_t content, uint64_t now_ns, uint64_t window_ns);
+/* Moves the times of the uploads of a form back: it turned out that the clock is ahead. */
+void upload_slot_move(struct upload_slot *slot, uint32_t form, uint64_t by_ns);
 /* Call it before: says that an upload of a new sender may have parts. */
 void upload_slot_expect_parts(struct upload_slot *slot, uint64_t now_ns);
 /* Adds an upload. range: from_ns 0: it is not known where it begins. form: those of one sender have

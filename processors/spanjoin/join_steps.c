@@ -124,7 +124,9 @@ static void mark_incomplete(struct spanjoin *join, struct span_put *puts, size_t
     struct instance_coverage coverage =
         instances_coverage(span_index_instances(join->index), puts->instance, clock);
     for (size_t i = 0; i < count; i++)
-        puts[i].is_incomplete = puts[i].instance != 0 && coverage.until_ns < puts[i].facts.end_ns;
+        puts[i].is_incomplete =
+            puts[i].instance != 0 &&
+            (coverage.until_ns < puts[i].facts.end_ns || puts[i].facts.start_ns < coverage.from_ns);
     for (size_t i = 0; i < count && coverage.gaps.count > 0; i++)
         puts[i].is_incomplete |= !instance_covers(
             &coverage, (struct upload_range){puts[i].facts.start_ns, puts[i].facts.end_ns});

@@ -41,9 +41,10 @@ static struct upload_ahead ahead_of(const struct profile_header *profile, uint64
 {
     uint64_t lead_ns = time_after(end_of(profile), arrived_ns);
     bool is_long = lead_ns > 0 && profile->duration_ns > 0 && lead_ns >= profile->duration_ns / 2;
-    if (known.sends_end || is_long)
-        return (struct upload_ahead){time_after(profile->time_ns, arrived_ns), true};
-    return (struct upload_ahead){lead_ns, false};
+    if (!is_long && !upload_sends_end(known, profile->duration_ns))
+        return (struct upload_ahead){lead_ns, 0};
+    return (struct upload_ahead){time_after(profile->time_ns, arrived_ns),
+                                 is_long ? profile->duration_ns : 0};
 }
 
 /* Returns the time of which a profile has all samples. */
@@ -52,7 +53,7 @@ static struct upload_range range_of(const struct profile_header *profile, struct
 {
     if (!has_time(profile))
         return (struct upload_range){0, arrived_ns};
-    uint64_t shift_ns = ahead.sends_end ? profile->duration_ns : 0;
+    uint64_t shift_ns = upload_sends_end(ahead, profile->duration_ns) ? profile->duration_ns : 0;
     uint64_t begin_ns = time_after(time_after(profile->time_ns, shift_ns), ahead.ns);
     uint64_t end_ns = time_after(time_after(end_of(profile), shift_ns), ahead.ns);
     end_ns = end_ns > 0 ? end_ns : 1; /* 0: there is no profile */
@@ -105,8 +106,12 @@ void upload_times_begin(struct sample_plan *plan, const struct request_process *
 }
 
 static void note_ahead(const struct sample_plan *plan, struct resource_upload *upload,
-                       struct upload_ahead ahead)
+                       struct upload_ahead ahead, uint64_t duration_ns)
 {
+    if (ahead.ns > upload->ahead.ns)
+        upload->moved_ns += ahead.ns - upload->ahead.ns;
+    if (ahead.ends_ns > 0 && !upload_sends_end(upload->ahead, duration_ns))
+        upload->moved_ns += duration_ns;
     struct instance_clock clock = request_clock(plan->sender);
     instances_note_lead(span_index_instances(plan->sender->index), upload->uploader, upload->form,
                         ahead, &clock);
@@ -122,7 +127,7 @@ void upload_times_note(struct sample_plan *plan, const struct profile_header *pr
     if (has_time(profile))
         ahead = ahead_of(profile, plan->arrived_ns, upload->ahead);
     if (upload_is_ahead(ahead))
-        note_ahead(plan, upload, ahead);
+        note_ahead(plan, upload, ahead, profile->duration_ns);
     widen(&upload->ranges[slot], range_of(profile, upload->ahead, plan->arrived_ns));
 }
 
@@ -249,6 +254,7 @@ static void begin_telling(struct told_upload *upload, const struct sample_plan *
                                             .joined = upload->joined.numbers,
                                             .joined_count = upload->joined.count,
                                             .service = read->service,
+                                            .moved_ns = read->moved_ns,
                                             .form = read->form,
                                             .content = content};
 }

@@ -34,6 +34,7 @@ struct resource_upload {
     uint16_t process;          /* the instance whose spans ran on its threads; 0: not known */
     uint32_t form;             /* of its resource (struct request_process) */
     struct upload_ahead ahead; /* how far its times are ahead */
+    uint64_t moved_ns;         /* this moved them back more than those of the uploads before */
     bool adds_later;           /* its samples may be joined to more spans when it leaves */
     bool has_threads;          /* some of its samples may be joined by thread */
     bool is_of_several;        /* its process is several ones, so that none are */

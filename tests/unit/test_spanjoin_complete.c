@@ -102,11 +102,31 @@ static void does_not_wait_when_covered(void **state)
     (void)state;
     struct join join;
     join_init(&join, "spans: {wait: 20s}");
+    send_upload(&join, "shop", "cpu", NOTHING, 5 * SECOND + HALF);
     send_upload(&join, "shop", "cpu", SPAN, 15 * SECOND + HALF);
     send_span(&join, "shop", SPAN, 14 * SECOND);
     assert_int_equal(left(&join), 1);
     expect_span(&join, 0, "30", NULL);
     fixture_deinit(&join.fixture);
+}
+
+/* It has sent uploads before, to a profcol that was started anew since. */
+static void span_from_before_the_first_upload_is_incomplete(void **state)
+{
+    (void)state;
+    for (unsigned is_late = 0; is_late < 2; is_late++) { /* the process began later than profcol */
+        struct join join;
+        join_init(&join, "window: 60s, spans: {wait: 20s}");
+        send_span(&join, "other", OTHER, SECOND);
+        fixture_advance(&join.fixture, (is_late ? 61 : 20) * SECOND);
+        send_upload(&join, "shop", "cpu", SPAN, 15 * SECOND + HALF);
+        send_span(&join, "shop", SPAN, 14 * SECOND);
+        send_span_of(&join, "shop", SPAN, 6 * SECOND, 14 * SECOND);
+        assert_int_equal(left(&join), 3);
+        expect_span(&join, 1, "30", is_late ? NULL : "false");
+        expect_span(&join, 2, "30", NULL);
+        fixture_deinit(&join.fixture);
+    }
 }
 
 /* Sends a span of 14 s and an upload that ends so long after its start. */
@@ -400,7 +420,7 @@ static void first_uploads_of_another_type_do_not_cover(void **state)
     send_span(&join, "shop", OTHER, 8 * SECOND);
     assert_int_equal(left(&join), 0);
     fixture_advance(&join.fixture, 14 * SECOND);
-    send_upload(&join, "shop", "cpu", SPAN, 10 * SECOND + HALF);
+    send_upload(&join, "shop", "cpu", SPAN, 9 * SECOND + HALF);
     assert_int_equal(left(&join), 1); /* the other one waits for the other type */
     expect_span(&join, 0, "30", NULL);
     fixture_deinit(&join.fixture);
@@ -939,6 +959,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_for_all_uploads),
         cmocka_unit_test(does_not_wait_when_covered),
+        cmocka_unit_test(span_from_before_the_first_upload_is_incomplete),
         cmocka_unit_test(upload_without_samples_covers),
         cmocka_unit_test(rounded_end_covers_a_second_less),
         cmocka_unit_test(waits_for_each_of_two_replicas),

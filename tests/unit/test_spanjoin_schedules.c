@@ -95,10 +95,12 @@ struct model_request {
 #define UPLOAD_NS (5 * SECOND)
 enum { GAPS_MAX = 4 };
 struct model_uploads {
-    unsigned top;   /* the latest one */
-    uint64_t at_ns; /* the last arrival; 0: none */
-    unsigned steps; /* to a later one */
-    unsigned holes; /* of these, those that went past others, which have not come since */
+    unsigned top;      /* the latest one */
+    unsigned first;    /* the earliest one */
+    uint64_t began_ns; /* its arrival */
+    uint64_t at_ns;    /* the last arrival; 0: none */
+    unsigned steps;    /* to a later one */
+    unsigned holes;    /* of these, those that went past others, which have not come since */
     struct model_gap {
         unsigned first, end; /* those that are missing */
         uint64_t noticed_ns; /* 0: none */
@@ -362,7 +364,8 @@ static void say_upload(struct schedule *s, struct model_uploads *uploads,
     unsigned number = request->upload;
     say_part(s, uploads, request);
     if (uploads->at_ns == 0 || now_of(s) - uploads->at_ns > WINDOW)
-        *uploads = (struct model_uploads){.top = uploads->top, .parts = uploads->parts};
+        *uploads = (struct model_uploads){
+            .top = uploads->top, .first = number, .began_ns = now_of(s), .parts = uploads->parts};
     else if (number <= uploads->top)
         say_late_upload(s, uploads, number);
     else if (number > uploads->top + 1)
@@ -371,6 +374,8 @@ static void say_upload(struct schedule *s, struct model_uploads *uploads,
         uploads->steps++;
     if (number > uploads->top)
         uploads->top = number;
+    if (number < uploads->first)
+        uploads->first = number;
     uploads->at_ns = now_of(s);
 }
 
@@ -395,6 +400,14 @@ static bool is_complete(const struct schedule *s, const struct model_uploads *up
             return false;
     }
     return true;
+}
+
+/* Whether uploads of a span's time may have been sent before the index was created. */
+static bool began_before(const struct schedule *s, const struct model_uploads *uploads,
+                         uint64_t start_ns)
+{
+    return uploads->began_ns - s->requests[0].at_ns <= WINDOW &&
+           start_ns + SECOND < WALL + uploads->first * UPLOAD_NS;
 }
 
 /* Whether a process without uploads may still turn out to be profiled. */
@@ -603,12 +616,11 @@ static void judge_profiles(struct schedule *s, struct model_request *request,
 static void judge_complete(const struct schedule *s, const SpanMessage *got)
 {
     const char *complete = span_attribute(got, "profile.complete");
+    uint64_t start_ns = got->start_time_unix_nano, end_ns = got->end_time_unix_nano;
+    bool is_whole = is_complete(s, &s->world->uploads, start_ns, end_ns) &&
+                    !began_before(s, &s->world->uploads, start_ns);
     if (s->peers == 1)
-        assert_string_equal(
-            complete ? complete : "true",
-            is_complete(s, &s->world->uploads, got->start_time_unix_nano, got->end_time_unix_nano)
-                ? "true"
-                : "false");
+        assert_string_equal(complete ? complete : "true", is_whole ? "true" : "false");
 }
 
 static void judge_span(const struct schedule *s, const SpanMessage *got, uint64_t trace,

@@ -12,7 +12,7 @@ enum { FORM = 1, OTHER_FORM };
 
 static void note(struct upload_lead *lead, uint32_t form, uint64_t ns, uint64_t now_ns)
 {
-    upload_lead_note(lead, form, (struct upload_ahead){ns, false}, now_ns, WINDOW);
+    upload_lead_note(lead, form, (struct upload_ahead){ns, 0}, now_ns, WINDOW);
 }
 
 static uint64_t largest_of(const struct upload_lead *lead, uint32_t form, uint64_t now_ns)
@@ -54,11 +54,13 @@ static void test_a_sender_of_ends(void **state)
 {
     (void)state;
     struct upload_lead lead = {.since_ns = 0};
-    upload_lead_note(&lead, FORM, (struct upload_ahead){0, true}, 10, WINDOW);
+    upload_lead_note(&lead, FORM, (struct upload_ahead){0, 30}, 10, WINDOW);
     note(&lead, FORM, 3, 20);
-    assert_true(upload_lead_largest(&lead, FORM, 10 + 2 * WINDOW, WINDOW).sends_end);
+    assert_int_equal(upload_lead_largest(&lead, FORM, 10 + 2 * WINDOW, WINDOW).ends_ns, 30);
+    assert_true(upload_sends_end(upload_lead_largest(&lead, FORM, 20, WINDOW), 59));
+    assert_false(upload_sends_end(upload_lead_largest(&lead, FORM, 20, WINDOW), 60));
     assert_int_equal(largest_of(&lead, FORM, 20), 3);
-    assert_false(upload_lead_largest(&lead, FORM, 20 + 2 * WINDOW, WINDOW).sends_end);
+    assert_int_equal(upload_lead_largest(&lead, FORM, 20 + 2 * WINDOW, WINDOW).ends_ns, 0);
 }
 
 int main(void)
