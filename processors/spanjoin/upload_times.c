@@ -62,6 +62,14 @@ static struct upload_range range_of(const struct profile_header *profile, struct
     return (struct upload_range){is_known ? begin_ns : 0, end_ns};
 }
 
+/* The same by the sender's clock; with to_ns 0, its begin or its end is not known. */
+static struct upload_range sent_range(const struct profile_header *profile)
+{
+    struct upload_range range = {profile->time_ns, end_of(profile)};
+    bool is_known = has_time(profile) && range.from_ns < range.to_ns;
+    return is_known ? range : (struct upload_range){0, 0};
+}
+
 /* Adds a range whose begin may be unknown. */
 static void widen(struct upload_range *all, struct upload_range range)
 {
@@ -102,7 +110,8 @@ void upload_times_begin(struct sample_plan *plan, const struct request_process *
         .form = process->form,
         .ahead = known_ahead(plan, process),
         .first_sample = plan->sample_count,
-        .ranges = arena_array(&plan->arena, slot_count(plan), sizeof(struct upload_range))};
+        .ranges = arena_array(&plan->arena, slot_count(plan), sizeof(struct upload_range)),
+        .sent = arena_array(&plan->arena, slot_count(plan), sizeof(struct upload_range))};
 }
 
 static void note_ahead(const struct sample_plan *plan, struct resource_upload *upload,
@@ -129,6 +138,7 @@ void upload_times_note(struct sample_plan *plan, const struct profile_header *pr
     if (upload_is_ahead(ahead))
         note_ahead(plan, upload, ahead, profile->duration_ns);
     widen(&upload->ranges[slot], range_of(profile, upload->ahead, plan->arrived_ns));
+    widen(&upload->sent[slot], sent_range(profile));
 }
 
 void upload_times_note_empty(struct sample_plan *plan, struct slice scope_profiles)
@@ -158,16 +168,17 @@ void upload_times_end(struct sample_plan *plan)
 
 /* ---- several processes that count as one ---- */
 
-/* Tells of the first sample type whose begin is known. */
+/* Tells of the first sample type whose begin is known. Its time is the one that was sent: what is
+ * taken off a clock that is ahead may differ from upload to upload, so that they would overlap. */
 static void note_sender(const struct sample_plan *plan, const struct resource_upload *upload,
                         struct instances *instances, const struct instance_clock *clock)
 {
     unsigned slot = 0;
-    while (slot < slot_count(plan) && upload->ranges[slot].from_ns == 0)
+    while (slot < slot_count(plan) && upload->sent[slot].from_ns == 0)
         slot++;
     if (slot < slot_count(plan))
         instances_note_sender(instances, upload->process, (uint64_t)slot << 32 | upload->form,
-                              upload->ranges[slot], clock);
+                              upload->sent[slot], clock);
 }
 
 void upload_times_find_several(struct sample_plan *plan, struct instances *instances,

@@ -25,6 +25,7 @@
 /* What a resource of the request says of its process. */
 struct resource_upload {
     struct upload_range *ranges; /* by slot: sample types of the settings, then all others */
+    struct upload_range *sent;   /* likewise, by the sender's clock */
     struct service_id service;   /* that it names, or is to get (upload_services.h) */
     enum service_verdict verdict;
     uint32_t first_sample;
