@@ -13,6 +13,18 @@ enum { HITS_MIN = 16, VOTES_MIN = 24, RARE_PART = 4 };
 #define LESS_DEVIATIONS 5.0
 /* The least part of an id's samples in spans of its thread. */
 #define HIT_PART 0.5
+/* Votes since an id is watched that are enough to forget its thread: for another one, or if they
+ * are no more than chance. After so many it is watched anew; sooner, if its thread still fits best.
+ */
+enum {
+    WATCH_HITS_MIN = 12,
+    WATCH_VOTES_MIN = 16,
+    WATCH_LOST = 64,
+    WATCH_AGAIN = 16,
+    WATCH_MAX = 256
+};
+/* An id fits its thread no more than others if it has at most so many times their part. */
+#define LOST_PART 1.5
 
 int thread_match_place(struct thread_match *match, uint32_t number)
 {
@@ -84,13 +96,18 @@ struct match_id *thread_match_begin(struct thread_match *match, int64_t id, uint
             return NULL;
     }
     found->voted_ns = time_ns;
+    if (found->first_ns == 0)
+        found->first_ns = time_ns;
+    if (found->newest_ns < time_ns)
+        found->newest_ns = time_ns;
     return found;
 }
 
-static void add_vote(struct match_score *score, struct match_vote vote)
+/* Returns whether the vote counts. */
+static bool add_vote(struct match_score *score, struct match_vote vote)
 {
     if (!vote.is_known || (vote.trace != 0 && vote.trace == score->trace))
-        return;
+        return false;
     if (vote.trace != 0) {
         score->trace = vote.trace;
         score->hits++;
@@ -101,12 +118,28 @@ static void add_vote(struct match_score *score, struct match_vote vote)
         score->hits /= 2;
         score->misses /= 2;
     }
+    return true;
 }
 
+static void add_recent(struct match_score *score, bool is_hit)
+{
+    assert(score->recent_hits + score->recent_misses < WATCH_MAX);
+    if (is_hit)
+        score->recent_hits++;
+    else
+        score->recent_misses++;
+}
+
+/* For an id's own thread, all votes in a trace are recent ones: a long span is no reason to forget
+ * it. Nothing is watched while its own spans have not arrived. */
 void thread_match_vote(struct match_id *id, const struct match_vote votes[MATCH_THREADS_MAX])
 {
-    for (int i = 0; i < MATCH_THREADS_MAX; i++)
-        add_vote(&id->scores[i], votes[i]);
+    bool is_watched = id->thread >= 0 && votes[id->thread].is_known;
+    for (int i = 0; i < MATCH_THREADS_MAX; i++) {
+        bool counts = add_vote(&id->scores[i], votes[i]) || i == id->thread;
+        if (is_watched && counts)
+            add_recent(&id->scores[i], votes[i].trace != 0);
+    }
 }
 
 /* ---- deciding ---- */
@@ -122,12 +155,17 @@ static struct chance chance_of(uint32_t hits, uint32_t misses)
     return (struct chance){(hits + 1) / votes, votes};
 }
 
-static bool is_clearly_less(struct chance a, struct chance b)
+static bool is_less(struct chance a, struct chance b)
 {
     double apart = b.part - a.part;
     double variance = a.part * (1 - a.part) / a.votes + b.part * (1 - b.part) / b.votes;
-    return a.votes >= VOTES_MIN && a.part <= LESS_PART * b.part &&
+    return a.part <= LESS_PART * b.part &&
            apart * apart >= LESS_DEVIATIONS * LESS_DEVIATIONS * variance;
+}
+
+static bool is_clearly_less(struct chance a, struct chance b)
+{
+    return a.votes >= VOTES_MIN && is_less(a, b);
 }
 
 static int thread_of_most(const struct match_id *id)
@@ -162,36 +200,179 @@ static bool is_the_only_thread(const struct thread_match *match, const struct ma
     return true;
 }
 
+/* Whether an id has not voted since another one does: then it may have ended. */
+static bool is_silent_since(const struct match_id *id, const struct match_id *other)
+{
+    return id->newest_ns < other->first_ns;
+}
+
+/* The chance of the samples of other ids that vote to be in spans of a thread. */
+static struct chance chance_of_others(const struct thread_match *match, const struct match_id *id,
+                                      int thread)
+{
+    uint32_t hits = 0, misses = 0;
+    for (uint32_t i = 0; i < match->id_count; i++) {
+        const struct match_id *other = &match->ids[i];
+        if (other == id || is_silent_since(other, id))
+            continue;
+        hits += other->scores[thread].hits;
+        misses += other->scores[thread].misses;
+    }
+    return chance_of(hits, misses);
+}
+
+/* Whether another id is this thread, or fits it as well as one with this chance. */
+static bool fits_as_well(const struct match_id *other, int thread, struct chance chance)
+{
+    if (other->thread >= 0)
+        return other->thread == thread;
+    return thread_of_most(other) == thread && other->scores[thread].hits >= HITS_MIN / 2 &&
+           chance_in(other, thread).part > LESS_PART * chance.part;
+}
+
 /* Whether the samples of other ids are in spans of the thread much more rarely, and no other one
  * fits it as well. */
 static bool is_the_only_id(const struct thread_match *match, const struct match_id *id, int thread)
 {
     struct chance chance = chance_in(id, thread);
-    uint32_t hits = 0, misses = 0;
     for (uint32_t i = 0; i < match->id_count; i++) {
         const struct match_id *other = &match->ids[i];
-        if (other == id)
-            continue;
-        if (other->thread == thread || (other->thread < 0 && thread_of_most(other) == thread &&
-                                        other->scores[thread].hits >= HITS_MIN / 2 &&
-                                        chance_in(other, thread).part > LESS_PART * chance.part))
+        if (other != id && !is_silent_since(other, id) && fits_as_well(other, thread, chance))
             return false;
-        hits += other->scores[thread].hits;
-        misses += other->scores[thread].misses;
     }
-    return is_clearly_less(chance_of(hits, misses), chance);
+    return is_clearly_less(chance_of_others(match, id, thread), chance);
 }
 
-bool thread_match_decide(struct thread_match *match, struct match_id *id)
+static bool is_sure(const struct thread_match *match, const struct match_id *id, int thread)
 {
-    int thread = thread_of_most(id);
-    if (id->thread >= 0 || id->scores[thread].hits < HITS_MIN ||
-        chance_in(id, thread).part < HIT_PART || !is_the_only_thread(match, id, thread) ||
-        !is_the_only_id(match, id, thread))
-        return false;
+    return id->scores[thread].hits >= HITS_MIN && chance_in(id, thread).part >= HIT_PART &&
+           is_the_only_thread(match, id, thread) && is_the_only_id(match, id, thread);
+}
+
+/* ---- watching ---- */
+
+static void begin_anew(struct match_id *id)
+{
+    memset(id->scores, 0, sizeof id->scores);
+    id->first_ns = 0;
+    id->thread = -1;
+}
+
+static void forget(struct thread_match *match, struct match_id *id)
+{
+    if (id->thread >= 0)
+        match->changed |= UINT64_C(1) << id->thread;
+    begin_anew(id);
+}
+
+static void watch_anew(struct match_id *id)
+{
+    for (int i = 0; i < MATCH_THREADS_MAX; i++)
+        id->scores[i].recent_hits = id->scores[i].recent_misses = 0;
+}
+
+static uint32_t recent_votes(const struct match_id *id, int thread)
+{
+    return (uint32_t)id->scores[thread].recent_hits + id->scores[thread].recent_misses;
+}
+
+static struct chance recent_chance(const struct match_id *id, int thread)
+{
+    return chance_of(id->scores[thread].recent_hits, id->scores[thread].recent_misses);
+}
+
+/* Returns the thread that the id fits best of late. */
+static int best_of_late(const struct match_id *id)
+{
+    int best = id->thread;
+    for (int i = 0; i < MATCH_THREADS_MAX; i++)
+        if (id->scores[i].recent_hits >= WATCH_HITS_MIN &&
+            recent_chance(id, i).part > recent_chance(id, best).part)
+            best = i;
+    return best;
+}
+
+/* The chance of late of the samples of other ids to be in spans of this one's thread. */
+static struct chance recent_chance_of_others(const struct thread_match *match,
+                                             const struct match_id *id)
+{
+    uint32_t hits = 0, misses = 0;
+    for (uint32_t i = 0; i < match->id_count; i++) {
+        const struct match_score *score = &match->ids[i].scores[id->thread];
+        if (&match->ids[i] == id)
+            continue;
+        hits += score->recent_hits;
+        misses += score->recent_misses;
+    }
+    return chance_of(hits, misses);
+}
+
+/* Whether the last votes of an id say that it is another thread. */
+static bool is_another(const struct match_id *id, int best)
+{
+    struct chance own = recent_chance(id, id->thread), other = recent_chance(id, best);
+    return recent_votes(id, id->thread) >= WATCH_VOTES_MIN && other.part >= HIT_PART &&
+           is_less(own, other);
+}
+
+/* Whether they are not more for its thread than those of other ids. */
+static bool is_lost(const struct thread_match *match, const struct match_id *id)
+{
+    struct chance own = recent_chance(id, id->thread), others = recent_chance_of_others(match, id);
+    return recent_votes(id, id->thread) >= WATCH_LOST && others.votes >= VOTES_MIN &&
+           own.part < HIT_PART && own.part <= LOST_PART * others.part;
+}
+
+/* An id that is another thread shows that the program has started again, most likely: all its ids
+ * are learnt anew. */
+static void forget_all(struct thread_match *match)
+{
+    for (uint32_t i = 0; i < match->id_count; i++)
+        forget(match, &match->ids[i]);
+}
+
+static void watch(struct thread_match *match, struct match_id *id)
+{
+    int best = best_of_late(id);
+    uint32_t votes = recent_votes(id, id->thread);
+    bool fits = best == id->thread && recent_chance(id, best).part >= HIT_PART;
+    if (is_another(id, best))
+        forget_all(match);
+    else if (is_lost(match, id))
+        forget(match, id);
+    else if (votes == WATCH_MAX || (votes % WATCH_AGAIN == 0 && fits))
+        watch_anew(id);
+}
+
+const struct match_id *thread_match_id_of(const struct thread_match *match, int place)
+{
+    for (uint32_t i = 0; i < match->id_count; i++)
+        if (match->ids[i].thread == place)
+            return &match->ids[i];
+    return NULL;
+}
+
+/* Gives an id its thread, even if one that has ended had it. */
+static void give(struct thread_match *match, struct match_id *id, int thread)
+{
     assert(match->threads[thread] != 0);
+    for (uint32_t i = 0; i < match->id_count; i++)
+        if (match->ids[i].thread == thread)
+            begin_anew(&match->ids[i]);
     id->thread = thread;
-    return true;
+    watch_anew(id);
+    match->changed |= UINT64_C(1) << thread;
+}
+
+bool thread_match_judge(struct thread_match *match, struct match_id *id)
+{
+    match->changed = 0;
+    int thread = thread_of_most(id);
+    if (id->thread >= 0)
+        watch(match, id);
+    else if (is_sure(match, id, thread))
+        give(match, id, thread);
+    return match->changed != 0;
 }
 
 void thread_match_deinit(struct thread_match *match)

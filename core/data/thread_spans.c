@@ -25,7 +25,7 @@ struct thread {
     uint16_t owner;
 };
 
-/* Matching takes some 34 KiB for each name of many threads: of so many names at the same time, and
+/* Matching takes some 50 KiB for each name of many threads: of so many names at the same time, and
  * one for so many spans. So many samples of a request vote. */
 enum { MATCHES_MAX = 256, SPANS_OF_MATCH = 4096, MATCH_VOTES = 128, MATCH_VOTES_TOGETHER = 16 };
 
@@ -672,16 +672,44 @@ static void collect_votes(const struct thread_spans *threads, const struct threa
     }
 }
 
-/* Notes that samples of this id are those of the thread. */
+/* Notes that samples with this id (0: none) are those of the thread, and of no other one. */
 static void set_matched(struct thread_spans *threads, struct thread *thread, uint64_t hash)
 {
-    if (thread->matched_id != 0 || find_thread(threads, hash))
+    struct thread *before = hash != 0 ? find_thread(threads, hash) : NULL;
+    if (before == thread)
+        return;
+    if (before && before->matched_id == hash)
+        forget_matched_id(threads, before);
+    forget_matched_id(threads, thread);
+    if (hash == 0)
         return;
     thread->matched_id = hash;
     add_to(&threads->by_id, hash, thread->number);
 }
 
-/* Returns whether it is known now which thread an id is, but was not before. */
+/* Notes which ids the threads have that changed. */
+static void note_matched(struct thread_spans *threads, const struct thread_match *match,
+                         uint16_t instance)
+{
+    for (int i = 0; i < MATCH_THREADS_MAX; i++) {
+        struct thread *thread = thread_of_number(threads, match->threads[i]);
+        if (!thread || !(match->changed >> i & 1))
+            continue;
+        const struct match_id *id = thread_match_id_of(match, i);
+        set_matched(threads, thread,
+                    id ? thread_hash(THREAD_HASH_MATCHED, instance, (uint64_t)id->id) : 0);
+    }
+}
+
+/* An id may be known from a match that was freed meanwhile. */
+static void note_known(struct thread_match *match, struct match_id *voter,
+                       const struct resolved *resolved)
+{
+    if (voter->thread < 0 && resolved->is_matched)
+        voter->thread = thread_match_place(match, resolved->thread->number);
+}
+
+/* Returns whether it changes what is known of which thread an id is. */
 static bool match_one(struct thread_spans *threads, const struct known_thread *known,
                       uint64_t time_ns)
 {
@@ -692,12 +720,12 @@ static bool match_one(struct thread_spans *threads, const struct known_thread *k
     struct match_vote votes[MATCH_THREADS_MAX];
     if (!voter)
         return false;
+    note_known(match, voter, &known->resolved);
     collect_votes(threads, match, time_ns + (uint64_t)known->offset_ns, votes);
     thread_match_vote(voter, votes);
-    if (!thread_match_decide(match, voter))
+    if (!thread_match_judge(match, voter))
         return false;
-    set_matched(threads, thread_of_number(threads, match->threads[voter->thread]),
-                thread_hash(THREAD_HASH_MATCHED, known->thread->instance, (uint64_t)id));
+    note_matched(threads, match, known->thread->instance);
     return true;
 }
 

@@ -369,9 +369,9 @@ static void test_samples_of_several_processes(void **state)
 /* The threads of a pool take turns, each span 500 ms; names do not tell them apart. */
 enum { POOL = 4, TURNS = 200, EARLY = 20 };
 
-static void put_turns(struct thread_spans *threads)
+static void put_turns(struct thread_spans *threads, uint64_t turns)
 {
-    for (uint64_t i = 0; i < TURNS; i++) {
+    for (uint64_t i = 0; i < turns; i++) {
         struct thread_span span = span_of(i + 1, i + 1, 0, i * 1000, i * 1000 + 500);
         span.id = (int64_t)(i % POOL);
         span.name = slice_of_string("http-nio-8080-exec-");
@@ -392,7 +392,7 @@ static void test_times_tell_threads_with_one_name_apart(void **state)
     (void)state;
     for (uint16_t sampler = 0; sampler < 2; sampler++) {
         struct thread_spans *threads = thread_spans_new(MOST);
-        put_turns(threads);
+        put_turns(threads, TURNS);
         for (uint64_t i = 0; i < TURNS; i++) {
             int64_t found = turn_at(threads, i, sampler);
             if (i < EARLY || found == AMBIGUOUS)
@@ -402,6 +402,45 @@ static void test_times_tell_threads_with_one_name_apart(void **state)
             assert_true(i < TURNS / 2 || found != AMBIGUOUS);
         }
         assert_true(thread_spans_memory(threads) > sizeof(struct thread_match));
+        thread_spans_sweep(threads, 2 * WINDOW, WINDOW);
+        assert_int_equal(thread_spans_count(threads), 0);
+        thread_spans_free(threads);
+    }
+}
+
+/* Asks about the turns of a pool whose threads have these ids. Returns how often a span was found.
+ */
+static unsigned ask_turns(struct thread_spans *threads, uint64_t from, uint64_t to,
+                          const int64_t ids[POOL])
+{
+    unsigned right = 0;
+    for (uint64_t i = from; i < to; i++) {
+        struct sample_thread thread = of_os(ids[i % POOL], "http-nio-8080-e");
+        int64_t found = span_at(threads, &thread, i * 1000 + 250);
+        right += found == (int64_t)i + 1;
+    }
+    return right;
+}
+
+/* After a restart, the pool's threads have the same ids of the runtime, and others of the system.
+ */
+static void test_a_pool_is_learnt_anew(void **state)
+{
+    (void)state;
+    const uint64_t turns = TURNS;
+    static const int64_t before[POOL] = {900, 901, 902, 903};
+    static const int64_t after[][POOL] = {
+        {901, 902, 903, 904}, {902, 900, 903, 901}, {77, 78, 79, 80}, {900, 901, 902, 903}};
+    for (unsigned i = 0; i < sizeof after / sizeof *after; i++) {
+        struct thread_spans *threads = thread_spans_new(MOST);
+        put_turns(threads, turns * 4);
+        ask_turns(threads, 0, turns, before);
+        assert_int_equal(ask_turns(threads, turns, turns * 2, before), TURNS);
+        ask_turns(threads, turns * 2, turns * 3, after[i]);
+        assert_int_equal(ask_turns(threads, turns * 3, turns * 4, after[i]), TURNS);
+        struct sample_thread first = of_os(900, "http-nio-8080-e");
+        if (i == 0 || i == 2) /* it has ended */
+            assert_int_equal(span_at(threads, &first, 250), AMBIGUOUS);
         thread_spans_sweep(threads, 2 * WINDOW, WINDOW);
         assert_int_equal(thread_spans_count(threads), 0);
         thread_spans_free(threads);
@@ -835,6 +874,7 @@ int main(void)
         cmocka_unit_test(test_ids_of_another_pid_namespace),
         cmocka_unit_test(test_samples_of_several_processes),
         cmocka_unit_test(test_times_tell_threads_with_one_name_apart),
+        cmocka_unit_test(test_a_pool_is_learnt_anew),
         cmocka_unit_test(test_ids_that_were_seen_together),
         cmocka_unit_test(test_the_owner_of_most_spans_loses_some),
         cmocka_unit_test(test_room_for_few_spans),
