@@ -337,6 +337,7 @@ static void test_ambiguous_threads(void **state)
     struct request request;
     scene_begin(&scene, 8 << 20, "samples: {wait: 0s}");
     traces_begin(&request, "shop");
+    traces_resource_string(&request, "telemetry.sdk.language", "cpp");
     add_threaded(&request, 1, 10, 40); /* it contains a span of another trace */
     add_threaded(&request, 2, 20, 30);
     add_threaded(&request, 3, 50, 60);
