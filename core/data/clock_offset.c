@@ -89,15 +89,37 @@ static int64_t absolute(int64_t value)
     return value < 0 ? -value : value;
 }
 
+static bool differs(int64_t offset_ns, int64_t before_ns)
+{
+    return absolute(offset_ns - before_ns) > SAME_NS + absolute(before_ns) / SAME_PART;
+}
+
+/* Whether votes at an offset are fewer than the most by more than chance explains. If the candidate
+ * was checked, it is known which part of the samples that are outside is inside at the other one:
+ * with work outside of spans it is a small one. */
+static bool is_worse(const struct clock_offset *clock, int64_t candidate_ns, int64_t most,
+                     int64_t votes)
+{
+    const struct clock_check *check = &clock->check;
+    int64_t at_one = (int64_t)check->samples.at[CLOCK_WITH_OFFSET] +
+                     (int64_t)check->samples.at[CLOCK_WITHOUT_OFFSET];
+    int64_t outside = 2 * (int64_t)check->samples.at[CLOCK_OUTSIDE] + at_one;
+    if (at_one < ENOUGH || differs(candidate_ns, check->offset_ns))
+        at_one = outside = 1;
+    int64_t least = (clock->samples - most) + (clock->samples - votes);
+    return (most - votes) * (most - votes) * outside >
+           DEVIATIONS_OF_EQUALS * DEVIATIONS_OF_EQUALS * least * at_one;
+}
+
 /* Returns the offset that is nearest to 0 among those that may be as good as the best one. */
-static int64_t least_of(const struct clock_offset *clock, int32_t most)
+static int64_t least_of(const struct clock_offset *clock, int64_t candidate_ns, int32_t most)
 {
     int64_t least_ns = CLOCK_OFFSET_MAX_NS;
     int32_t sum = 0;
     for (int i = 0; i < CLOCK_OFFSETS; i++) {
         sum += clock->votes[i];
         if (absolute(offset_at(i)) < absolute(least_ns) &&
-            !is_significant(clock, most, sum, DEVIATIONS_OF_EQUALS))
+            !is_worse(clock, candidate_ns, most, sum))
             least_ns = offset_at(i);
     }
     return least_ns;
@@ -121,23 +143,32 @@ static void estimate(struct clock_offset *clock)
     }
     int64_t offset_ns = (offset_at(first) + offset_at(last)) / 2;
     bool is_rest = clock->is_rest;
-    bool is_better =
+    bool is_uneven = is_significant(clock, most, without, DEVIATIONS_OF_EQUALS);
+    bool is_used = is_uneven && absolute(offset_ns) >= (is_rest ? STEP_NS : USED_MIN_NS);
+    clock->is_even = !is_rest && !is_uneven;
+    clock->is_sure =
         is_significant(clock, most, without, is_rest ? DEVIATIONS_OF_REST : DEVIATIONS);
-    bool is_used = is_better && absolute(offset_ns) >= (is_rest ? STEP_NS : USED_MIN_NS);
-    clock->is_even = !is_rest && !is_significant(clock, most, without, DEVIATIONS_OF_EQUALS);
     clock->candidate_ns = is_used ? offset_ns : 0;
-    clock->least_ns = is_used ? least_of(clock, most) : 0;
-}
-
-static bool differs(int64_t offset_ns, int64_t before_ns)
-{
-    return absolute(offset_ns - before_ns) > SAME_NS + absolute(before_ns) / SAME_PART;
+    clock->least_ns = is_used ? least_of(clock, offset_ns, most) : 0;
 }
 
 bool clock_offset_is_settled(const struct clock_offset *clock)
 {
     bool is_again = clock->was_settled && !differs(clock->candidate_ns, clock->settled_ns);
     return clock->samples >= (is_again || clock->is_even ? VOTES_SETTLED_SOON : VOTES_SETTLED);
+}
+
+/* Begins to check what has changed of the candidate. */
+static void check_candidate(struct clock_offset *clock)
+{
+    struct clock_check *check = &clock->check;
+    if (differs(clock->candidate_ns, check->offset_ns)) {
+        *check =
+            (struct clock_check){.offset_ns = clock->candidate_ns, .least_ns = clock->least_ns};
+    } else if (differs(clock->least_ns, check->least_ns)) {
+        check->least_ns = clock->least_ns;
+        check->samples.next = check->times.next = 0;
+    }
 }
 
 bool clock_offset_find(struct clock_offset *clock)
@@ -148,11 +179,8 @@ bool clock_offset_find(struct clock_offset *clock)
         if (clock->samples > VOTES_KEPT)
             fade(clock);
     }
-    const struct clock_check *check = &clock->check;
-    if (clock->candidate_ns != 0 && (differs(clock->candidate_ns, check->offset_ns) ||
-                                     differs(clock->least_ns, check->least_ns)))
-        clock->check =
-            (struct clock_check){.offset_ns = clock->candidate_ns, .least_ns = clock->least_ns};
+    if (clock->candidate_ns != 0)
+        check_candidate(clock);
     return clock->candidate_ns != 0;
 }
 
@@ -255,6 +283,22 @@ static uint64_t expect(uint64_t times, uint64_t samples, uint64_t other_times)
     return samples * times / (other_times > 0 ? other_times : 1);
 }
 
+/* Whether so many more samples are inside with the candidate only than without it only. Votes say
+ * less than this: they do not know which samples are inside at both, or at none. */
+static bool is_better_by_check(const struct clock_offset *clock, int64_t without, int64_t with)
+{
+    int64_t deviations = clock->is_rest ? DEVIATIONS_OF_REST : DEVIATIONS;
+    int64_t more = with - without;
+    return more > 0 && more * more > deviations * deviations * (with + without);
+}
+
+/* Returns how many samples would be at the edges if they were as frequent there as outside. */
+static uint64_t expect_outside(const struct clock_offset *clock, uint64_t edges)
+{
+    return expect(edges, clock->check.samples.at[CLOCK_OUTSIDE],
+                  clock->check.times.at[CLOCK_OUTSIDE]);
+}
+
 enum offset_verdict clock_offset_judge(const struct clock_offset *clock, int64_t *offset_out)
 {
     const struct clock_places *samples = &clock->check.samples, *times = &clock->check.times;
@@ -264,11 +308,13 @@ enum offset_verdict clock_offset_judge(const struct clock_offset *clock, int64_t
     uint64_t edges = (times->at[CLOCK_WITHOUT_OFFSET] + times->at[CLOCK_WITH_OFFSET] + 1) / 2;
     uint64_t next = expect(times->next, both, inner);
     *offset_out = 0;
-    if (clock->candidate_ns == 0)
+    if (clock->candidate_ns == 0 ||
+        !(clock->is_sure || is_better_by_check(clock, (int64_t)start, (int64_t)end)))
         return CLOCK_AGREES;
     if (expect(inner, end, edges) < ENOUGH) /* the spans are short: hardly any time has both */
         return start * FEW >= end ? CLOCK_AGREES : CLOCK_UNKNOWN;
-    if (both * VERY_FEW < expect(inner, end, edges) || start * FEW > expect(edges, both, inner))
+    if (both * VERY_FEW < expect(inner, end, edges) ||
+        start * FEW > expect(edges, both, inner) + expect_outside(clock, edges))
         return CLOCK_AGREES;
     if (next >= ENOUGH && (uint64_t)samples->next * FEW < next)
         return CLOCK_AGREES;
