@@ -21,6 +21,7 @@ struct thread {
     uint64_t os_id; /* likewise, of the id in the operating system; 0: not known, or it is `id` */
     uint64_t matched_id; /* likewise, of the id that samples name it by, as their times show; 0: not
                             known */
+    uint64_t renamed_ns; /* the start of the first span with its name; 0: it had no other one */
     uint32_t spans;
     uint16_t owner;
 };
@@ -254,6 +255,16 @@ static struct timeline_span timeline_span_of(const struct logged_span *span)
     return out;
 }
 
+/* Programs may call a thread by its task, so that names move from thread to thread. */
+static void name_thread(struct thread_spans *threads, struct thread *thread,
+                        const struct logged_span *span)
+{
+    const struct thread_name *before = thread_names_of(&threads->names, thread->number);
+    if (before && before->hash != span->name)
+        thread->renamed_ns = span->start_ns;
+    thread_names_set(&threads->names, thread->number, span->name);
+}
+
 /* Sorts a span of a process into the timeline of its thread. */
 static void sort(struct thread_spans *threads, const struct thread_log *process,
                  const struct logged_span *span, uint64_t now_ns)
@@ -268,7 +279,7 @@ static void sort(struct thread_spans *threads, const struct thread_log *process,
     list_remove(recent, &thread->link);
     list_append(recent, &thread->link);
     make_room(threads, thread);
-    thread_names_set(&threads->names, thread->number, span->name);
+    name_thread(threads, thread, span);
     struct timeline_span added = timeline_span_of(span);
     if (!timeline_add(&thread->timeline, &added, now_ns))
         return;
@@ -750,12 +761,15 @@ static inline void answer(struct known_thread *known, struct thread_ask *ask)
     ask->answer = known->answer;
     if (known->has_answer)
         return;
+    assert(known->resolved.thread);
+    uint64_t time_ns = ask->time_ns + (uint64_t)known->offset_ns;
     if (known->resolved.name &&
-        !is_of_one_thread(known->resolved.name, ask->thread, ask->time_ns)) {
+        (time_ns < known->resolved.thread->renamed_ns || /* another thread had the name */
+         !is_of_one_thread(known->resolved.name, ask->thread, ask->time_ns))) {
         ask->answer = THREAD_AMBIGUOUS;
         return;
     }
-    find_span(known, ask->time_ns + (uint64_t)known->offset_ns);
+    find_span(known, time_ns);
     ask->answer = known->answer;
     if (known->answer == THREAD_SPAN)
         ask->key = known->found.span->key;

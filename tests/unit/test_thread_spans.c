@@ -366,6 +366,31 @@ static void test_samples_of_several_processes(void **state)
     thread_spans_free(threads);
 }
 
+static void put_named_at(struct thread_spans *threads, int64_t thread, const char *name,
+                         uint64_t id, uint64_t start)
+{
+    struct thread_span span = span_of(id, id, 0, start, start + 10);
+    span.id = thread;
+    span.name = slice_of_string(name);
+    thread_spans_put(threads, &span, 1, 1, 0);
+}
+
+/* Two threads exchange their names, which are those of their tasks. */
+static void test_a_name_that_moves(void **state)
+{
+    (void)state;
+    struct thread_spans *threads = thread_spans_new(MOST);
+    struct sample_thread first = of_os(901, "task-a"), second = of_os(902, "task-a");
+    put_named_at(threads, 1, "task-a", 1, 10);
+    put_named_at(threads, 2, "task-b", 2, 10);
+    assert_int_equal(span_at(threads, &first, 15), 1);
+    put_named_at(threads, 1, "task-b", 3, 10000);
+    put_named_at(threads, 2, "task-a", 4, 10000);
+    assert_int_equal(span_at(threads, &first, 15), AMBIGUOUS);
+    assert_int_equal(span_at(threads, &second, 10005), 4);
+    thread_spans_free(threads);
+}
+
 /* The threads of a pool take turns, each span 500 ms; names do not tell them apart. */
 enum { POOL = 4, TURNS = 200, EARLY = 20 };
 
@@ -874,6 +899,7 @@ int main(void)
         cmocka_unit_test(test_ids_of_another_pid_namespace),
         cmocka_unit_test(test_samples_of_several_processes),
         cmocka_unit_test(test_times_tell_threads_with_one_name_apart),
+        cmocka_unit_test(test_a_name_that_moves),
         cmocka_unit_test(test_a_pool_is_learnt_anew),
         cmocka_unit_test(test_ids_that_were_seen_together),
         cmocka_unit_test(test_the_owner_of_most_spans_loses_some),
