@@ -11,14 +11,11 @@
 
 /* ---- state ---- */
 
-/* What becomes of a sample: one of these, or the number of its group and FATE_GROUP. The first
- * sample of a group is where the group is written; the others are FATE_GOES. */
-enum { FATE_STAYS, FATE_GOES, FATE_GROUP };
-
-/* Samples that do not stay, one after another, and what is written in their place. */
+/* Samples that do not stay, one after another, and the groups that they begin, which are written in
+ * their place. */
 struct fold_run {
     const uint8_t *start, *end;
-    uint32_t fate; /* FATE_GOES: nothing is written */
+    uint32_t first_group, group_end;
 };
 
 /* What stays of the attributes of known samples. */
@@ -144,8 +141,8 @@ static void find_first(struct folding *folding, struct fold_key *key)
 
 /* ---- combining ---- */
 
-/* Adds a sample to a group. key: without its shape. Returns whether it begins the group. */
-static bool combine_one(struct folding *folding, const struct sample_fields *sample,
+/* Adds a sample to a group, or begins one. key: without its shape. */
+static void combine_one(struct folding *folding, const struct sample_fields *sample,
                         enum combining how, bool is_stripped, struct fold_key *key)
 {
     const struct sample_layout *layout = &sample->layout;
@@ -157,15 +154,15 @@ static bool combine_one(struct folding *folding, const struct sample_fields *sam
         key->stack = rule->stack(rule->context, layout->stack);
     if (key->shape == SHAPE_APART) {
         keep_apart(folding, key, sample, is_stripped);
-        return true;
+        return;
     }
     if (how != STRIPS)
         find_first(folding, key);
     uint32_t group = fold_groups_find(&folding->groups, key, &is_new);
     if (key->shape == SHAPE_SUM)
-        return fold_groups_sum(&folding->groups, group, value) || is_new;
-    fold_groups_append(&folding->groups, group, layout->values, layout->timestamps);
-    return is_new;
+        fold_groups_sum(&folding->groups, group, value);
+    else
+        fold_groups_append(&folding->groups, group, layout->values, layout->timestamps);
 }
 
 /* ---- weighing ---- */
@@ -214,17 +211,12 @@ static void weigh_one(struct folding *folding, const struct sample_fields *sampl
     fold_groups_keep_apart(&folding->groups, &key, values, layout->timestamps, sample->others);
 }
 
-static uint32_t newest_group(const struct folding *folding)
-{
-    return FATE_GROUP + folding->groups.count - 1;
-}
-
 /* ---- a profile ---- */
 
-static uint32_t combine(struct folding *folding, const struct sample_fields *sample,
-                        enum combining how)
+static void combine(struct folding *folding, const struct sample_fields *sample, enum combining how)
 {
     const struct sample_layout *layout = &sample->layout;
+    uint32_t groups = folding->groups.count;
     struct fold_attributes *attributes = &folding->attributes;
     struct fold_attributes_result stays =
         fold_attributes_change(attributes, layout->attributes, changes[how]);
@@ -233,40 +225,41 @@ static uint32_t combine(struct folding *folding, const struct sample_fields *sam
                            .link = how == FOLDS ? 0 : layout->link,
                            .list =
                                fold_attributes_add(attributes, stays.list, gains, changes[how])};
-    if (!combine_one(folding, sample, how, stays.is_stripped, &key))
-        return FATE_GOES;
-    folding->result.combined++;
-    return newest_group(folding);
+    combine_one(folding, sample, how, stays.is_stripped, &key);
+    folding->result.combined += folding->groups.count - groups;
 }
 
 /* Keeps a sample as it is. */
-static uint32_t stay(struct folding *folding, const struct sample_layout *layout)
+static void stay(struct folding *folding, const struct sample_layout *layout)
 {
     const struct sample_references references = {layout->stack, layout->link, layout->attributes};
     if (folding->rule->marks)
         sample_marks_add(folding->rule->marks, &references);
-    return FATE_STAYS;
 }
 
-/* Keeps a sample, but for what is stripped. */
-static uint32_t keep(struct folding *folding, const struct sample_fields *sample)
+/* Keeps a sample, but for what is stripped. Returns whether it stays as it is. */
+static bool keep(struct folding *folding, const struct sample_fields *sample)
 {
     folding->result.kept++;
-    if (folding->rule->stripped_count == 0)
-        return stay(folding, &sample->layout);
+    if (folding->rule->stripped_count == 0) {
+        stay(folding, &sample->layout);
+        return true;
+    }
     struct fold_attributes_result stays = fold_attributes_change(
         &folding->attributes, sample->layout.attributes, FOLD_ATTRIBUTES_KEPT);
-    if (!stays.is_stripped)
-        return stay(folding, &sample->layout);
+    if (!stays.is_stripped) {
+        stay(folding, &sample->layout);
+        return true;
+    }
+    uint32_t groups = folding->groups.count;
     const struct fold_gain *gain = gain_of(folding, STRIPS);
     struct fold_key key = {.stack = sample->layout.stack,
                            .link = gain->link > 0 ? gain->link : sample->layout.link,
                            .list = fold_attributes_add(&folding->attributes, stays.list,
                                                        gain->attributes, FOLD_ATTRIBUTES_KEPT)};
-    if (combine_one(folding, sample, STRIPS, true, &key))
-        return newest_group(folding);
-    folding->result.merged++;
-    return FATE_GOES;
+    combine_one(folding, sample, STRIPS, true, &key);
+    folding->result.merged += folding->groups.count == groups;
+    return false;
 }
 
 /* ---- known samples ---- */
@@ -294,9 +287,9 @@ static inline struct fold_attributes_result stays_of_known(struct folding *foldi
     return list->stays;
 }
 
-/* Keeps a known sample, but for what is stripped. Whether it gains something is not asked, because
- * no branch would predict it. */
-static inline uint32_t keep_known(struct folding *folding, const struct fold_known_sample *known)
+/* Does what `keep` does. Neither whether it gains something is asked, nor whether it begins a
+ * group, because no branch would predict it. */
+static inline bool keep_known(struct folding *folding, const struct fold_known_sample *known)
 {
     struct fold_attributes_result stays = stays_of_known(folding, known);
     bool is_new;
@@ -304,7 +297,8 @@ static inline uint32_t keep_known(struct folding *folding, const struct fold_kno
     if (!stays.is_stripped) {
         const struct sample_layout layout = {
             .stack = known->stack, .attributes = folding->rule->known->lists[known->list - 1]};
-        return stay(folding, &layout);
+        stay(folding, &layout);
+        return true;
     }
     const struct fold_gain *gain = gain_of(folding, STRIPS);
     const struct fold_key key = {.stack = known->stack,
@@ -313,11 +307,11 @@ static inline uint32_t keep_known(struct folding *folding, const struct fold_kno
                                                                    gain->attributes,
                                                                    FOLD_ATTRIBUTES_KEPT),
                                  .shape = SHAPE_SUM};
+    uint32_t groups = folding->groups.count;
     uint32_t group = fold_groups_find(&folding->groups, &key, &is_new);
-    if (fold_groups_sum(&folding->groups, group, known->value) || is_new)
-        return newest_group(folding);
-    folding->result.merged++;
-    return FATE_GOES;
+    fold_groups_sum(&folding->groups, group, known->value);
+    folding->result.merged += folding->groups.count == groups;
+    return false;
 }
 
 /* ---- any samples ---- */
@@ -329,31 +323,34 @@ static inline enum fold_decision decision_of(const struct folding *folding,
     return rule->decide ? rule->decide(rule->context, seen) : FOLD_KEEP;
 }
 
-static uint32_t apply(struct folding *folding, const struct sample_fields *sample,
-                      enum fold_decision decision)
+/* Returns whether the sample stays as it is; so do the next functions. */
+static bool apply(struct folding *folding, const struct sample_fields *sample,
+                  enum fold_decision decision)
 {
     struct fold_result *result = &folding->result;
     switch (decision) {
     case FOLD_FOLD:
         result->folded++;
-        return combine(folding, sample, FOLDS);
+        combine(folding, sample, FOLDS);
+        return false;
     case FOLD_MOVE:
         result->moved++;
-        return combine(folding, sample, MOVES);
+        combine(folding, sample, MOVES);
+        return false;
     case FOLD_WEIGH:
         result->kept++;
         weigh_one(folding, sample);
-        return newest_group(folding);
+        return false;
     case FOLD_DROP:
         result->dropped++;
-        return FATE_GOES;
+        return false;
     case FOLD_KEEP:
         break;
     }
     return keep(folding, sample);
 }
 
-static uint32_t decide_read(struct folding *folding, struct slice raw)
+static bool decide_read(struct folding *folding, struct slice raw)
 {
     struct sample_fields sample;
     sample_fields_read(raw, &folding->request_scratch, &sample);
@@ -363,7 +360,7 @@ static uint32_t decide_read(struct folding *folding, struct slice raw)
     return apply(folding, &sample, decision_of(folding, &seen));
 }
 
-static inline uint32_t decide(struct folding *folding, struct slice raw)
+static inline bool decide(struct folding *folding, struct slice raw)
 {
     const struct fold_known_sample *known = take_known(folding);
     if (!known)
@@ -377,24 +374,31 @@ static inline uint32_t decide(struct folding *folding, struct slice raw)
     return apply(folding, &sample, decision);
 }
 
+/* Notes a sample that does not stay. groups: their number before it. */
 static inline void note_run(struct folding *folding, const uint8_t *start, const uint8_t *end,
-                            uint32_t fate)
+                            uint32_t groups)
 {
     struct fold_run *last = folding->run_count > 0 ? &folding->runs[folding->run_count - 1] : NULL;
-    if (last && fate == FATE_GOES && last->end == start) {
+    if (last && last->end == start) {
         last->end = end;
+        last->group_end = folding->groups.count;
         return;
     }
     folding->runs = arena_grow(&folding->scratch, folding->runs, folding->run_count,
                                &folding->run_capacity, sizeof *folding->runs);
-    folding->runs[folding->run_count++] = (struct fold_run){start, end, fate};
+    folding->runs[folding->run_count++] =
+        (struct fold_run){start, end, groups, folding->groups.count};
 }
+
+/* Of a profile with a group for each so many bytes, none need be put in another place. */
+enum { GROUP_BYTES = 64 };
 
 /* Decides about all samples of a profile. Without runs afterwards, nothing in it changes. */
 static void decide_all(struct folding *folding, struct slice profile)
 {
     struct wire_cursor cursor = wire_cursor(profile);
     struct wire_field field;
+    fold_groups_expect(&folding->groups, (uint32_t)(profile.size / GROUP_BYTES));
     if (folding->rule->begin_profile)
         folding->rule->begin_profile(folding->rule->context, profile);
     for (struct slice sample;;) {
@@ -405,9 +409,9 @@ static void decide_all(struct folding *folding, struct slice profile)
             start = field.start;
             sample = field.bytes;
         }
-        uint32_t fate = decide(folding, sample);
-        if (fate != FATE_STAYS)
-            note_run(folding, start, cursor.next, fate);
+        uint32_t groups = folding->groups.count;
+        if (!decide(folding, sample))
+            note_run(folding, start, cursor.next, groups);
     }
     assert(!cursor.broken);
 }
@@ -419,8 +423,8 @@ static size_t measure_profile(struct folding *folding, struct slice profile)
     for (uint32_t i = 0; i < folding->run_count; i++) {
         const struct fold_run *run = &folding->runs[i];
         size -= (size_t)(run->end - run->start);
-        if (run->fate >= FATE_GROUP)
-            size += fold_groups_measure(&folding->groups, run->fate - FATE_GROUP);
+        for (uint32_t group = run->first_group; group < run->group_end; group++)
+            size += fold_groups_measure(&folding->groups, group);
     }
     return size;
 }
@@ -448,8 +452,8 @@ static struct slice write_profile(struct folding *folding, struct slice profile)
     for (uint32_t i = 0; i < folding->run_count; i++) {
         const struct fold_run *run = &folding->runs[i];
         to = copy_run(to, unwritten, run->start);
-        if (run->fate >= FATE_GROUP)
-            to = write_group(folding, run->fate - FATE_GROUP, to);
+        for (uint32_t group = run->first_group; group < run->group_end; group++)
+            to = write_group(folding, group, to);
         unwritten = run->end;
     }
     to = copy_run(to, unwritten, profile.data + profile.size);

@@ -7,6 +7,8 @@
 #include "core/data/sample_marks.h"
 #include "core/data/wire.h"
 
+enum { PLACES_MIN = 64, PLACES_MAX = 16384 }; /* powers of 2 */
+
 struct fold_lists {
     struct fold_member *members, *last_member;
     size_t value_bytes, timestamp_bytes; /* of all members */
@@ -41,6 +43,16 @@ static struct fold_lists *lists_of(struct fold_groups *groups, uint32_t number)
     return group->lists;
 }
 
+/* Returns the place that a group may take; NULL: others have both. */
+static struct fold_place *free_place(const struct fold_groups *groups, const struct fold_key *key)
+{
+    struct fold_place *place = fold_groups_place(groups, key);
+    if (place->group_plus_one == 0)
+        return place;
+    place = fold_groups_other_place(groups, place);
+    return place->group_plus_one == 0 ? place : NULL;
+}
+
 static void take_place(struct fold_place *place, const struct fold_key *key, uint32_t number)
 {
     *place = (struct fold_place){.stack = key->stack,
@@ -49,18 +61,28 @@ static void take_place(struct fold_place *place, const struct fold_key *key, uin
                                  .group_plus_one = number + 1};
 }
 
-/* Groups without a place are in by_key already: the first ones keep theirs, or get another. */
+/* Returns how many places there are at first. */
+static uint32_t first_places(const struct fold_groups *groups)
+{
+    uint32_t count = PLACES_MIN;
+    while (count / 2 < groups->expected && count < PLACES_MAX)
+        count *= 2;
+    return count;
+}
+
+/* Groups without a place are in by_key already: the first ones keep theirs, or get others, because
+ * those that have one of two places had one of the same two before. */
 static void reserve_places(struct fold_groups *groups)
 {
-    enum { PLACES_MIN = 64 };
-    uint32_t count = groups->places ? 2 * (groups->place_mask + 1) : PLACES_MIN;
+    uint32_t count = groups->places ? 2 * (groups->place_mask + 1) : first_places(groups);
     groups->places = arena_array(groups->arena, count, sizeof *groups->places);
     groups->place_mask = count - 1;
     for (uint32_t i = 0; i < groups->count; i++) {
-        const struct fold_key *key = &groups->items[i].key;
-        struct fold_place *place = fold_groups_place(groups, key);
-        if (place->group_plus_one == 0 && key->shape != SHAPE_APART)
-            take_place(place, key, i);
+        const struct fold_group *group = &groups->items[i];
+        bool is_found = group->key.shape != SHAPE_APART && !group->is_another;
+        struct fold_place *place = is_found ? free_place(groups, &group->key) : NULL;
+        if (place)
+            take_place(place, &group->key, i);
     }
 }
 
@@ -83,12 +105,13 @@ static uint32_t find_by_key(struct fold_groups *groups, const struct fold_key *k
 uint32_t fold_groups_find_other(struct fold_groups *groups, const struct fold_key *key,
                                 bool *is_new_out)
 {
-    enum { PLACES_MAX = 16384 };
+    if (groups->count >= groups->place_mask / 2 && groups->place_mask < PLACES_MAX - 1) {
+        reserve_places(groups); /* maybe one for this key */
+        return fold_groups_find(groups, key, is_new_out);
+    }
     *is_new_out = false;
-    if (groups->count >= groups->place_mask / 2 && groups->place_mask < PLACES_MAX - 1)
-        reserve_places(groups);
-    struct fold_place *place = fold_groups_place(groups, key);
-    if (place->group_plus_one != 0)
+    struct fold_place *place = free_place(groups, key);
+    if (!place)
         return find_by_key(groups, key, is_new_out);
     *is_new_out = true;
     take_place(place, key, groups->count);
@@ -103,6 +126,7 @@ bool fold_groups_begin_another(struct fold_groups *groups, uint32_t number, int6
     assert(key.shape == SHAPE_SUM);
     uint32_t another = new_group(groups, &key);
     groups->items[number].latest = another;
+    groups->items[another].is_another = true;
     groups->items[another].sum = value;
     return true;
 }

@@ -35,10 +35,11 @@ struct fold_group {
     struct fold_lists *lists; /* what it has besides the sum; NULL: nothing */
     size_t size;              /* encoded, without tag and length; set when it is measured */
     uint32_t latest;          /* of the groups with this key, the one whose sum has room */
-    bool is_sum; /* its value is `sum`, otherwise its values are those of the members */
+    bool is_sum;     /* its value is `sum`, otherwise its values are those of the members */
+    bool is_another; /* the key is found by an earlier one, whose sum had no room */
 };
 
-/* Where a group is, by a hash of its key: the first one that has the place. */
+/* Where a group is, by a hash of its key: the first one that has the place, or the second one. */
 struct fold_place {
     uint32_t stack, link;
     uint32_t list;           /* times FOLD_SHAPES, plus the shape */
@@ -50,16 +51,24 @@ struct fold_groups {
     struct fold_attributes *attributes;
     struct fold_group *items;
     uint32_t count, capacity;
+    uint32_t expected;         /* so many groups */
     struct fold_place *places; /* two or more for each group, if those are not too many */
     uint32_t place_mask;
-    struct index_table by_key; /* groups whose place another one has */
+    struct index_table by_key; /* groups whose places others have */
 };
+
+/* Call it before the first group is made. */
+static inline void fold_groups_expect(struct fold_groups *groups, uint32_t count)
+{
+    assert(groups->count == 0 && !groups->places);
+    groups->expected = count;
+}
 
 /* Does what fold_groups_find does, for a key that is not in its place. */
 uint32_t fold_groups_find_other(struct fold_groups *groups, const struct fold_key *key,
                                 bool *is_new_out);
-/* Returns the place of a group. A sender who finds keys with the same place gains nothing: their
- * groups are found by a keyed hash. */
+/* Returns the place of a group; the other one that it may have is next to it. A sender who finds
+ * keys with the same place gains nothing: their groups are found by a keyed hash. */
 static inline struct fold_place *fold_groups_place(const struct fold_groups *groups,
                                                    const struct fold_key *key)
 {
@@ -67,16 +76,28 @@ static inline struct fold_place *fold_groups_place(const struct fold_groups *gro
     hash = (hash ^ (uint64_t)key->list << 2 ^ key->shape) * UINT64_C(0xff51afd7ed558ccd);
     return &groups->places[hash >> 32 & groups->place_mask];
 }
+static inline struct fold_place *fold_groups_other_place(const struct fold_groups *groups,
+                                                         const struct fold_place *place)
+{
+    return &groups->places[(place - groups->places) ^ 1];
+}
+static inline bool fold_place_has(const struct fold_place *place, const struct fold_key *key)
+{
+    uint32_t differs = (place->stack ^ key->stack) | (place->link ^ key->link) |
+                       (place->list ^ (key->list * FOLD_SHAPES + key->shape));
+    return differs == 0 && place->group_plus_one != 0;
+}
 /* Returns the number of the group with this key. If there is none, makes one: the newest. */
 static inline uint32_t fold_groups_find(struct fold_groups *groups, const struct fold_key *key,
                                         bool *is_new_out)
 {
     if (groups->places) {
         const struct fold_place *place = fold_groups_place(groups, key);
-        uint32_t differs = (place->stack ^ key->stack) | (place->link ^ key->link) |
-                           (place->list ^ (key->list * FOLD_SHAPES + key->shape));
         *is_new_out = false;
-        if (differs == 0 && place->group_plus_one != 0)
+        if (fold_place_has(place, key))
+            return place->group_plus_one - 1;
+        place = fold_groups_other_place(groups, place);
+        if (fold_place_has(place, key))
             return place->group_plus_one - 1;
     }
     return fold_groups_find_other(groups, key, is_new_out);
