@@ -136,7 +136,12 @@ static struct sample_key *key_of(const struct sample_plan *plan, uint32_t sample
 
 /* Whether the samples of each key change, whatever else they have: by index + 1; of 0, which is no
  * key, they do not. */
-enum key_change { CHANGES_NOT, CHANGES, CHANGES_UNLESS_PLAIN };
+enum key_change {
+    CHANGES_NOT,
+    CHANGES,
+    CHANGES_UNLESS_PLAIN,
+    CHANGES_UNLESS_STRIPPED = 4 /* bit: plain ones that are stripped do not, either */
+};
 
 static enum key_change change_of_key(const struct sample_plan *plan, uint32_t k)
 {
@@ -148,9 +153,22 @@ static enum key_change change_of_key(const struct sample_plan *plan, uint32_t k)
 static uint8_t *changes_of_keys(struct sample_plan *plan)
 {
     uint8_t *changes = arena_array(&plan->arena, plan->key_count + 1, sizeof *changes);
+    const uint32_t stripped = SAMPLE_IS_PLAIN | SAMPLE_IS_STRIPPED;
     for (uint32_t k = 0; k < plan->key_count; k++)
-        changes[k + 1] = (uint8_t)change_of_key(plan, k);
+        changes[k + 1] =
+            (uint8_t)(change_of_key(plan, k) |
+                      (keep_takes_sample(plan, (k + 1) | stripped) ? CHANGES_UNLESS_STRIPPED : 0));
     return changes;
+}
+
+/* Whether a sample with a thread is stripped as it came, or has no key: it does not change. Most
+ * are such, but no branch would predict which ones have a key. */
+static inline bool is_left_to_strip(const uint8_t *changes, uint32_t named)
+{
+    const uint32_t stripped = SAMPLE_IS_PLAIN | SAMPLE_IS_STRIPPED;
+    bool is_stripped = (named & (stripped | SAMPLE_PROMOTED)) == stripped;
+    bool is_taken = (changes[named & SAMPLE_KEY] & CHANGES_UNLESS_STRIPPED) != 0;
+    return (is_stripped & is_taken) | ((named & (SAMPLE_KEY | SAMPLE_PROMOTED)) == 0);
 }
 
 static inline bool sample_changes(const struct sample_plan *plan, const uint8_t *changes,
@@ -158,8 +176,12 @@ static inline bool sample_changes(const struct sample_plan *plan, const uint8_t 
 {
     uint8_t change = changes[named & SAMPLE_KEY];
     if (!(named & (SAMPLE_PROMOTED | SAMPLE_IS_STRIPPED | SAMPLE_HAS_THREAD)))
-        return change == CHANGES || (change == CHANGES_UNLESS_PLAIN && !(named & SAMPLE_IS_PLAIN));
-    return !keep_takes_sample(plan, named) && (change != CHANGES_NOT || sample_gains_link(named));
+        return (change & CHANGES) ||
+               ((change & CHANGES_UNLESS_PLAIN) && !(named & SAMPLE_IS_PLAIN));
+    if (is_left_to_strip(changes, named))
+        return false;
+    return !keep_takes_sample(plan, named) &&
+           ((change & (CHANGES | CHANGES_UNLESS_PLAIN)) || sample_gains_link(named));
 }
 
 /* Marks the samples of the profiles that change, and counts them. */

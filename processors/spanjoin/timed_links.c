@@ -109,37 +109,64 @@ static void write_links(struct linking *linking, struct thread_links *links)
 
 /* ---- naming, where the request need not be written ---- */
 
-/* Names the spans of the samples of a profile. *next: the first one of them, afterwards the first
- * one that is not. Returns how many have a span. */
-static uint64_t name_of_profile(struct linking *linking, const struct profile_plan *profile,
-                                const struct timed_sample **next)
+/* Names spans in the plan, from the first sample of a profile that has one on. */
+struct naming {
+    struct linking *linking;
+    const struct profile_plan *profile;
+    struct sample_naming of_profile; /* if it is not NULL */
+};
+
+static void begin_naming(struct naming *naming, const struct profile_plan *profile)
 {
-    const struct timed_sample *threaded = *next;
-    uint64_t linked = 0;
-    const struct timed_sample *end = linking->timed.items + linking->timed.count;
-    uint32_t last = profile->first_sample + profile->sample_count;
-    struct sample_naming naming;
-    sample_plan_begin_naming(linking->plan, profile, &naming);
-    for (; threaded < end && threaded->sample < last; threaded++) {
-        if (threaded->pieces > 0)
-            linked +=
-                sample_plan_name(&naming, threaded, &linking->timed.asks[threaded->first_ask].key);
-    }
-    sample_plan_end_naming(&naming);
-    *next = threaded;
-    return linked;
+    struct sample_plan *plan = naming->linking->plan;
+    plan->index = naming->linking->source->totals.index;
+    plan->request = naming->linking->source->totals.request;
+    naming->profile = profile;
+    sample_plan_begin_naming(plan, profile, &naming->of_profile);
 }
 
-static uint64_t name_samples(struct linking *linking)
+static void end_naming(struct naming *naming)
 {
-    struct sample_plan *plan = linking->plan;
+    if (naming->profile)
+        sample_plan_end_naming(&naming->of_profile);
+    naming->profile = NULL;
+}
+
+static inline bool name_one(struct naming *naming, const struct profile_plan *profile,
+                            const struct timed_sample *sample)
+{
+    if (!naming->profile)
+        begin_naming(naming, profile);
+    return sample_plan_name(&naming->of_profile, sample,
+                            &naming->linking->timed.asks[sample->first_ask].key);
+}
+
+/* Decides about a sample that decide_single leaves, and tells the source. */
+static void decide_other(struct linking *linking, struct timed_sample *sample)
+{
+    struct link_source *source = linking->source;
+    decide(linking, sample);
+    if (sample->pieces != 1 && source->leaves)
+        source->leaves(source, sample, &linking->timed.asks[sample->first_ask]);
+}
+
+/* Names the spans of samples with one piece, or, if they are single, decides about them first: then
+ * each is looked at once. Returns how many have a span. */
+static uint64_t name_samples(struct linking *linking, bool are_single)
+{
+    const struct sample_plan *plan = linking->plan;
+    struct timed_sample *next = linking->timed.items, *end = next + linking->timed.count;
+    struct naming naming = {.linking = linking, .profile = NULL};
     uint64_t linked = 0;
-    const struct timed_sample *next = linking->timed.items, *end = next + linking->timed.count;
-    plan->index = linking->source->totals.index;
-    plan->request = linking->source->totals.request;
-    for (uint32_t i = 0; i < plan->profile_count && next < end; i++)
-        if (next->sample < plan->profiles[i].first_sample + plan->profiles[i].sample_count)
-            linked += name_of_profile(linking, &plan->profiles[i], &next);
+    for (uint32_t i = 0; i < plan->profile_count && next < end; i++) {
+        const struct profile_plan *profile = &plan->profiles[i];
+        for (; next < end && next->sample < profile->first_sample + profile->sample_count; next++)
+            if (are_single ? decide_single(linking, next) : next->pieces > 0)
+                linked += name_one(&naming, profile, next);
+            else if (are_single)
+                decide_other(linking, next);
+        end_naming(&naming);
+    }
     assert(next == end);
     return linked;
 }
@@ -147,24 +174,28 @@ static uint64_t name_samples(struct linking *linking)
 /* ---- both ---- */
 
 /* Returns whether any sample has a span. */
-static bool find_spans(struct linking *linking)
+static bool decide_all(struct linking *linking)
 {
-    struct link_source *source = linking->source;
     bool any = false;
-    source->find(source, linking->timed.items, linking->timed.count, linking->timed.asks,
-                 linking->timed.ask_count);
     for (uint32_t i = 0; i < linking->timed.count; i++) {
         struct timed_sample *sample = &linking->timed.items[i];
-        if (decide_single(linking, sample)) {
-            any = true;
-            continue;
-        }
-        decide(linking, sample);
+        if (!decide_single(linking, sample))
+            decide_other(linking, sample);
         any |= sample->pieces > 0;
-        if (sample->pieces != 1 && source->leaves)
-            source->leaves(source, sample, &linking->timed.asks[sample->first_ask]);
     }
     return any;
+}
+
+/* Links samples some of which may have to be written. Returns whether they were. */
+static bool link_any(struct linking *linking, struct thread_links *links)
+{
+    bool any = decide_all(linking);
+    bool writes = any && (linking->source->writes || linking->more > 0);
+    if (writes)
+        write_links(linking, links);
+    else if (any)
+        links->linked = name_samples(linking, false);
+    return writes;
 }
 
 bool timed_samples_link(struct sample_plan *plan, struct link_source *source,
@@ -172,15 +203,16 @@ bool timed_samples_link(struct sample_plan *plan, struct link_source *source,
 {
     struct linking linking = {
         .plan = plan, .source = source, .room = items_values_room(plan->batch)};
-    timed_samples_read(plan, source->sample_count, &linking.timed);
-    bool any = find_spans(&linking);
-    bool writes = any && (source->writes || linking.more > 0);
-    *links_out =
-        (struct thread_links){.unnamed_of = source->unnamed_of, .not_split = linking.not_split};
-    if (writes)
-        write_links(&linking, links_out);
-    else if (any)
-        links_out->linked = name_samples(&linking);
+    struct timed_samples *timed = &linking.timed;
+    bool writes = false;
+    *links_out = (struct thread_links){.unnamed_of = source->unnamed_of};
+    timed_samples_read(plan, source->sample_count, timed);
+    source->find(source, timed->items, timed->count, timed->asks, timed->ask_count);
+    if (timed->are_single && !source->writes)
+        links_out->linked = name_samples(&linking, true);
+    else
+        writes = link_any(&linking, links_out);
+    links_out->not_split = linking.not_split;
     return writes;
 }
 

@@ -291,6 +291,7 @@ static void read_sample(struct reading *reading, uint32_t sample,
     else
         read_any(reading, threaded, profile);
     threaded->ask_count = (uint32_t)(reading->out->ask_count - threaded->first_ask);
+    reading->out->are_single &= threaded->ask_count == 1;
 }
 
 /* Forgets the lists of another process. */
@@ -338,8 +339,8 @@ static void read_request(struct reading *reading)
 void timed_samples_read(struct sample_plan *plan, uint32_t sample_count, struct timed_samples *out)
 {
     struct reading reading = {.plan = plan, .out = out, .capacity = sample_count};
-    *out = (struct timed_samples){.items =
-                                      arena_alloc(&plan->arena, sample_count * sizeof *out->items)};
+    *out = (struct timed_samples){
+        .items = arena_alloc(&plan->arena, sample_count * sizeof *out->items), .are_single = true};
     plan->known = (struct fold_known){.samples = NULL};
     if (plan->has_added_threads)
         plan->known.samples =

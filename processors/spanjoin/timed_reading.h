@@ -20,6 +20,7 @@ struct timed_samples {
     uint32_t count;
     struct thread_ask *asks; /* one for each timestamp */
     size_t ask_count;
+    bool are_single; /* each sample has one ask */
 };
 
 /* Reads the samples with SAMPLE_HAS_THREAD, of which there are sample_count. */
