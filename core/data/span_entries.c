@@ -295,6 +295,8 @@ static __attribute__((noinline)) struct span_entry *put_again(struct span_operat
     wake(op, entry);
     put->totals = copy_totals(op, entry);
     put->samples_left = again ? 0 : take_left(op, entry);
+    if (put->left_bare && !put->facts.kept_by)
+        note_left(op, entry, put->samples_left);
     put->has_lag = put->totals != NULL && !again;
     put->lag_ns =
         put->has_lag ? (int64_t)(span_shard_samples(op->shard, entry)->first_ns - op->now_ns) : 0;
@@ -518,6 +520,8 @@ static void leave_chosen(struct span_operation *op, struct span_find *find)
 {
     struct span_entry *entry = same_span(op, find->chosen, &find->source);
     find->samples_late = entry && find->kept_by ? take_left(op, entry) : 0;
+    if (entry && find->kept_by && !entry->kept_by)
+        entry->kept_by = find->kept_by & (SPAN_INDEX_KEPT_BY_MAX + 0U);
     if (entry && !find->kept_by)
         note_left(op, entry, find->samples_left);
 }

@@ -74,6 +74,8 @@ struct span_put {
     struct span_facts facts;
     uint16_t instance;  /* number of its process (instances.h); 0: not known */
     bool is_incomplete; /* set by the caller: samples of it may arrive later */
+    bool left_bare;     /* likewise: samples that were sent on without it have lost its detail, so
+                           that span_find.samples_late tells them unless kept_by is set */
 
     const uint64_t *totals; /* result: totals of the samples that have arrived; NULL: none */
     uint64_t samples_left;  /* result: samples that were sent on without it */
@@ -110,7 +112,8 @@ struct span_find {
                    mind */
     /* For span_index_leave_many: */
     uint64_t samples_left; /* samples that are sent on without the span, or without its detail */
-    uint8_t kept_by;       /* samples of the span are sent on with its detail; 0: they are not */
+    uint8_t kept_by;       /* samples of the span are sent on with its detail, and the index keeps
+                              this as it keeps span_facts.kept_by; 0: they are not */
     uint64_t samples_late; /* result, if kept_by is not 0: samples that were sent on without it
                               before; told once */
 

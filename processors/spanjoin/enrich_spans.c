@@ -45,6 +45,7 @@ struct reading {
     struct tree_span trees[READ_TOGETHER];
     size_t tree_count;
     bool needs_trees;
+    bool left_bare;            /* as in struct span_put */
     struct tree_place *places; /* of the seen spans, in the arena of `spans`, if they are needed */
     size_t place_count;
     size_t place_capacity;
@@ -218,6 +219,7 @@ static void read_span(struct reading *reading, struct slice raw, const struct sp
     *put = (struct span_put){.key = key,
                              .source = reading->source,
                              .instance = reading->process.instance,
+                             .left_bare = reading->left_bare,
                              .facts = {.start_ns = span.fields.start_ns,
                                        .end_ns = span.fields.end_ns,
                                        .kind = span.fields.kind,
@@ -283,6 +285,8 @@ struct request_spans request_spans_read(struct batch *batch, const struct reques
     reading.thread_count = 0;
     reading.tree_count = 0;
     reading.needs_trees = root_spans_are_needed(sender->settings);
+    reading.left_bare =
+        sender->settings->keep.reads_cpu && sender->settings->keep.unjoined != KEEP_PASS;
     reading.places = NULL;
     reading.place_count = reading.place_capacity = 0;
     arena_init(&reading.values, batch->arena.budget);

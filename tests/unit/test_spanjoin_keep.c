@@ -287,6 +287,32 @@ static void test_cpu_does_not_wrap(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* Samples that left without their span and its detail are late, too, when it turns out to be worth
+ * it, unless they passed. */
+static void test_late_samples_of_a_span_that_was_late(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *unjoined;
+        unsigned late;
+    } cases[] = {{"fold", 2}, {"drop", 2}, {"pass", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct join join;
+        char keep[96];
+        snprintf(keep, sizeof keep, "span_detail_when: [{cpu_above: 100ns}], unjoined: %s",
+                 cases[i].unjoined);
+        setup_samples(&join, "wait: 0s", keep);
+        send_samples(&join, FAST, 2, 35);
+        send_spans(&join);
+        assert_int_equal(result(&join, "late"), 0);
+        send_samples(&join, FAST, 1, 40);
+        assert_int_equal(result(&join, "late"), cases[i].late);
+        send_samples(&join, FAST, 1, 40);
+        assert_int_equal(result(&join, "late"), cases[i].late);
+        fixture_deinit(&join.fixture);
+    }
+}
+
 /* Nothing is late if samples leave with their detail anyway. */
 static void test_passed_samples_are_not_late(void **state)
 {
@@ -677,6 +703,27 @@ static void test_many_conditions(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* What was kept for its CPU time stays so, whatever a reload asks for. */
+static void test_kept_by_cpu_before_a_reload(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "span_detail_when: [{cpu_above: 100ns}]");
+    send_spans(&join);
+    send_samples(&join, FAST, 1, 101);
+    send_samples(&join, SLOW, 1, 99);
+    assert_string_equal(output(&join, 0), "fast 42 101");
+    fixture_advance(&join.fixture, SECOND);
+    join_replace(&join, "samples: {wait: 5s}, keep: {span_detail_when: [{cpu_above: 1s}]}");
+    send_samples(&join, FAST, 1, 10);
+    send_samples(&join, SLOW, 1, 10);
+    assert_string_equal(output(&join, 2), "fast 42 10");
+    assert_string_equal(output(&join, 3), "slow 0 10");
+    assert_int_equal(kept_samples(&join, "before the reload"), 1);
+    join_drain_replaced(&join);
+    fixture_deinit(&join.fixture);
+}
+
 /* Spans that arrived before a reload were judged by other conditions. */
 static void test_conditions_before_a_reload(void **state)
 {
@@ -700,6 +747,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_names_of_conditions),
     cmocka_unit_test(test_many_conditions),
     cmocka_unit_test(test_conditions_before_a_reload),
+    cmocka_unit_test(test_kept_by_cpu_before_a_reload),
+    cmocka_unit_test(test_late_samples_of_a_span_that_was_late),
     cmocka_unit_test(test_conditions_on_the_span),
     cmocka_unit_test(test_one_condition_is_enough),
     cmocka_unit_test(test_ratio_goes_by_trace),
