@@ -124,8 +124,10 @@ static void find_candidates(const struct span_operation *op, const struct span_k
 static void wake(struct span_operation *op, struct span_entry *entry)
 {
     struct span_wakeup wakeup = {.waits_for = SPAN_WAITS_FOR_SPAN};
-    while (span_shard_take_waiter(op->shard, entry, &wakeup.waiter.worker, &wakeup.waiter.hold))
+    while (span_shard_take_waiter(op->shard, entry, &wakeup.waiter.worker, &wakeup.waiter.hold)) {
+        op->has_woken = true;
         span_wakeups_add(op->wakeups, wakeup);
+    }
 }
 
 static const uint64_t *copy_totals(struct span_operation *op, const struct span_entry *entry)
@@ -198,8 +200,10 @@ static struct span_entry *merge(struct span_operation *op, struct span_entry *en
     }
     note_left(op, entry, take_left(op, left));
     wake(op, left);
+    uint32_t detail = left->flags & SPAN_ENTRY_HAS_DETAIL;
     span_shard_remove(op->shard, left);
     entry = span_shard_touch(op->shard, entry);
+    entry->flags |= detail & SPAN_ENTRY_FLAGS;
     if (any)
         add_totals(op, entry, totals, first_ns, last_ns);
     return entry;
@@ -268,7 +272,7 @@ static void store_span(struct span_operation *op, struct span_entry *entry,
     if (put->lacks)
         entry->flags |= SPAN_ENTRY_LACKS;
     if (!put->totals) /* they are expired */
-        entry->flags &= SPAN_ENTRY_FLAGS & ~SPAN_ENTRY_HAS_TOTALS;
+        entry->flags &= SPAN_ENTRY_FLAGS & ~(SPAN_ENTRY_HAS_TOTALS | SPAN_ENTRY_HAS_DETAIL);
 }
 
 /* Adds a span whose id nothing in the index has, as usual. */
@@ -280,6 +284,7 @@ static struct span_entry *put_new(struct span_operation *op, struct span_put *pu
     put->lacks = span_shard_lost_totals(op->shard, op->tag);
     put->has_lag = false;
     put->lag_ns = 0;
+    put->was_awaited = put->has_detail = false;
     store_span(op, entry, put);
     return entry;
 }
@@ -288,6 +293,7 @@ static __attribute__((noinline)) struct span_entry *put_again(struct span_operat
                                                               struct span_put *put)
 {
     struct candidates found;
+    op->has_woken = false;
     find_candidates(op, &put->key, &put->source, &found);
     bool again = found.exact && has_span(op, found.exact);
     bool conflict = again && !says_the_same(found.exact, put);
@@ -310,6 +316,10 @@ static __attribute__((noinline)) struct span_entry *put_again(struct span_operat
         span_shard_note_conflict(op->shard);
     else
         store_span(op, entry, put);
+    put->was_awaited = op->has_woken;
+    if (put->was_awaited && put->keeps_awaited)
+        entry->flags |= SPAN_ENTRY_HAS_DETAIL;
+    put->has_detail = entry->flags & SPAN_ENTRY_HAS_DETAIL;
     return entry;
 }
 
@@ -330,6 +340,7 @@ void span_entries_collect(struct span_operation *op, void *item)
     struct span_put *put = item;
     put->totals = NULL;
     put->lacks = true;
+    put->has_detail = false;
     struct candidates found;
     find_candidates(op, &put->key, &put->source, &found);
     if (!found.exact)
@@ -337,6 +348,7 @@ void span_entries_collect(struct span_operation *op, void *item)
     put->totals = copy_totals(op, found.exact);
     uint32_t flags = found.exact->flags & (SPAN_ENTRY_HAS_SPAN | SPAN_ENTRY_LACKS);
     put->lacks = flags != SPAN_ENTRY_HAS_SPAN;
+    put->has_detail = found.exact->flags & SPAN_ENTRY_HAS_DETAIL;
 }
 
 /* ---- samples ---- */
@@ -513,6 +525,8 @@ void span_entries_add(struct span_operation *op, void *item)
         add_totals(op, entry, find->totals, op->now_ns, op->now_ns);
     if (entry && find->lacks)
         entry->flags |= SPAN_ENTRY_LACKS;
+    if (entry && find->with_detail)
+        entry->flags |= SPAN_ENTRY_HAS_DETAIL;
 }
 
 /* Records whether samples of a chosen span are sent on with its detail. */
@@ -524,6 +538,8 @@ static void leave_chosen(struct span_operation *op, struct span_find *find)
         entry->kept_by = find->kept_by & (SPAN_INDEX_KEPT_BY_MAX + 0U);
     if (entry && !find->kept_by)
         note_left(op, entry, find->samples_left);
+    if (entry && find->with_detail)
+        entry->flags |= SPAN_ENTRY_HAS_DETAIL;
 }
 
 void span_entries_leave(struct span_operation *op, void *item)
@@ -541,6 +557,8 @@ void span_entries_leave(struct span_operation *op, void *item)
     if (op->waiter)
         span_shard_drop_waiter(op->shard, entry, find->place, op->waiter->worker, op->waiter->hold);
     note_left(op, entry, find->samples_left);
+    if (find->with_detail)
+        entry->flags |= SPAN_ENTRY_HAS_DETAIL;
 }
 
 /* ---- profile ids ---- */

@@ -49,6 +49,7 @@ struct span_operation {
     struct span_match *spare;
     unsigned spare_count;
     struct span_wakeups *wakeups;
+    bool has_woken; /* for span_entries_put */
 };
 
 struct profile_sight {

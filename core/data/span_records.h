@@ -76,11 +76,15 @@ struct span_put {
     bool is_incomplete; /* set by the caller: samples of it may arrive later */
     bool left_bare;     /* likewise: samples that were sent on without it have lost its detail, so
                            that span_find.samples_late tells them unless kept_by is set */
+    bool keeps_awaited; /* likewise: samples that wait for it are sent on with its detail */
 
     const uint64_t *totals; /* result: totals of the samples that have arrived; NULL: none */
     uint64_t samples_left;  /* result: samples that were sent on without it */
     bool lacks;             /* result: span_find.lacks was set for it, or its entry or totals of its
                                samples were evicted */
+    bool was_awaited;       /* result: samples waited for it */
+    bool has_detail;        /* result: samples were or are sent on with its detail
+                               (span_find.with_detail, or keeps_awaited) */
     int64_t lag_ns;         /* result: arrival of its first sample minus its own, <= 0 */
     bool has_lag; /* lag_ns is set: samples arrived before the span, which arrived for the first
                      time */
@@ -110,6 +114,8 @@ struct span_find {
     const struct span_match *chosen; /* the match that the caller has chosen; NULL: none */
     bool lacks; /* for span_index_add_many: samples of the chosen span are lost, which it keeps in
                    mind */
+    bool with_detail; /* for span_index_add_many, if there is a chosen match, and
+                         span_index_leave_many: samples are sent on with the detail of the span */
     /* For span_index_leave_many: */
     uint64_t samples_left; /* samples that are sent on without the span, or without its detail */
     uint8_t kept_by;       /* samples of the span are sent on with its detail, and the index keeps

@@ -41,12 +41,13 @@ enum span_eviction {
 };
 
 enum {
-    SPAN_ENTRY_DEAD = 1,       /* moved or removed; skipped at the front */
-    SPAN_ENTRY_HAS_SPAN = 2,   /* the span has arrived */
-    SPAN_ENTRY_HAS_TOTALS = 4, /* samples have arrived; their record has totals */
-    SPAN_ENTRY_PROFILE = 8,    /* not a span but a profile id that was seen */
-    SPAN_ENTRY_LACKS = 16,     /* samples of the span, which has arrived, are lost */
-    SPAN_ENTRY_FLAGS = 31,
+    SPAN_ENTRY_DEAD = 1,        /* moved or removed; skipped at the front */
+    SPAN_ENTRY_HAS_SPAN = 2,    /* the span has arrived */
+    SPAN_ENTRY_HAS_TOTALS = 4,  /* samples have arrived; their record has totals */
+    SPAN_ENTRY_PROFILE = 8,     /* not a span but a profile id that was seen */
+    SPAN_ENTRY_LACKS = 16,      /* samples of the span, which has arrived, are lost */
+    SPAN_ENTRY_HAS_DETAIL = 32, /* span_put.has_detail */
+    SPAN_ENTRY_FLAGS = 63,
     SPAN_ENTRY_SAMPLES_MAX = (1 << 27) - 1, /* more than an index has spans */
 };
 
@@ -63,7 +64,7 @@ struct span_entry {
     uint64_t set;          /* hash of its set */
     uint32_t samples : 27; /* number of their record in the shard, from 1; 0: none */
     uint32_t kept_by : 5;  /* span_facts.kept_by */
-    uint32_t flags : 5;
+    uint32_t flags : 6;
     uint32_t source : 10;
     uint32_t instance : 16; /* of the span */
 };

@@ -17,6 +17,7 @@ struct seen_span {
     size_t number; /* index among the spans that have both ids */
     struct span_surroundings around;
     bool is_incomplete;
+    bool has_detail; /* as in struct span_put */
 };
 
 /* Spans read in one block. Few, because their values can be much larger than the spans if they
@@ -64,7 +65,8 @@ static void keep_totals(struct request_spans *spans, const struct span_put *put,
     spans->seen[spans->seen_count++] =
         (struct seen_span){.number = number,
                            .around.totals = put->totals,
-                           .is_incomplete = put->is_incomplete || put->lacks};
+                           .is_incomplete = put->is_incomplete || put->lacks,
+                           .has_detail = put->has_detail};
 }
 
 /* Notes where a span is whose root or functions are needed. */
@@ -346,9 +348,12 @@ static bool has_attribute(struct slice span, struct slice key)
     return false;
 }
 
-/* Whether samples were seen that a trace view shows. */
-static bool has_profile(const struct spanjoin_settings *settings, const uint64_t *totals)
+/* Whether samples were seen that a trace view shows, and are sent on with the span's detail. */
+static bool has_profile(const struct spanjoin_settings *settings, const struct seen_span *seen)
 {
+    const uint64_t *totals = seen->around.totals;
+    if (!seen->has_detail && keep_takes_any(&settings->keep))
+        return false;
     for (unsigned i = 0; i < settings->type_count; i++)
         if ((settings->profile_types & UINT32_C(1) << i) && totals[1 + 2 * i] > 0)
             return true;
@@ -375,7 +380,7 @@ static void enrich_span(struct enriching *enriching, struct message_iter *it,
     if (value_expressions_any(enriching->expressions))
         value_expressions_span(enriching->expressions, span.raw);
     for (size_t i = 0; i < side->joined_count; i++) {
-        if (side->joined[i].is_profile_id && !has_profile(enriching->settings, seen->around.totals))
+        if (side->joined[i].is_profile_id && !has_profile(enriching->settings, seen))
             continue;
         if (has_attribute(span.raw, side->joined[i].key))
             continue;

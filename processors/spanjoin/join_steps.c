@@ -193,18 +193,31 @@ static void add_lag(struct learned_spans *learned, int64_t lag_ns, struct arena 
     learned->lags[learned->lag_count++] = lag_ns;
 }
 
+/* Whether samples that wait for a span will be sent on with its detail for their CPU time. */
+static bool awaits_detail(const struct spanjoin_settings *settings, const struct span_put *put)
+{
+    if (!settings->keep.reads_cpu || !put->was_awaited || !put->totals)
+        return false;
+    int64_t cpu_ns = (int64_t)put->totals[2 + 2 * settings->cpu_type];
+    return keep_by_cpu(&settings->keep, &put->facts, cpu_ns) != 0;
+}
+
 static void learn_block(struct span_reader *reader, struct span_put *puts, size_t count,
                         struct arena *arena)
 {
     struct learning *learning = container_of(reader, struct learning, reader);
     struct learned_spans *learned = learning->learned;
     mark_and_wait(learning, puts, count);
+    for (size_t i = 0; i < count; i++)
+        puts[i].keeps_awaited =
+            puts[i].facts.kept_by || learning->join->settings->keep.otherwise == KEEP_PASS;
     span_index_put_many(learning->join->index, learning->clock.now_ns, puts, count, arena,
                         &learned->wakeups);
     for (size_t i = 0; i < count; i++) {
         learned->late += puts[i].samples_left;
         learned->late_detail += puts[i].facts.kept_by ? puts[i].samples_left : 0;
         learned->kept_by[puts[i].facts.kept_by]++;
+        puts[i].has_detail |= awaits_detail(learning->join->settings, &puts[i]);
         if (puts[i].has_lag)
             add_lag(learned, puts[i].lag_ns, arena);
     }
@@ -500,12 +513,32 @@ void join_add_moved(struct spanjoin *join, const struct moved_samples *moved, ui
         join_add_linked(join, moved->plan, now_ns);
 }
 
-struct sample_plan *join_moved_plan(struct moved_samples *moved, struct sample_plan *plan,
+/* Tells the index which children have samples with their detail, once that is decided. */
+static void tell_detail(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns)
+{
+    if (!keep_takes_any(&plan->settings->keep) || plan->key_count == 0)
+        return;
+    struct span_find *finds = arena_array(&plan->arena, plan->key_count, sizeof *finds);
+    size_t count = 0;
+    keep_samples_note_detail(plan);
+    for (uint32_t k = 0; k < plan->key_count; k++) {
+        if (!plan->finds[k].with_detail || !plan->finds[k].chosen)
+            continue;
+        finds[count] = plan->finds[k];
+        finds[count].kept_by = 0; /* it may be that of the root */
+        finds[count++].samples_left = 0;
+    }
+    span_index_leave_many(join->index, now_ns, finds, count, NULL);
+}
+
+struct sample_plan *join_moved_plan(struct spanjoin *join, struct moved_samples *moved,
+                                    struct sample_plan *plan, uint64_t now_ns,
                                     struct join_counts *counts)
 {
     if (!moved->plan)
         return plan;
     child_samples_finish(moved->plan, plan, &moved->links);
+    tell_detail(join, moved->plan, now_ns);
     counts->joined += moved->links.more;
     counts->to_children += moved->links.linked;
     return moved->plan;
@@ -521,9 +554,20 @@ void moved_samples_deinit(struct moved_samples *moved)
     *moved = (struct moved_samples){.plan = NULL};
 }
 
+static bool has_unjoined(const struct sample_plan *plan)
+{
+    for (uint32_t k = 0; k < plan->key_count; k++)
+        if (!plan->keys[k].match)
+            return true;
+    return false;
+}
+
 bool join_records_samples(const struct sample_plan *plan)
 {
-    return plan->settings->keep.reads_cpu || sample_plan_missing(plan) > 0;
+    const struct keep_settings *keep = &plan->settings->keep;
+    /* without unjoined samples, join_add_samples says which spans have detail */
+    bool tells_detail = keep_takes_any(keep) && (!plan->index || has_unjoined(plan));
+    return keep->reads_cpu || tells_detail || sample_plan_missing(plan) > 0;
 }
 
 uint64_t join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,
@@ -534,6 +578,7 @@ uint64_t join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uin
     /* They are no loss that is told when their span arrives. */
     bool passes_early = keep->enabled && keep->unjoined != KEEP_PASS;
     uint64_t late = 0;
+    keep_samples_note_detail(plan);
     for (uint32_t k = 0; k < plan->key_count; k++) {
         bool leaves = plan->keys[k].match ? cpu_takes_detail && !plan->finds[k].kept_by
                                           : !(passes_early && plan->overflow);

@@ -87,9 +87,8 @@ static bool is_true_of_cpu(const struct keep_condition *condition, uint64_t dura
            cpu_share_is_above(cpu_ns, duration_ns, condition->cpu_share_above);
 }
 
-/* Returns the first condition on CPU time that is true; 0: none. */
-static uint8_t kept_by_cpu(const struct keep_settings *keep, const struct span_facts *facts,
-                           int64_t cpu_ns)
+uint8_t keep_by_cpu(const struct keep_settings *keep, const struct span_facts *facts,
+                    int64_t cpu_ns)
 {
     const struct keep_condition *conditions = keep->span_detail_when.items;
     uint64_t duration_ns = facts->end_ns > facts->start_ns ? facts->end_ns - facts->start_ns : 0;
@@ -118,8 +117,9 @@ void keep_samples_decide(struct sample_plan *plan, uint64_t since_ns)
         const struct span_match *match = plan->keys[k].match;
         plan->finds[k].kept_by = match ? kept_by_span(match, since_ns) : 0;
         if (match && cpu.by_key && !plan->finds[k].kept_by)
-            plan->finds[k].kept_by = kept_by_cpu(keep, &match->facts, cpu.by_key[k]);
+            plan->finds[k].kept_by = keep_by_cpu(keep, &match->facts, cpu.by_key[k]);
     }
+    keep_samples_note_detail(plan);
 }
 
 void keep_samples_decide_moved(struct sample_plan *plan, const struct sample_plan *before)
@@ -132,7 +132,7 @@ void keep_samples_decide_moved(struct sample_plan *plan, const struct sample_pla
     for (uint32_t k = 0; k < plan->key_count; k++) {
         const struct span_match *match = plan->keys[k].match;
         if (match && !plan->finds[k].kept_by)
-            plan->finds[k].kept_by = kept_by_cpu(keep, &match->facts, cpu.by_key[k]);
+            plan->finds[k].kept_by = keep_by_cpu(keep, &match->facts, cpu.by_key[k]);
     }
 }
 
@@ -172,6 +172,15 @@ static enum fold_decision decision_of_key(const struct sample_plan *plan, uint32
     if (!plan->keys[k].match)
         return decision_of_unjoined(plan);
     return plan->finds[k].kept_by ? FOLD_KEEP : decision_of(keep->otherwise);
+}
+
+void keep_samples_note_detail(struct sample_plan *plan)
+{
+    if (!keep_takes_any(&plan->settings->keep))
+        return;
+    for (uint32_t k = 0; k < plan->key_count; k++)
+        plan->finds[k].with_detail =
+            plan->keys[k].is_shown && decision_of_key(plan, k) == FOLD_KEEP;
 }
 
 static struct key_gains gains_of_key(const struct sample_plan *plan, uint32_t k)

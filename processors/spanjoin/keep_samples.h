@@ -19,6 +19,12 @@
 /* Call it once the spans of the keys are chosen: decides about each key. since_ns: as in struct
  * keep_programs. */
 void keep_samples_decide(struct sample_plan *plan, uint64_t since_ns);
+/* Returns the first condition on CPU time that is true (keep_by_condition); 0: none. */
+uint8_t keep_by_cpu(const struct keep_settings *keep, const struct span_facts *facts,
+                    int64_t cpu_ns);
+/* Sets with_detail of the finds. keep_samples_decide does so, too. Call it again when more is
+ * decided, or known of the request. */
+void keep_samples_note_detail(struct sample_plan *plan);
 /* The same after samples went on to children. before: the plan of the same request before that. The
  * CPU time of a root is that of all samples that named it, and that of a child also has what went
  * on to it. */

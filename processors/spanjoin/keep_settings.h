@@ -86,6 +86,13 @@ static inline bool keep_condition_reads_cpu(const struct keep_condition *conditi
     return condition->kind == KEEP_CPU_ABOVE || condition->kind == KEEP_CPU_SHARE_ABOVE;
 }
 
+/* Whether some samples may lose their detail. */
+static inline bool keep_takes_any(const struct keep_settings *keep)
+{
+    return keep->enabled && !keep->dry_run &&
+           (keep->otherwise != KEEP_PASS || keep->unjoined != KEEP_PASS);
+}
+
 /* Checks an enabled block, and sets what is derived. samples_wait_ns: of the component. */
 void keep_check(struct keep_settings *keep, int64_t samples_wait_ns, struct config_check *check);
 /* Appends for people what becomes of which samples: "fold unless duration_above, status", "off". */

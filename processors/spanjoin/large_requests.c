@@ -236,7 +236,8 @@ static void apply(struct large_request *request)
     keep_bytes(request);
     join_move_samples(join, request->plan, request->now_ns, request->number, &request->moved);
     join_learn_services(join, request->plan, request->now_ns);
-    struct sample_plan *applied = join_moved_plan(&request->moved, request->plan, &request->counts);
+    struct sample_plan *applied =
+        join_moved_plan(join, &request->moved, request->plan, request->now_ns, &request->counts);
     request->report = join_report_of(join, applied);
     join_apply(applied, &request->counts);
     batch_flatten(request->batch); /* the next node would do it on the loop */

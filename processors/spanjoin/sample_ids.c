@@ -273,11 +273,13 @@ static void add_totals(struct sample_plan *plan, struct span_find *find,
 /* At the end of a profile. */
 static void add_tallies(struct sample_plan *plan, const struct profile_sums *sums)
 {
+    bool are_shown = profile_sums_are_shown(plan->settings, sums);
     assert(plan->tallied_count <= plan->key_count);
     for (uint32_t i = 0; i < plan->tallied_count; i++) {
         uint32_t key = plan->tallied[i];
         struct key_tally *of = &plan->tallies[key];
         plan->keys[key].samples += of->samples;
+        plan->keys[key].is_shown |= are_shown;
         if (of->count > 0) /* of samples in totals */
             add_totals(plan, &plan->finds[key], sums, of);
         *of = (struct key_tally){.samples = 0};

@@ -82,6 +82,15 @@ static inline uint64_t profile_sums_cpu(const struct profile_sums *sums, uint64_
 {
     return (uint64_t)saturate_multiply((int64_t)sum, sums->cpu_per_value);
 }
+/* Whether a trace view shows samples of this profile. */
+static inline bool profile_sums_are_shown(const struct spanjoin_settings *settings,
+                                          const struct profile_sums *sums)
+{
+    uint32_t types = sums->type_position < 0 ? 0 : UINT32_C(1) << sums->type_position;
+    if (sums->cpu_per_value)
+        types |= UINT32_C(1) << settings->cpu_type;
+    return settings->profile_types == 0 || (settings->profile_types & types);
+}
 /* Adds a sample of this profile to the totals of a span. */
 static inline void profile_sums_add(const struct spanjoin_settings *settings,
                                     const struct profile_sums *sums, struct sample_amount amount,

@@ -175,7 +175,7 @@ static void pass_profiles(struct spanjoin_node *node, struct batch *batch, struc
     join_move_samples(node->join, plan, now_of(node), plan->request, &moved);
     join_add_moved(node->join, &moved, now_of(node));
     spanjoin_tell_samples(node, plan);
-    struct sample_plan *applied = join_moved_plan(&moved, plan, &counts);
+    struct sample_plan *applied = join_moved_plan(node->join, &moved, plan, now_of(node), &counts);
     struct join_report *report = join_report_of(node->join, applied);
     join_apply(applied, &counts);
     moved_samples_deinit(&moved);
@@ -327,13 +327,13 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
     join_move_samples(join, plan, now_ns, hold->request, &moved);
     join_add_moved(join, &moved, now_ns);
     join_leave_threads(plan, now_ns, &left);
+    uint64_t late = 0;
+    if (join_records_samples(plan)) /* before spans that wait for the upload leave */
+        late = join_leave_samples(join, plan, now_ns, &waiter);
     join_end_hold(join, &hold->uploads, now_ns);
     join_tell_uploads(join, plan, now_ns);
     hold->counts = join_count_samples(plan);
-    uint64_t late = 0;
-    if (join_records_samples(plan))
-        late = join_leave_samples(join, plan, now_ns, &waiter);
-    struct sample_plan *applied = join_moved_plan(&moved, plan, &hold->counts);
+    struct sample_plan *applied = join_moved_plan(join, &moved, plan, now_ns, &hold->counts);
     hold->report = join_report_of(join, applied);
     join_apply(applied, &hold->counts);
     hold->counts.span_open = left.late;

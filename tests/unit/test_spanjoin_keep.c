@@ -414,6 +414,99 @@ static void test_unjoined(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* ---- pyroscope.profile.id ---- */
+
+/* Returns whether the span of the last traces request opens its profile. */
+static bool last_opens(const struct join *join)
+{
+    const struct recorder *recorder = &join->fixture.recorder;
+    struct request out;
+    size_t i = recorder->count;
+    while (recorder->items[i - 1].signal != SIGNAL_TRACES) {
+        assert_true(i > 1);
+        i--;
+    }
+    request_read_traces(&out, slice_of(recorder->items[i - 1].bytes, recorder->items[i - 1].size));
+    const SpanMessage *span = request_span(&out, 0);
+    bool opens = span_attribute(span, "pyroscope.profile.id") != NULL;
+    assert_non_null(span_attribute(span, "profile.samples"));
+    request_free(&out);
+    return opens;
+}
+
+/* Samples of 100 ns that arrive first and wait for their span (SLOW, 2 s), or leave before it. */
+static const struct {
+    const char *keep;
+    bool waits;
+    bool opens;
+} opening[] = {
+    {"[{duration_above: 1s}]", true, true},
+    {"[{duration_above: 5s}]", true, false},
+    {"[{duration_above: 5s}], otherwise: drop", true, false},
+    {"[{duration_above: 5s}], otherwise: pass, unjoined: fold", true, true},
+    {"[{duration_above: 5s}], dry_run: true", true, true},
+    {"[{cpu_above: 99ns}]", true, true},
+    {"[{cpu_above: 100ns}]", true, false},
+    {"[{duration_above: 1s}]", false, true}, /* they have passed */
+    {"[{duration_above: 5s}]", false, true},
+    {"[{duration_above: 1s}], unjoined: fold", false, false},
+    {"[{cpu_above: 99ns}], unjoined: drop", false, false},
+};
+
+static void test_a_span_opens_if_samples_have_its_detail(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof opening / sizeof *opening; i++) {
+        struct join join;
+        char keep[128];
+        snprintf(keep, sizeof keep, "span_detail_when: %s", opening[i].keep);
+        setup_samples(&join, opening[i].waits ? "wait: 5s" : "wait: 0s", keep);
+        send_samples(&join, SLOW, 1, 100);
+        send_span(&join, SLOW, 2 * SECOND);
+        if (last_opens(&join) != opening[i].opens)
+            fail_msg("%zu: %s", i, keep);
+        fixture_deinit(&join.fixture);
+    }
+}
+
+/* Samples that arrive later count, too: here the span is sent again. */
+static void test_a_span_that_arrives_again_opens(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "span_detail_when: [{cpu_above: 50ns}]");
+    send_span(&join, SLOW, 2 * SECOND);
+    send_samples(&join, SLOW, 1, 50);
+    send_span(&join, SLOW, 2 * SECOND);
+    assert_false(last_opens(&join));
+    send_samples(&join, SLOW, 1, 1);
+    send_span(&join, SLOW, 2 * SECOND);
+    assert_true(last_opens(&join));
+    fixture_deinit(&join.fixture);
+}
+
+/* Only samples of spans.profile_types count. */
+static void test_other_types_open_nothing(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    setup_samples(&join, "wait: 0s", "span_detail_when: [{duration_above: 1s}], unjoined: fold");
+    send_samples(&join, SLOW, 1, 50); /* folded */
+    send_span(&join, SLOW, 2 * SECOND);
+    profiles_begin(&request);
+    profiles_profile(&request, "wall", "nanoseconds");
+    add_sample(&request, SLOW, 1000);
+    join_send(&join, &request);
+    assert_string_equal(output(&join, 1), "slow 43 1000");
+    send_span(&join, SLOW, 2 * SECOND);
+    assert_false(last_opens(&join));
+    send_samples(&join, SLOW, 1, 50);
+    send_span(&join, SLOW, 2 * SECOND);
+    assert_true(last_opens(&join));
+    fixture_deinit(&join.fixture);
+}
+
 /* ---- memory is short ---- */
 
 static void send_large_sample(struct join *join, uint64_t span)
@@ -762,6 +855,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_otherwise),
     cmocka_unit_test(test_unjoined),
     cmocka_unit_test(test_memory_is_short),
+    cmocka_unit_test(test_a_span_opens_if_samples_have_its_detail),
+    cmocka_unit_test(test_a_span_that_arrives_again_opens),
+    cmocka_unit_test(test_other_types_open_nothing),
     cmocka_unit_test(test_what_names_one_span_goes),
     cmocka_unit_test(test_a_kept_and_a_folded_span_of_one_parent),
     cmocka_unit_test(test_samples_wait_for_the_verdict),
