@@ -303,6 +303,7 @@ void config_check_listens(struct config_check *check, const char *key, const cha
     check->listeners[check->listener_count++] = (struct config_listener){
         .host = arena_strdup(check->arena, host),
         .port = port,
+        .component = check->component,
         .path = arena_printf(check->arena, "%s::%s",
                              config_path_text(check->arena, check->component_path), key)};
 }

@@ -58,6 +58,18 @@ const struct config *config_check_config(const struct config_check *check);
 /* Reports an error if another listener has this address. host: "" for any. */
 void config_check_listens(struct config_check *check, const char *key, const char *host,
                           uint16_t port);
+/* Where an exporter sends data of a signal. */
+struct config_target {
+    const char *host; /* NULL: no host */
+    uint16_t port;
+    enum config_signal signal;
+    const char *receiver; /* the type of receiver that takes it: "otlp" */
+    const char *protocol; /* in the path of the receiver's listener: "grpc"; "": any */
+};
+/* Warns, and returns true, if that is surely a listener of a receiver here from which the data goes
+ * to the same exporter again (sent_back.c). */
+bool config_check_sends(struct config_check *check, const char *key,
+                        const struct config_target *target);
 /* Whether files that the settings name are to be looked at: a warning says what is wrong with
  * them. */
 bool config_check_wants_files(const struct config_check *check);

@@ -41,6 +41,7 @@ struct config_listener {
     const char *host;
     uint16_t port;
     const char *path; /* of the setting */
+    const struct config_component *component;
 };
 
 /* Limits on the time and memory that a configuration may need, however it is written. */

@@ -138,6 +138,17 @@ static bool uses_tls(const struct grpc_settings *settings)
     return !tls->insecure || has_ca;
 }
 
+static void check_way_back(const struct endpoint *place, struct config_check *check)
+{
+    struct config_target target = {
+        .host = place->host, .port = place->port, .receiver = "otlp", .protocol = "grpc"};
+    for (int signal = 0; signal < CONFIG_SIGNAL_COUNT && !place->unix_socket; signal++) {
+        target.signal = (enum config_signal)signal;
+        if (config_check_sends(check, "endpoint", &target))
+            return;
+    }
+}
+
 static void check_grpc(void *config, struct config_check *check)
 {
     struct grpc_settings *settings = config;
@@ -149,6 +160,7 @@ static void check_grpc(void *config, struct config_check *check)
         config_check_error(check, "compression",
                            "gRPC supports none, gzip, snappy and zstd, not \"%s\"",
                            otlp_compression_names[settings->compression]);
+    check_way_back(&settings->place, check);
     otlp_proxy_check(&settings->place, true, NULL, check, "endpoint", &settings->proxy);
     tls_client_check(&settings->tls, check, "tls");
     otlp_headers_check(&settings->headers, true, check, "headers");

@@ -194,6 +194,20 @@ static void check_url(struct endpoint *place, struct config_check *check, const 
     *place = (struct endpoint){0};
 }
 
+static void check_way_back(const struct http_settings *settings, struct config_check *check)
+{
+    for (int signal = 0; signal < SIGNAL_COUNT && !is_given(settings->proxy_url); signal++) {
+        const struct endpoint *place = &settings->places[signal];
+        struct config_target target = {.host = place->host,
+                                       .port = place->port,
+                                       .signal = (enum config_signal)signal,
+                                       .receiver = "otlp",
+                                       .protocol = "http"};
+        if (config_check_sends(check, "", &target))
+            return; /* reported once */
+    }
+}
+
 static void check_urls(struct http_settings *settings, struct config_check *check)
 {
     static const char *const keys[SIGNAL_COUNT] = {"traces_endpoint", "profiles_endpoint",
@@ -263,6 +277,7 @@ static void check_http(void *config, struct config_check *check)
     else
         check_signals(settings, check);
     check_urls(settings, check);
+    check_way_back(settings, check);
     check_proxies(settings, check);
     check_level(settings, check);
     tls_client_check(&settings->tls, check, "tls");

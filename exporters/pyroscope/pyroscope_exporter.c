@@ -160,6 +160,13 @@ static void check_endpoint(struct pyroscope_settings *settings, struct config_ch
     else if (!endpoint_parse_url(arena, base, &settings->place, &err) ||
              !endpoint_parse_url(arena, url, &settings->place, &err))
         config_check_error(check, "endpoint", "%s", err.text);
+    else if (!settings->proxy_url)
+        config_check_sends(check, "endpoint",
+                           &(struct config_target){.host = settings->place.host,
+                                                   .port = settings->place.port,
+                                                   .signal = CONFIG_PROFILES,
+                                                   .receiver = "pyroscope",
+                                                   .protocol = ""});
 }
 
 static void check_pyroscope(void *config, struct config_check *check)

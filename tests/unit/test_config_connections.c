@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -71,6 +72,78 @@ static void connections(void **state)
     }
 }
 
+/* ---- an exporter that sends to a receiver of the same configuration ---- */
+
+#define BACK(PATH, PIPELINE)                                                                       \
+    "sends to profcol itself: receivers::" PATH "endpoint listens there, and what arrives comes "  \
+    "back here by the pipeline \"" PIPELINE "\","
+#define PYROSCOPE_PIPELINE "profiles: {receivers: [pyroscope], exporters: [pyroscope]}"
+#define OTLP_PIPELINE(EXPORTER) "traces: {receivers: [otlp], exporters: [" EXPORTER "]}"
+
+static const struct {
+    const char *receiver;
+    const char *exporter;
+    const char *pipelines;
+    const char *warning; /* "": none */
+} sent_back[] = {
+    {"pyroscope: {endpoint: '127.0.0.1:4040'}", "pyroscope: {endpoint: 'http://localhost:4040'}",
+     PYROSCOPE_PIPELINE, "exporters::pyroscope::endpoint: " BACK("pyroscope::", "profiles")},
+    {"pyroscope: {endpoint: '0.0.0.0:4040'}", "pyroscope: {endpoint: 'http://[::1]:4040/'}",
+     PYROSCOPE_PIPELINE, BACK("pyroscope::", "profiles")},
+    {"pyroscope: {endpoint: '10.0.0.5:4040'}", "pyroscope: {endpoint: 'http://10.0.0.5:4040'}",
+     PYROSCOPE_PIPELINE, BACK("pyroscope::", "profiles")},
+    {"otlp: {protocols: {http: {endpoint: '0.0.0.0:4318'}}}",
+     "otlp_http: {endpoint: 'http://127.0.0.1:4318'}", OTLP_PIPELINE("otlp_http"),
+     "exporters::otlp_http: " BACK("otlp::protocols::http::", "traces")},
+    {"otlp: {protocols: {grpc: {endpoint: 'localhost:4317'}}}",
+     "otlp_grpc: {endpoint: '127.0.0.1:4317', tls: {insecure: true}}", OTLP_PIPELINE("otlp_grpc"),
+     "exporters::otlp_grpc::endpoint: " BACK("otlp::protocols::grpc::", "traces")},
+    {"otlp: {protocols: {grpc: {endpoint: 'localhost:4317'}}}",
+     "otlp_grpc: {endpoint: 'localhost:4317', tls: {insecure: true}}",
+     "traces/a: {receivers: [otlp], exporters: [forward]}, "
+     "traces/b: {receivers: [forward], exporters: [otlp_grpc]}",
+     BACK("otlp::protocols::grpc::", "traces/b")},
+    /* another port, machine, protocol, or no way back */
+    {"pyroscope: {endpoint: '127.0.0.1:4041'}", "pyroscope: {endpoint: 'http://localhost:4040'}",
+     PYROSCOPE_PIPELINE, ""},
+    {"pyroscope: {endpoint: '0.0.0.0:4040'}", "pyroscope: {endpoint: 'http://pyroscope:4040'}",
+     PYROSCOPE_PIPELINE, ""},
+    {"pyroscope: {endpoint: '10.0.0.5:4040'}", "pyroscope: {endpoint: 'http://localhost:4040'}",
+     PYROSCOPE_PIPELINE, ""},
+    {"otlp: {protocols: {grpc: {endpoint: 'localhost:4318'}}}",
+     "otlp_http: {endpoint: 'http://localhost:4318'}", OTLP_PIPELINE("otlp_http"), ""},
+    {"otlp: {protocols: {http: {endpoint: 'localhost:4318'}}}, "
+     "otlp/2: {protocols: {http: {endpoint: 'localhost:5318'}}}",
+     "otlp_http: {endpoint: 'http://localhost:5318'}, nop: ",
+     "traces/a: {receivers: [otlp], exporters: [otlp_http]}, "
+     "traces/b: {receivers: [otlp/2], exporters: [nop]}",
+     ""},
+    {"otlp: {protocols: {http: {endpoint: 'localhost:4318'}}}",
+     "otlp_http: {endpoint: 'http://localhost:4318'}, nop: ",
+     OTLP_PIPELINE("nop") ", logs: {receivers: [otlp], exporters: [nop]}", ""},
+};
+
+static void sends_to_itself(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof sent_back / sizeof *sent_back; i++) {
+        struct text yaml = {0}, report = {0};
+        bool forwards = strstr(sent_back[i].pipelines, "forward");
+        text_printf(&yaml, "receivers: {%s}\nexporters: {%s}\n%sservice: {pipelines: {%s}}\n",
+                    sent_back[i].receiver, sent_back[i].exporter,
+                    forwards ? "connectors: {forward: }\n" : "", sent_back[i].pipelines);
+        struct config *config = config_load_text(component_types, "t.yaml",
+                                                 slice_of_string(text_string(&yaml)), &report);
+        const char *found = strstr(text_string(&report), "sends to profcol itself");
+        const char *expected = sent_back[i].warning;
+        if (!config || (*expected ? !strstr(text_string(&report), expected) : found != NULL))
+            fail_msg("%zu gave: %s", i, text_string(&report));
+        config_free(config);
+        text_deinit(&yaml);
+        text_deinit(&report);
+    }
+}
+
 /* ---- an id that could be either ---- */
 
 static const struct field no_fields[] = {FIELD_END};
@@ -111,6 +184,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connections),
+        cmocka_unit_test(sends_to_itself),
         cmocka_unit_test(ambiguous_ids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
