@@ -30,8 +30,8 @@ struct explanation {
     uint64_t joined, unjoined;        /* Sample messages */
     uint64_t types;                   /* of those that were joined */
     const struct store_trail *missed; /* the newest that was not joined; NULL: none */
-    const struct store_trail *kept_out;
-    bool is_kept_out_dry; /* some of them would be kept out, but for dry_run */
+    uint64_t kept_out;                /* of those that were joined, left without their detail */
+    bool is_kept_out_dry;             /* some of them would be kept out, but for dry_run */
     /* Of a trace: */
     unsigned spans, spans_with_samples;
     struct fact facts[FACTS_MAX];
@@ -102,7 +102,7 @@ static void add_trail(struct explanation *e, const struct store_trail *trail)
     e->types |= trail->types;
     e->is_kept_out_dry |= trail->is_kept_out_dry;
     if (trail->is_kept_out)
-        e->kept_out = trail;
+        e->kept_out += trail->samples;
 }
 
 static void find_trails(struct explanation *e)
@@ -192,14 +192,25 @@ static const char *types_of(const struct explanation *e, uint64_t types)
     return text;
 }
 
+/* Returns what `keep` did to samples that were joined. */
+static const char *keep_text(struct explanation *e)
+{
+    if (e->kept_out > 0)
+        return arena_printf(&e->request->arena,
+                            " %" PRIu64 " of them left without detail (keep): the span met none "
+                            "of the conditions of span_detail_when then.",
+                            e->kept_out);
+    return e->is_kept_out_dry ? " Without dry_run, `keep` would take their detail." : "";
+}
+
 static void explain_joined(struct explanation *e)
 {
     uint8_t cpu = e->request->store->spans.cpu_type;
     bool has_cpu = cpu < STORE_TYPES_MAX && (e->types >> cpu & 1);
-    if (e->kept_out)
+    if (e->kept_out == e->joined)
         set_reason(e, "kept_out",
                    "Its samples were joined, but `keep` of spanjoin took their detail: the span "
-                   "meets none of the conditions of span_detail_when.");
+                   "met none of the conditions of span_detail_when when they left.");
     else if (!has_cpu)
         set_reason(e, "other_types",
                    "%s %s joined, but of %s only. spans.profile_types says for which types a span "
@@ -208,8 +219,7 @@ static void explain_joined(struct explanation *e)
                    types_of(e, e->types));
     else
         set_reason(e, "joined", "%s (%s) %s joined.%s", samples_text(e, e->joined),
-                   types_of(e, e->types), e->joined == 1 ? "was" : "were",
-                   e->is_kept_out_dry ? " Without dry_run, `keep` would take their detail." : "");
+                   types_of(e, e->types), e->joined == 1 ? "was" : "were", keep_text(e));
 }
 
 static const char *seconds_text(struct explanation *e, uint64_t ns)
@@ -338,10 +348,48 @@ static void explain_no_process(struct explanation *e, const char *name)
                name, e->span->has_thread ? "" : "thread.id or thread.name, ");
 }
 
+/* Whether samples on its thread may have left before it arrived: it is joined by its thread, came
+ * later than the first of them would wait, and samples of its service found no span on theirs. */
+static bool may_be_late(const struct explanation *e, const struct store_service *service)
+{
+    return e->span->has_thread && service->unjoined[STORE_UNJOINED_NO_SPAN_ON_THREAD] > 0 &&
+           e->span->arrived_ns > saturate_sum(e->span->start_ns, e->request->store->wait_ns);
+}
+
+static bool may_be_ambiguous(const struct explanation *e, const struct store_service *service)
+{
+    return e->span->has_thread && service->unjoined[STORE_UNJOINED_AMBIGUOUS_THREAD] > 0 &&
+           e->span->duration_ns >= SHORT_NS;
+}
+
+/* Samples that name threads are counted for their service only, so that it is not known whether
+ * some were taken in this span. Returns false if none can have been. */
+static bool explain_threads(struct explanation *e, const struct store_service *service)
+{
+    uint64_t ambiguous = service->unjoined[STORE_UNJOINED_AMBIGUOUS_THREAD];
+    if (may_be_ambiguous(e, service))
+        set_reason(e, "ambiguous_thread",
+                   "No sample was joined to it, but of %s of the service it was not sure which "
+                   "span ran on their thread (spans of one thread overlap, or threads look alike). "
+                   "Some may have been taken in this span.",
+                   samples_text(e, ambiguous));
+    else if (may_be_late(e, service))
+        set_reason(e, "maybe_late",
+                   "No sample was joined to it, but it arrived %s after its start, and samples "
+                   "wait %s (samples.wait): those of its thread may have left before. %s of the "
+                   "service found no span on their thread. If not, it hardly used the processor.",
+                   seconds_text(e, e->span->arrived_ns - e->span->start_ns),
+                   seconds_text(e, e->request->store->wait_ns),
+                   samples_text(e, service->unjoined[STORE_UNJOINED_NO_SPAN_ON_THREAD]));
+    return may_be_ambiguous(e, service) || may_be_late(e, service);
+}
+
 static void explain_silence(struct explanation *e)
 {
     const struct store_service *service = service_of(e, e->span);
     const char *name = text_of(e, service->name);
+    if (!e->root && has_profiles(service) && explain_threads(e, service))
+        return;
     if (!has_profiles(service) && has_profiles_of_unknown(e))
         explain_no_process(e, name);
     else if (!has_profiles(service))
@@ -375,8 +423,8 @@ static void explain_silence(struct explanation *e)
                    (double)e->span->duration_ns / 1e6);
     else
         set_reason(e, "no_samples",
-                   "No sample names it, though others of the service name their spans: it hardly "
-                   "used the processor, or its upload has not arrived yet.");
+                   "No sample was joined to it, though others of the service name or found their "
+                   "spans: it hardly used the processor, or its upload has not arrived yet.");
 }
 
 static void explain_span(struct explanation *e)
@@ -399,8 +447,8 @@ static void explain_span(struct explanation *e)
         set_reason(
             e, "unknown",
             "Neither the span nor a sample that names it was seen in the last %.0f s, or they "
-            "are forgotten, or the span waits in spanjoin (`spans.wait`). Otherwise check that "
-            "both signals come to this profcol.",
+            "are forgotten, or it or its samples wait in spanjoin (`spans.wait`, `samples.wait`). "
+            "Otherwise check that both signals come to this profcol.",
             SECONDS(e->request->now_ns - e->request->store->started_ns));
 }
 

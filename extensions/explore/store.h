@@ -85,6 +85,7 @@ struct store {
     uint64_t started_ns;
     struct store_reduction reduction;
     uint64_t now_ns;           /* of the last request */
+    uint64_t wait_ns;          /* of the join, for samples */
     uint64_t profiles, traces; /* requests */
 };
 

@@ -532,6 +532,8 @@ static void read_report(struct reading *reading)
 {
     const struct join_report *report = reading->offer->report;
     const uint64_t before = reading->store->trail_count;
+    if (report)
+        reading->store->wait_ns = report->wait_ns;
     if (!report || report->key_count == 0)
         return;
     index_table_reserve(&reading->keys, report->key_count, &reading->arena);

@@ -196,6 +196,66 @@ static void is_short(struct scene *scene)
     scene_send(scene, &request);
 }
 
+/* A span of a trace of its own on a thread. start_ns: after the first one's. */
+static void send_thread_span(struct scene *scene, uint64_t span, uint64_t start_ns)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    traces_resource_string(&request, "telemetry.sdk.language", "cpp");
+    uint64_t start = WALL + start_ns;
+    SpanMessage *message =
+        traces_span(&request, TRACE + span, span, start, start + SECOND, "GET /a");
+    span_int(&request, message, "thread.id", 12);
+    scene_send(scene, &request);
+}
+
+/* A sample of that thread. */
+static void send_thread_sample(struct scene *scene, uint64_t ns)
+{
+    struct request request;
+    profiles_begin(&request);
+    profiles_resource_string(&request, "service.name", "shop");
+    ProfileMessage *profile = profiles_profile(&request, "cpu", "nanoseconds");
+    profile->time_unix_nano = WALL;
+    profile->duration_nano = 10 * SECOND;
+    SampleMessage *sample = add_sample(&request, 0);
+    sample_int(&request, sample, "thread.id", 12);
+    sample_time(&request, sample, WALL + ns);
+    scene_send(scene, &request);
+}
+
+/* Two spans of one thread overlap. */
+static void has_ambiguous_thread(struct scene *scene)
+{
+    send_thread_span(scene, SPAN, 0);
+    send_thread_span(scene, OTHER, SECOND / 2);
+    send_thread_sample(scene, 3 * SECOND / 4);
+}
+
+/* Its process is known by another span. */
+static void is_late_by_thread(struct scene *scene)
+{
+    send_thread_span(scene, OTHER, 5 * SECOND);
+    send_thread_sample(scene, SECOND / 2);
+    scene_wait(scene, 14 * SECOND);
+    send_thread_span(scene, SPAN, 0);
+}
+
+/* One of two uploads left before the span was worth its detail. */
+static void is_kept_by_cpu(struct scene *scene)
+{
+    send_span(scene, SPAN, SECOND);
+    for (int upload = 0; upload < 2; upload++) {
+        struct request request;
+        begin_profile(&request, "cpu");
+        SampleMessage *sample = profiles_sample(&request, 1);
+        sample_link(&request, sample, TRACE, SPAN);
+        sample_value(&request, sample, 30000000 + upload);
+        scene_send(scene, &request);
+        scene_wait(scene, SECOND);
+    }
+}
+
 static void only_waits(struct scene *scene)
 {
     struct request request;
@@ -231,6 +291,7 @@ static void has_nothing(struct scene *scene)
 #define WAITS "window: 60s, samples: {wait: 5s}"
 #define KEEPS_DRY                                                                                  \
     WAITS ", keep: {span_detail_when: [{duration_above: 1h}], otherwise: fold, dry_run: true}"
+#define KEEPS_CPU WAITS ", keep: {span_detail_when: [{cpu_above: 45ms}], otherwise: fold}"
 #define KEEPS WAITS ", keep: {span_detail_when: [{duration_above: 1h}], otherwise: fold}"
 static const struct {
     void (*prepare)(struct scene *scene);
@@ -240,6 +301,8 @@ static const struct {
 } cases[] = {
     {is_joined, WAITS, "joined", "1 sample (cpu) was joined"},
     {is_joined, KEEPS, "kept_out", "`keep`"},
+    {is_kept_by_cpu, KEEPS_CPU, "joined",
+     "2 samples (cpu) were joined. 1 of them left without detail (keep)"},
     {is_joined, KEEPS_DRY, "joined", "Without dry_run, `keep` would take their detail"},
     {is_late, WAITS, "late_span",
      "14.0 s after its samples, which had waited 5.0 s and left. "
@@ -260,12 +323,16 @@ static const struct {
     {has_no_thread, WAITS, "no_thread", "does not name its thread"},
     {has_unknown_thread, WAITS, "thread_unknown", "none was taken on the span's thread"},
     {is_of_unknown_process, WAITS, "no_process", "its spans need process.pid"},
+    {has_ambiguous_thread, WAITS, "ambiguous_thread", "of 1 sample of the service it was not sure"},
+    {is_late_by_thread, WAITS, "maybe_late",
+     "arrived 14.0 s after its start, and samples wait 5.0 s"},
     {is_below_root, WAITS, "local_root", "1 sample names \"GET /a\" of the same trace"},
     {only_waits, WAITS, "no_samples", "hardly used the processor"},
     {is_of_other_trace, WAITS, "other_trace",
      "in another trace, aaaaaaaaaaaaaaaa0000000000000009; this one is of "
      "aaaaaaaaaaaaaaaa0000000000000007"},
-    {still_waits, "window: 60s, spans: {wait: 30s}", "unknown", "or the span waits in spanjoin"},
+    {still_waits, "window: 60s, spans: {wait: 30s}", "unknown",
+     "or it or its samples wait in spanjoin"},
     {has_nothing, WAITS, "unknown", "Neither the span nor a sample"},
 };
 
