@@ -130,13 +130,25 @@ static bool hint_attribute(const struct wish *wish, enum ottl_context context, c
     return true;
 }
 
-static bool hint_duration(const struct wish *wish, enum ottl_context context, const char *name)
+/* Names that others, and the tables of spanjoin, have for what OTTL writes in another way. */
+static bool hint_other_name(const struct wish *wish, enum ottl_context context, const char *name)
 {
+    static const struct {
+        const char *name, *first, *second;
+    } others[] = {{"duration", "end_time", "start_time"},
+                  {"duration_ns", "end_time_unix_nano", "start_time_unix_nano"},
+                  {"id", "span_id.string", NULL},
+                  {"parent_id", "parent_span_id.string", NULL}};
     const char *prefix = context == wish->own ? "" : "span.";
-    if (strcmp(name, "duration") != 0 || !(wish->contexts & OTTL_BIT(OTTL_SPAN)))
-        return false;
-    text_printf(wish->out, "; write %send_time - %sstart_time", prefix, prefix);
-    return true;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (strcmp(name, others[i].name) != 0 || !(wish->contexts & OTTL_BIT(OTTL_SPAN)))
+            continue;
+        text_printf(wish->out, "; write %s%s", prefix, others[i].first);
+        if (others[i].second)
+            text_printf(wish->out, " - %s%s", prefix, others[i].second);
+        return true;
+    }
+    return false;
 }
 
 /* `span.resource.name`: the context contains another one. */
@@ -179,7 +191,8 @@ static void hint_named(struct wish *wish, enum ottl_context context)
     if (near)
         suggest(wish, context, near);
     else if (!hint_outer(wish) && !hint_part(wish, context, name) &&
-             !(context == OTTL_SPAN && hint_duration(wish, context, name)) && !has_keys(wish->path))
+             !(context == OTTL_SPAN && hint_other_name(wish, context, name)) &&
+             !has_keys(wish->path))
         hint_attribute(wish, context, name);
 }
 
@@ -287,7 +300,7 @@ static bool hint_own(const struct wish *wish)
 {
     const char *near =
         wish->own < OTTL_CONTEXT_COUNT ? ottl_path_suggest(wish->own, wish->name) : NULL;
-    return near ? suggest(wish, wish->own, near) : hint_duration(wish, OTTL_SPAN, wish->name);
+    return near ? suggest(wish, wish->own, near) : hint_other_name(wish, OTTL_SPAN, wish->name);
 }
 
 /* `log.body`, `metric.name` beside spans or profiles; where only resources and scopes are seen, the

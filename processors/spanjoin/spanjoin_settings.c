@@ -220,6 +220,23 @@ static bool lacks_brackets(const char *text)
     return false;
 }
 
+/* Tells why an expression does not compile. */
+static void tell_expression(struct config_check *check, const struct config_node *node,
+                            const char *text, const struct error *err)
+{
+    static const char *const own[] = {"samples.count", "samples.sum",     "samples.top_functions",
+                                      "root.name",     "root.attributes", "span.duration_bucket"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (strstr(text, own[i])) {
+            config_check_node_error(check, node,
+                                    "%s stands alone: OTTL expressions read only the span, its "
+                                    "scope and its resource",
+                                    own[i]);
+            return;
+        }
+    config_check_node_error(check, node, "%s", err->text);
+}
+
 /* Reads what is none of the join's own paths. */
 static bool read_expression(const char *text, struct joined_attribute *out,
                             struct config_check *check, const struct config_node *node)
@@ -236,7 +253,7 @@ static bool read_expression(const char *text, struct joined_attribute *out,
         return true;
     }
     if (!compiles && strcspn(text, "( +-*/") < strlen(text))
-        config_check_node_error(check, node, "%s", err.text);
+        tell_expression(check, node, text, &err);
     else
         tell_unknown_path(check, node, text);
     return false;
@@ -605,7 +622,9 @@ static void check_profile_types(const struct spanjoin_settings *settings,
 static void check_wait_of_spans(const struct spanjoin_settings *settings,
                                 struct config_check *check)
 {
-    if (settings->spans.wait > 0 && settings->spans.joined_count == 0)
+    if (settings->spans.wait > 0 &&
+        config_node_kind(settings->spans.attributes) == CONFIG_NODE_LIST &&
+        config_node_count(settings->spans.attributes) == 0)
         config_check_warn(check, "spans::wait",
                           "delays spans for nothing, because spans::attributes adds nothing");
 }

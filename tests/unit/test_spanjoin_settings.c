@@ -219,6 +219,13 @@ static const struct {
      "t:1:59: warning: processors::spanjoin::keep::span_detail_when::0::ratio: is no trace, so "
      "this "
      "condition has no effect"},
+    {"samples: {attributes: [{key: a, from: 'span.duration_ns / 1000000'}]}",
+     "no path \"duration_ns\"; write span.end_time_unix_nano - span.start_time_unix_nano"},
+    {"samples: {attributes: [{key: a, from: 'Concat([span.id, span.name], \"\")'}]}",
+     "no path \"id\"; write span.span_id.string"},
+    {"spans: {attributes: [{key: a, from: 'samples.count / 2'}]}",
+     "spans::attributes::0::from: samples.count stands alone: OTTL expressions read only the span, "
+     "its scope and its resource"},
     {"spans: {wait: 20s, attributes: []}",
      "t:1:39: warning: processors::spanjoin::spans::wait: delays spans for nothing, because "
      "spans::attributes adds nothing"},
