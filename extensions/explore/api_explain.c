@@ -263,7 +263,10 @@ static void explain_missed_span(struct explanation *e)
     const struct store_trail *missed = e->missed;
     if (missed->tenant != e->span->tenant)
         set_reason(e, "other_tenant",
-                   "The samples came from another tenant than the span. Tenants are never mixed.");
+                   "The samples came from another tenant than the span, or only one of them names "
+                   "one. Tenants are never mixed. A header names it only with include_metadata at "
+                   "the receiver, but for the receiver pyroscope. Without tenants, set source: "
+                   "{tenant_from: []} at spanjoin.");
     else if (is_of_other_trace(missed, e->span))
         set_reason(e, "other_trace",
                    "The samples name a span of this id in another trace, %s; this one is of %s.",

@@ -188,7 +188,9 @@ class Explore(unittest.TestCase):
             send_span(profcol, headers=[("x-scope-orgid", "one")])
             send_sample(profcol, headers=[("x-scope-orgid", "two")])
             wait_for_total(profcol, 30)
-            self.assertIn("[other_tenant]", explain(profcol).stdout)
+            said = explain(profcol).stdout
+            self.assertIn("[other_tenant]", said)
+            self.assertIn("tenant_from: []", said)
 
     def test_explain_without_explore(self):
         said = subprocess.run([os.environ["PROFCOL"], "explain", SPAN, f"http://127.0.0.1:{server.free_port()}"],
