@@ -268,13 +268,10 @@ static const char *join_listeners(struct arena *arena, const struct config_same_
                       : arena_printf(arena, "the listeners %s go on", names);
 }
 
-static void find_passed(struct arena *arena, const struct config_diff *diff,
-                        struct config_change *change)
+static void find_passed_listeners(struct arena *arena, const struct config_diff *diff,
+                                  struct config_change *change)
 {
     struct config_same_listener listeners[CONFIG_LISTENERS_MAX];
-    if (change->fate != CONFIG_REPLACED || change->before->type != change->after->type ||
-        !change->after->type->same_listeners)
-        return;
     size_t found = change->after->type->same_listeners(change->before->settings,
                                                        change->after->settings, listeners);
     size_t count = 0;
@@ -284,6 +281,18 @@ static void find_passed(struct arena *arena, const struct config_diff *diff,
             listeners[count++] = listeners[i];
     if (count > 0)
         change->passed = join_listeners(arena, listeners, count);
+}
+
+static void find_passed(struct arena *arena, const struct config_diff *diff,
+                        struct config_change *change)
+{
+    const struct config_type *type = change->after ? change->after->type : NULL;
+    if (change->fate != CONFIG_REPLACED || change->before->type != type)
+        return;
+    if (type->same_listeners)
+        find_passed_listeners(arena, diff, change);
+    else if (type->says_of_successor)
+        change->passed = type->says_of_successor(change->before->settings, change->after->settings);
 }
 
 /* ---- the whole ---- */

@@ -30,7 +30,7 @@ struct config_change {
     enum config_fate fate;
     const char *why;    /* of UPDATED and REPLACED: "sending_queue::queue_size differs", or "a, b
                            differ"; else NULL */
-    const char *passed; /* of REPLACED: "the listener grpc goes on"; NULL: none does */
+    const char *passed; /* of REPLACED: "the listener grpc goes on", "the index goes on"; or NULL */
 };
 
 /* Whether the component is carried over. */

@@ -78,6 +78,9 @@ struct config_type {
      * their number. A reload that replaces the receiver passes them on. May be NULL. */
     size_t (*same_listeners)(const void *before, const void *after,
                              struct config_same_listener listeners_out[CONFIG_LISTENERS_MAX]);
+    /* What becomes of what a component knows when one with other settings replaces it, as
+     * "the index goes on"; NULL: there is nothing to say. May be NULL. */
+    const char *(*says_of_successor)(const void *before, const void *after);
     /* Whether a header of a request (in lower case) may be in what the component sends on. Of a
      * receiver, NULL: none is; of others: what was before. Of a processor, also asked for `name`
      * NULL: what an authenticator knows of the client. See config/request_headers.h. */

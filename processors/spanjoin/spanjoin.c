@@ -224,28 +224,6 @@ static void make_wait_counters(struct component *component, struct spanjoin_metr
             "result", results[i]);
 }
 
-/* Whether entries that were made for one `keep` serve another one: spans that have arrived keep
- * their verdict. */
-static bool keep_can_take_over(const struct keep_settings *keep, const struct keep_settings *before)
-{
-    bool has_verdicts = before->enabled || !keep->enabled;
-    return has_verdicts && keep->reads_cpu == before->reads_cpu;
-}
-
-/* A reload replaces a component with equal settings if processors around it change: what it holds
- * must not pass them in a new order. What it knows can stay. It can, too, if only `keep` differs.
- */
-static bool can_take_over(const struct spanjoin *join, const struct spanjoin *other)
-{
-    struct arena arena;
-    struct spanjoin_settings before = *other->settings;
-    before.keep = join->settings->keep;
-    arena_init(&arena, NULL);
-    bool is_equal = !config_fields_differ(&arena, spanjoin_fields, false, join->settings, &before);
-    arena_deinit(&arena);
-    return is_equal && keep_can_take_over(&join->settings->keep, &other->settings->keep);
-}
-
 /* Returns since when spans were judged by this `keep`; UINT64_MAX: none were yet. */
 static uint64_t keep_since(const struct spanjoin *join, const struct spanjoin *sharer)
 {
@@ -294,7 +272,8 @@ struct spanjoin *spanjoin_new(struct component *component, struct spanjoin *pred
     join->process = component->process;
     join->large_bytes = large_bytes;
     join->held.limit_bytes = (size_t)held << 20;
-    struct spanjoin *sharer = predecessor && can_take_over(join, predecessor) ? predecessor : NULL;
+    bool goes_on = predecessor && spanjoin_index_goes_on(predecessor->settings, settings);
+    struct spanjoin *sharer = goes_on ? predecessor : NULL;
     join->index = make_index(join, spans, sharer);
     join->group = sharer ? join_group_ref(sharer->group) : join_group_new();
     join->first_hold_generation =
@@ -313,7 +292,10 @@ struct spanjoin *spanjoin_new(struct component *component, struct spanjoin *pred
     struct text keep = {0};
     keep_describe(&settings->keep, &keep);
     log_info(log_component(component->label), "The join is configured", LOG_U64("max_spans", spans),
-             LOG_U64("max_held_mib", held), LOG_TEXT("keep", text_string(&keep)));
+             LOG_U64("max_held_mib", held), LOG_TEXT("keep", text_string(&keep)),
+             LOG_TEXT("index", sharer        ? "goes on"
+                               : predecessor ? "new, empty"
+                                             : "new"));
     text_deinit(&keep);
     return join;
 }

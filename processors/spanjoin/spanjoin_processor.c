@@ -528,6 +528,7 @@ const struct component_type spanjoin_processor_type = {
             .config_size = sizeof(struct spanjoin_settings),
             .check = check_all,
             .one_pipeline_per_signal = true,
+            .says_of_successor = spanjoin_says_of_successor,
         },
     .component_size = sizeof(struct spanjoin_component),
     .init = spanjoin_init,

@@ -1,5 +1,6 @@
 #include "processors/spanjoin/spanjoin_settings.h"
 
+#include "config/diff.h"
 #include "core/ottl/ottl.h"
 #include "processors/spanjoin/type_names.h"
 
@@ -697,4 +698,36 @@ void spanjoin_check(void *config, struct config_check *check)
     for (unsigned i = 0; i < settings->type_count; i++)
         if (slice_is(settings->types[i], "cpu"))
             settings->cpu_type = (int)i;
+}
+
+/* ---- reload ---- */
+
+/* Whether entries that were made for one `keep` serve another one: spans that have arrived keep
+ * their verdict. */
+static bool keep_goes_on(const struct keep_settings *before, const struct keep_settings *after)
+{
+    bool has_verdicts = before->enabled || !after->enabled;
+    return has_verdicts && before->reads_cpu == after->reads_cpu;
+}
+
+/* A reload replaces a component with equal settings if processors around it change: what it holds
+ * must not pass them in a new order. What it knows can stay. It can, too, if only `window` differs,
+ * or `keep`. */
+bool spanjoin_index_goes_on(const struct spanjoin_settings *before,
+                            const struct spanjoin_settings *after)
+{
+    struct arena arena;
+    struct spanjoin_settings same = *before;
+    same.keep = after->keep;
+    arena_init(&arena, NULL);
+    bool differs = config_fields_differ(&arena, spanjoin_fields, false, &same, after) != NULL;
+    arena_deinit(&arena);
+    return !differs && keep_goes_on(&before->keep, &after->keep);
+}
+
+const char *spanjoin_says_of_successor(const void *before, const void *after)
+{
+    return spanjoin_index_goes_on(before, after)
+               ? "the index goes on"
+               : "its index is empty: samples of spans that came before are not joined";
 }

@@ -146,4 +146,10 @@ extern const struct field spanjoin_fields[];
 /* Checks rules between several fields and paths, and sets derived members. */
 void spanjoin_check(void *settings, struct config_check *check);
 
+/* Whether a join with the settings `after` goes on with the index of one with `before`. */
+bool spanjoin_index_goes_on(const struct spanjoin_settings *before,
+                            const struct spanjoin_settings *after);
+/* Says whether it does, for config_type.says_of_successor. */
+const char *spanjoin_says_of_successor(const void *before, const void *after);
+
 #endif

@@ -584,6 +584,47 @@ static void test_one_pipeline_of_each_signal(void **state)
     text_deinit(&report);
 }
 
+#define GOES_ON "; the index goes on\n"
+#define EMPTY "; its index is empty: samples of spans that came before are not joined\n"
+#define SLOW "keep: {span_detail_when: [{duration_above: 1s}]}"
+
+/* What `validate --diff` says of the index. */
+static void test_index_after_a_reload(void **state)
+{
+    static const struct {
+        const char *before, *after, *text;
+    } reloads[] = {
+        {"", "window: 1m", "spanjoin: changed, goes on with the new settings (window differs)\n"},
+        {SLOW, "keep: {span_detail_when: [{duration_above: 2s}]}", GOES_ON},
+        {SLOW, "keep: {span_detail_when: [{duration_above: 1s}], otherwise: drop}", GOES_ON},
+        {SLOW, "", GOES_ON},
+        {"", SLOW, EMPTY},
+        {SLOW, "keep: {span_detail_when: [{cpu_above: 1s}]}", EMPTY},
+        {"keep: {span_detail_when: [{cpu_above: 1s}]}",
+         "keep: {span_detail_when: [{cpu_above: 2s}]}", GOES_ON},
+        {"", "samples: {wait: 5s}", EMPTY},
+        {"", "samples: {attributes: []}", EMPTY},
+        {"", "spans: {wait: 5s}", EMPTY},
+        {"", "service_from: profile", EMPTY},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof reloads / sizeof *reloads; i++) {
+        struct text report = {0}, printed = {0};
+        struct arena arena;
+        struct config *before = load(reloads[i].before, &report);
+        struct config *after = load(reloads[i].after, &report);
+        arena_init(&arena, NULL);
+        config_diff_print(config_diff_new(&arena, before, after), &printed);
+        if (!strstr(text_string(&printed), reloads[i].text))
+            fail_msg("%zu: %s", i, text_string(&printed));
+        arena_deinit(&arena);
+        config_free(before);
+        config_free(after);
+        text_deinit(&printed);
+        text_deinit(&report);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -594,6 +635,7 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_printed_conditions_load),
         cmocka_unit_test(test_other_conditions_differ),
+        cmocka_unit_test(test_index_after_a_reload),
         cmocka_unit_test(test_one_pipeline_of_each_signal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
