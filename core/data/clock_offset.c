@@ -20,6 +20,8 @@ enum {
     DEVIATIONS = 5,
     DEVIATIONS_OF_REST = 3, /* if the clocks are known to differ */
     DEVIATIONS_OF_EQUALS = 2,
+    DEVIATIONS_TO_CHECK = 1, /* by votes, which say less than checks; */
+    DEVIATIONS_OF_CHECK = 4, /* those are of one offset */
     SAME_PART = 4,
     NO_OFFSET = CLOCK_OFFSETS / 2, /* the position of 0 */
     TIMES = 8,                     /* near each sample that checks */
@@ -106,9 +108,10 @@ static bool is_worse(const struct clock_offset *clock, int64_t candidate_ns, int
     int64_t outside = 2 * (int64_t)check->samples.at[CLOCK_OUTSIDE] + at_one;
     if (at_one < ENOUGH || differs(candidate_ns, check->offset_ns))
         at_one = outside = 1;
-    int64_t least = (clock->samples - most) + (clock->samples - votes);
+    int64_t deviations = DEVIATIONS_OF_EQUALS;
+    int64_t outside_of_votes = (clock->samples - most) + (clock->samples - votes);
     return (most - votes) * (most - votes) * outside >
-           DEVIATIONS_OF_EQUALS * DEVIATIONS_OF_EQUALS * least * at_one;
+           deviations * deviations * outside_of_votes * at_one;
 }
 
 /* Returns the offset that is nearest to 0 among those that may be as good as the best one. */
@@ -143,7 +146,7 @@ static void estimate(struct clock_offset *clock)
     }
     int64_t offset_ns = (offset_at(first) + offset_at(last)) / 2;
     bool is_rest = clock->is_rest;
-    bool is_uneven = is_significant(clock, most, without, DEVIATIONS_OF_EQUALS);
+    bool is_uneven = is_significant(clock, most, without, DEVIATIONS_TO_CHECK);
     bool is_used = is_uneven && absolute(offset_ns) >= (is_rest ? STEP_NS : USED_MIN_NS);
     clock->is_even = !is_rest && !is_uneven;
     clock->is_sure =
@@ -237,8 +240,8 @@ static void note_place(const struct clock_check *check, const struct time_range 
     bool without = is_inside(ranges, count, time_ns);
     bool with = is_inside(ranges, count, time_ns + (uint64_t)check->offset_ns);
     places->at[(without ? CLOCK_WITHOUT_OFFSET : 0) | (with ? CLOCK_WITH_OFFSET : 0)]++;
-    places->next += without && is_inside(ranges, count, time_ns + least_ns) &&
-                    !is_inside(ranges, count, time_ns + 2 * least_ns);
+    places->next += without && with &&
+                    !is_inside(ranges, count, time_ns + (uint64_t)check->offset_ns + least_ns);
 }
 
 void clock_offset_check(struct clock_offset *clock, const struct thread_timeline *timeline,
@@ -287,7 +290,7 @@ static uint64_t expect(uint64_t times, uint64_t samples, uint64_t other_times)
  * less than this: they do not know which samples are inside at both, or at none. */
 static bool is_better_by_check(const struct clock_offset *clock, int64_t without, int64_t with)
 {
-    int64_t deviations = clock->is_rest ? DEVIATIONS_OF_REST : DEVIATIONS;
+    int64_t deviations = clock->is_rest ? DEVIATIONS_OF_REST : DEVIATIONS_OF_CHECK;
     int64_t more = with - without;
     return more > 0 && more * more > deviations * deviations * (with + without);
 }

@@ -43,7 +43,8 @@ enum offset_verdict {
 enum { CLOCK_OUTSIDE, CLOCK_WITH_OFFSET, CLOCK_WITHOUT_OFFSET, CLOCK_WITH_BOTH, CLOCK_PLACES };
 struct clock_places {
     uint32_t at[CLOCK_PLACES];
-    uint32_t next; /* inside, and next to what the least offset moves out of spans */
+    uint32_t next; /* inside at both, and next to what the candidate moves out of spans, as far as
+                      the least offset reaches */
 };
 struct clock_check {
     int64_t offset_ns; /* the candidate */
