@@ -194,6 +194,23 @@ static void check_url(struct endpoint *place, struct config_check *check, const 
     *place = (struct endpoint){0};
 }
 
+/* OTLP's paths are appended to what is written. */
+static void warn_of_path(struct config_check *check, const char *base)
+{
+    size_t size = strlen(base);
+    while (size > 0 && base[size - 1] == '/')
+        size--;
+    for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
+        const char *path = signal_traits((enum signal)signal)->url_path;
+        size_t end = strlen(path);
+        if (size > end && memcmp(base + size - end, path, end) == 0)
+            config_check_warn(check, "endpoint",
+                              "ends with %s, but the path of requests is appended to it: they go "
+                              "to %s%s; write it without %s, or as %s_endpoint",
+                              path, path, path, path, signal_name((enum signal)signal));
+    }
+}
+
 static void check_way_back(const struct http_settings *settings, struct config_check *check)
 {
     for (int signal = 0; signal < SIGNAL_COUNT && !is_given(settings->proxy_url); signal++) {
@@ -217,6 +234,8 @@ static void check_urls(struct http_settings *settings, struct config_check *chec
     struct endpoint base = {0};
     if (is_given(settings->endpoint))
         check_url(&base, check, settings->endpoint, "endpoint");
+    if (base.url)
+        warn_of_path(check, settings->endpoint);
     for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
         struct endpoint *place = &settings->places[signal];
         if (is_given(own[signal]))

@@ -129,14 +129,62 @@ static const char *attribute_condition(struct config_check *check, const char *p
     return condition;
 }
 
+/* Returns whether a key is one of resources that spans do not have. */
+static bool is_of_resource(const char *key)
+{
+    static const char *const begins[] = {"service.name",
+                                         "service.version",
+                                         "service.namespace",
+                                         "service.instance.id",
+                                         "telemetry.sdk.",
+                                         "deployment.environment",
+                                         "k8s.",
+                                         NULL};
+    size_t i = 0;
+    while (begins[i] && strncmp(key, begins[i], strlen(begins[i])) != 0)
+        i++;
+    return begins[i] != NULL;
+}
+
+/* A key that no span has as it is written. */
+static void check_attribute_key(struct config_check *check, const char *path, const char *key)
+{
+    const char *bracket = strstr(key, "attributes[");
+    if (is_of_resource(key))
+        config_check_warn(check, path,
+                          "is an attribute of the resource, but that of the span is read; write "
+                          "condition: 'resource.attributes[\"%s\"] == \"...\"'",
+                          key);
+    else if (bracket && strncmp(key, "resource.", 9) == 0)
+        config_check_warn(check, path,
+                          "is the name of one attribute of the span; for the resource's write "
+                          "condition: '%s == \"...\"'",
+                          key);
+    else if (bracket)
+        config_check_warn(check, path,
+                          "is the name of the attribute alone; write it without "
+                          "span.attributes[\"...\"]");
+}
+
+static void check_attribute_warnings(struct config_check *check, const char *path,
+                                     const struct keep_attribute *attribute)
+{
+    struct arena *arena = config_check_arena(check);
+    check_attribute_key(check, arena_printf(arena, "%s::key", path), attribute->key);
+    if (attribute->has_below && attribute->has_above && attribute->above >= attribute->below)
+        config_check_warn(check, arena_printf(arena, "%s::below", path),
+                          "no number is above %g and below %g", attribute->above, attribute->below);
+    if (attribute->matches && !attribute->matches[0])
+        config_check_warn(check, arena_printf(arena, "%s::matches", path),
+                          "is empty, so it matches every text");
+}
+
 /* Checks what OTTL does not know the place of, or accepts. */
 static bool check_attribute(struct config_check *check, const char *path,
                             const struct keep_attribute *attribute)
 {
     struct arena *arena = config_check_arena(check);
-    if (attribute->has_below && attribute->has_above && attribute->above >= attribute->below)
-        config_check_warn(check, arena_printf(arena, "%s::below", path),
-                          "no number is above %g and below %g", attribute->above, attribute->below);
+    check_attribute_warnings(check, path, attribute);
     return !attribute->matches ||
            ottl_check_pattern(check, arena_printf(arena, "%s::matches", path), attribute->matches);
 }

@@ -22,16 +22,24 @@ static const struct {
               {"memory", "alloc_space"}, {"heap", "inuse_space"}, {"mutex", "contentions"},
               {"block", "contentions"},  {"lock", "contentions"}};
 
+static const char *known_type(const char *name, size_t size)
+{
+    for (size_t i = 0; i < KNOWN && size > 0; i++)
+        if (strlen(known[i]) == size && memcmp(known[i], name, size) == 0)
+            return known[i];
+    return NULL;
+}
+
 /* Returns the sample type in the name of a profile type of Pyroscope, such as
- * process_cpu:cpu:nanoseconds:cpu:nanoseconds; NULL if it is none. */
+ * process_cpu:cpu:nanoseconds:cpu:nanoseconds, or before a unit, as in cpu:nanoseconds; NULL if it
+ * is none. */
 static const char *type_of_pyroscope(const char *name)
 {
     const char *colon = strchr(name, ':');
-    size_t size = colon ? strcspn(colon + 1, ":") : 0;
-    for (size_t i = 0; i < KNOWN && size > 0; i++)
-        if (strlen(known[i]) == size && memcmp(known[i], colon + 1, size) == 0)
-            return known[i];
-    return NULL;
+    if (!colon)
+        return NULL;
+    const char *type = known_type(colon + 1, strcspn(colon + 1, ":"));
+    return type ? type : known_type(name, (size_t)(colon - name));
 }
 
 const char *type_name_suggest(const char *name)

@@ -123,6 +123,44 @@ static const struct {
      OTLP_PIPELINE("nop") ", logs: {receivers: [otlp], exporters: [nop]}", ""},
 };
 
+/* Paths are appended to endpoints. */
+static void endpoints_with_a_path(void **state)
+{
+    static const struct {
+        const char *exporter;
+        const char *warning; /* "": none */
+    } endpoints[] = {
+        {"pyroscope: {endpoint: 'http://p:4040/ingest/'}",
+         "exporters::pyroscope::endpoint: ends with /ingest, but the path of requests is appended "
+         "to it: they go to /ingest/push.v1.PusherService/Push; write it without /ingest"},
+        {"pyroscope: {endpoint: 'http://p:4040/push.v1.PusherService/Push'}",
+         "ends with /push.v1.PusherService/Push"},
+        {"pyroscope: {endpoint: 'http://p:4040/prefix'}", ""},
+        {"otlp_http: {endpoint: 'http://p:4318/v1development/profiles'}",
+         "they go to /v1development/profiles/v1development/profiles; write it "
+         "without /v1development/profiles, or as profiles_endpoint"},
+        {"otlp_http: {profiles_endpoint: 'http://p:4318/v1development/profiles'}", ""},
+        {"otlp_http: {endpoint: 'http://p:4318/otlp'}", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof endpoints / sizeof *endpoints; i++) {
+        struct text yaml = {0}, report = {0};
+        int size = (int)strcspn(endpoints[i].exporter, ":");
+        text_printf(&yaml,
+                    "receivers: {pyroscope: {endpoint: 'localhost:4041'}}\nexporters: {%s}\n"
+                    "service: {pipelines: {profiles: {receivers: [pyroscope], exporters: [%.*s]}}}",
+                    endpoints[i].exporter, size, endpoints[i].exporter);
+        struct config *config = config_load_text(component_types, "t.yaml",
+                                                 slice_of_string(text_string(&yaml)), &report);
+        const char *found = strstr(text_string(&report), endpoints[i].warning);
+        if (!config || !found || (!endpoints[i].warning[0] && *found))
+            fail_msg("%zu gave: %s", i, text_string(&report));
+        config_free(config);
+        text_deinit(&yaml);
+        text_deinit(&report);
+    }
+}
+
 static void sends_to_itself(void **state)
 {
     (void)state;
@@ -185,6 +223,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connections),
         cmocka_unit_test(sends_to_itself),
+        cmocka_unit_test(endpoints_with_a_path),
         cmocka_unit_test(ambiguous_ids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,6 +150,8 @@ static const struct {
     {"spans: {profile_types: [cup]}",
      "t:1:49: warning: processors::spanjoin::spans::profile_types::0: profilers send no samples of "
      "the type \"cup\" as far as is known; did you mean \"cpu\"?"},
+    {"spans: {attributes: [{key: a, from: 'samples.sum[\"cpu:nanoseconds\"]'}]}",
+     "the type \"cpu:nanoseconds\" as far as is known; did you mean \"cpu\"?"},
     {"spans: {profile_types: [cpu, process_cpu]}",
      "t:1:54: warning: processors::spanjoin::spans::profile_types::1: profilers send no samples of "
      "the type \"process_cpu\" as far as is known; did you mean \"cpu\"?"},
@@ -234,6 +236,20 @@ static const struct {
      "otherwise and other conditions have no effect; for 1 % write 0.01"},
     {"keep: {span_detail_when: [{attribute: {key: a}}]}",
      "keep::span_detail_when::0::attribute: needs `matches`, `above` or `below`"},
+    {"keep: {span_detail_when: [{attribute: {key: a, matches: ''}}]}",
+     "warning: processors::spanjoin::keep::span_detail_when::0::attribute::matches: is empty, so "
+     "it "
+     "matches every text"},
+    {"keep: {span_detail_when: [{attribute: {key: service.name, matches: shop}}]}",
+     "t:1:69: warning: processors::spanjoin::keep::span_detail_when::0::attribute::key: is an "
+     "attribute of the resource, but that of the span is read; write condition: "
+     "'resource.attributes[\"service.name\"] == \"...\"'"},
+    {"keep: {span_detail_when: [{attribute: {key: 'span.attributes[\"x\"]', matches: a}}]}",
+     "attribute::key: is the name of the attribute alone; write it without "
+     "span.attributes[\"...\"]"},
+    {"keep: {span_detail_when: [{attribute: {key: 'resource.attributes[\"x\"]', matches: a}}]}",
+     "for the resource's write condition: 'resource.attributes[\"x\"] == \"...\"'"},
+    {"keep: {span_detail_when: [{attribute: {key: 'k', matches: 'a'}}]}", ""},
     {"keep: {span_detail_when: [{attribute: {key: a, matches: '('}}]}",
      "keep::span_detail_when::0::attribute::matches: error parsing regexp: missing closing ): `(`"},
     {"keep: {span_detail_when: [{attribute: {key: a, above: 5, below: 3}}]}",
