@@ -352,16 +352,19 @@ static void explain_no_process(struct explanation *e, const char *name)
 }
 
 /* Whether samples on its thread may have left before it arrived: it is joined by its thread, came
- * later than the first of them would wait, and samples of its service found no span on theirs. */
+ * later than the first of them would wait, and others of its service had found no span on theirs by
+ * then. */
 static bool may_be_late(const struct explanation *e, const struct store_service *service)
 {
-    return e->span->has_thread && service->unjoined[STORE_UNJOINED_NO_SPAN_ON_THREAD] > 0 &&
+    return e->span->has_thread && service->first_no_span_ns > 0 &&
+           service->first_no_span_ns <= e->span->arrived_ns &&
            e->span->arrived_ns > saturate_sum(e->span->start_ns, e->request->store->wait_ns);
 }
 
+/* Such samples left when the join knew the span. */
 static bool may_be_ambiguous(const struct explanation *e, const struct store_service *service)
 {
-    return e->span->has_thread && service->unjoined[STORE_UNJOINED_AMBIGUOUS_THREAD] > 0 &&
+    return e->span->has_thread && service->last_ambiguous_ns > e->span->arrived_ns &&
            e->span->duration_ns >= SHORT_NS;
 }
 

@@ -63,6 +63,8 @@ struct store_service {
     uint64_t spans, errors;
     uint64_t unjoined[STORE_UNJOINED_COUNT]; /* Sample messages */
     uint64_t joined_samples;
+    /* When requests with such samples left the join; 0: none has. */
+    uint64_t last_ambiguous_ns, first_no_span_ns;
     int64_t totals[STORE_TYPES_MAX];
     int64_t joined[STORE_TYPES_MAX]; /* the part of samples whose span is known */
 };

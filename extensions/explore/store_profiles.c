@@ -470,6 +470,16 @@ static struct unnamed_samples unnamed_of(const struct reading *reading)
                     : (struct unnamed_samples){.no_process = 0};
 }
 
+/* Notes when samples left that were not joined by their threads. */
+static void note_unnamed(struct reading *reading)
+{
+    struct store_service *service = store_service_at(&reading->store->cells, reading->service);
+    if (reading->unnamed.ambiguous_thread > 0)
+        service->last_ambiguous_ns = reading->left_ns;
+    if (reading->unnamed.no_span_on_thread > 0 && service->first_no_span_ns == 0)
+        service->first_no_span_ns = reading->left_ns;
+}
+
 static void read_group(struct reading *reading, struct slice bytes)
 {
     struct store_cells *cells = &reading->store->cells;
@@ -484,6 +494,7 @@ static void read_group(struct reading *reading, struct slice bytes)
     reading->resource++;
     reading->plain_cell = STORE_NONE;
     reading->unnamed = unnamed_of(reading);
+    note_unnamed(reading);
     store_versions_note(&store_service_at(cells, reading->service)->versions, reading->version);
     it = message_iter_bytes(bytes);
     while (message_next_bytes(&it, RESOURCE_PROFILES_SCOPE_PROFILES, &field))

@@ -611,9 +611,16 @@ static void bound_wait(int64_t *wait, int64_t window, const char *key, struct co
 static void check_profile_types(const struct spanjoin_settings *settings,
                                 struct config_check *check)
 {
+    const struct config_node *list = settings->spans.attributes;
+    size_t count = config_node_kind(list) == CONFIG_NODE_LIST ? config_node_count(list) : 0;
     bool has_profile_id = false;
-    for (size_t i = 0; i < settings->spans.joined_count; i++)
-        has_profile_id |= settings->spans.joined[i].is_profile_id;
+    for (size_t i = 0; i < count; i++) { /* also with another mistake, which is reported */
+        const struct config_node *item = config_node_at(list, i);
+        const char *key = config_node_kind(item) == CONFIG_NODE_MAP
+                              ? config_node_text(config_node_get(item, "key"))
+                              : NULL;
+        has_profile_id |= key && strcmp(key, "pyroscope.profile.id") == 0;
+    }
     if (!has_profile_id && config_check_is_written(check, "spans::profile_types"))
         config_check_warn(check, "spans::profile_types",
                           "has no effect, because spans::attributes does not add "

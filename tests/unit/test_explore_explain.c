@@ -232,6 +232,18 @@ static void has_ambiguous_thread(struct scene *scene)
     send_thread_sample(scene, 3 * SECOND / 4);
 }
 
+/* The samples that are not sure had left when it came. */
+static void is_late_after_ambiguous_ones(struct scene *scene)
+{
+    send_thread_span(scene, OTHER, 3 * SECOND);
+    send_thread_span(scene, OTHER + 1, 7 * SECOND / 2);
+    send_thread_sample(scene, 15 * SECOND / 4);
+    scene_wait(scene, SECOND);
+    send_thread_sample(scene, SECOND / 2);
+    scene_wait(scene, 14 * SECOND);
+    send_thread_span(scene, SPAN, 0);
+}
+
 /* Its process is known by another span. */
 static void is_late_by_thread(struct scene *scene)
 {
@@ -324,6 +336,7 @@ static const struct {
     {has_unknown_thread, WAITS, "thread_unknown", "none was taken on the span's thread"},
     {is_of_unknown_process, WAITS, "no_process", "its spans need process.pid"},
     {has_ambiguous_thread, WAITS, "ambiguous_thread", "of 1 sample of the service it was not sure"},
+    {is_late_after_ambiguous_ones, WAITS, "maybe_late", "15.0 s after its start"},
     {is_late_by_thread, WAITS, "maybe_late",
      "arrived 14.0 s after its start, and samples wait 5.0 s"},
     {is_below_root, WAITS, "local_root", "1 sample names \"GET /a\" of the same trace"},

@@ -600,6 +600,25 @@ static void test_one_pipeline_of_each_signal(void **state)
     text_deinit(&report);
 }
 
+/* A mistake in a list of attributes is no reason to say that nothing is added. */
+static void test_mistakes_make_no_warnings(void **state)
+{
+    static const char *const settings[] = {
+        "spans: {wait: 20s, attributes: [{key: a, from: span.nme}]}",
+        "spans: {wait: 20s, attributes: [{key: a}]}", "spans: {wait: 20s, attributes: {a: b}}",
+        "spans: {profile_types: [wall], attributes: [{key: pyroscope.profile.id, from: "
+        "span.ident}]}",
+        "spans: {profile_types: [wall], attributes: [{key: pyroscope.profile.id, form: span.id}]}"};
+    (void)state;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        struct text report = {0};
+        assert_null(load(settings[i], &report));
+        if (strstr(text_string(&report), "warning"))
+            fail_msg("%zu: %s", i, text_string(&report));
+        text_deinit(&report);
+    }
+}
+
 #define GOES_ON "; the index goes on\n"
 #define EMPTY "; its index is empty: samples of spans that came before are not joined\n"
 #define SLOW "keep: {span_detail_when: [{duration_above: 1s}]}"
@@ -652,6 +671,7 @@ int main(void)
         cmocka_unit_test(test_printed_conditions_load),
         cmocka_unit_test(test_other_conditions_differ),
         cmocka_unit_test(test_index_after_a_reload),
+        cmocka_unit_test(test_mistakes_make_no_warnings),
         cmocka_unit_test(test_one_pipeline_of_each_signal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
