@@ -147,7 +147,8 @@ static void estimate(struct clock_offset *clock)
     int64_t offset_ns = (offset_at(first) + offset_at(last)) / 2;
     bool is_rest = clock->is_rest;
     bool is_uneven = is_significant(clock, most, without, DEVIATIONS_TO_CHECK);
-    bool is_used = is_uneven && absolute(offset_ns) >= (is_rest ? STEP_NS : USED_MIN_NS);
+    bool is_used = is_uneven && absolute(offset_ns) >= (is_rest ? STEP_NS : USED_MIN_NS) &&
+                   absolute(offset_ns) <= CLOCK_OFFSET_USED_MAX_NS;
     clock->is_even = !is_rest && !is_uneven;
     clock->is_sure =
         is_significant(clock, most, without, is_rest ? DEVIATIONS_OF_REST : DEVIATIONS);

@@ -29,6 +29,9 @@
 #include "core/data/thread_timeline.h"
 
 #define CLOCK_OFFSET_MAX_NS INT64_C(250000000)
+/* One that is nearly as large as those that are looked at may only be on the way to a larger one.
+ */
+#define CLOCK_OFFSET_USED_MAX_NS INT64_C(245000000)
 
 enum { CLOCK_OFFSETS = 501 }; /* one for each millisecond */
 

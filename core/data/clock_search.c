@@ -233,7 +233,7 @@ static enum clock_verdict judge_better(const struct shares *shares, int64_t pres
 {
     struct candidates candidates = candidates_of(shares);
     *offset_out = offset_at(candidates);
-    if (distance(*offset_out, present_ns) <= CLOCK_OFFSET_MAX_NS)
+    if (distance(*offset_out, present_ns) <= CLOCK_OFFSET_USED_MAX_NS)
         return CLOCK_STANDS;
     if (candidates.are_all && agrees(estimate, *offset_out))
         return CLOCK_MOVES;

@@ -121,6 +121,8 @@ static void test_large_offsets_are_not_found(void **state)
     (void)state;
     struct clock_offset clock = run_thread(-1000, 20);
     assert_int_equal(offset_of(&clock), 0);
+    clock = run_thread(-270, 20);
+    assert_int_equal(offset_of(&clock), 0);
     clock = run_thread(86400000, 20);
     assert_int_equal(offset_of(&clock), 0);
     assert_int_equal(clock.samples, 0);
