@@ -40,6 +40,12 @@ int thread_match_place(struct thread_match *match, uint32_t number)
     return free_place;
 }
 
+static void watch_anew(struct match_id *id)
+{
+    for (int i = 0; i < MATCH_THREADS_MAX; i++)
+        id->scores[i].recent_hits = id->scores[i].recent_misses = 0;
+}
+
 void thread_match_remove(struct thread_match *match, uint32_t number)
 {
     for (int i = 0; i < MATCH_THREADS_MAX; i++) {
@@ -48,8 +54,10 @@ void thread_match_remove(struct thread_match *match, uint32_t number)
         match->threads[i] = 0;
         for (uint32_t k = 0; k < match->id_count; k++) {
             match->ids[k].scores[i] = (struct match_score){.trace = 0};
-            if (match->ids[k].thread == i)
-                match->ids[k].thread = -1;
+            if (match->ids[k].thread != i)
+                continue;
+            match->ids[k].thread = -1;
+            watch_anew(&match->ids[k]); /* it may get a thread again (thread_spans) */
         }
     }
 }
@@ -263,12 +271,6 @@ static void forget(struct thread_match *match, struct match_id *id)
     if (id->thread >= 0)
         match->changed |= UINT64_C(1) << id->thread;
     begin_anew(id);
-}
-
-static void watch_anew(struct match_id *id)
-{
-    for (int i = 0; i < MATCH_THREADS_MAX; i++)
-        id->scores[i].recent_hits = id->scores[i].recent_misses = 0;
 }
 
 static uint32_t recent_votes(const struct match_id *id, int thread)

@@ -394,14 +394,19 @@ static void test_a_name_that_moves(void **state)
 /* The threads of a pool take turns, each span 500 ms; names do not tell them apart. */
 enum { POOL = 4, TURNS = 200, EARLY = 20 };
 
-static void put_turns(struct thread_spans *threads, uint64_t turns)
+static void put_turns_from(struct thread_spans *threads, uint64_t from, uint64_t to)
 {
-    for (uint64_t i = 0; i < turns; i++) {
+    for (uint64_t i = from; i < to; i++) {
         struct thread_span span = span_of(i + 1, i + 1, 0, i * 1000, i * 1000 + 500);
         span.id = (int64_t)(i % POOL);
         span.name = slice_of_string("http-nio-8080-exec-");
         thread_spans_put(threads, &span, 1, 1, 0);
     }
+}
+
+static void put_turns(struct thread_spans *threads, uint64_t turns)
+{
+    put_turns_from(threads, 0, turns);
 }
 
 /* The thread with the operating system's id 900 + k runs what the pool's thread k does. */
@@ -470,6 +475,28 @@ static void test_a_pool_is_learnt_anew(void **state)
         assert_int_equal(thread_spans_count(threads), 0);
         thread_spans_free(threads);
     }
+}
+
+/* One of the pool's threads has another name now and then, that of its task. */
+static void test_a_thread_leaves_a_pool_and_returns(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 1000, LEARNT = 100 };
+    static const int64_t ids[POOL] = {900, 901, 902, 903};
+    struct thread_spans *threads = thread_spans_new(MOST);
+    for (uint64_t i = 0; i < ROUNDS; i++) {
+        uint64_t first = POOL * i, time = (first + POOL) * 1000 - 100, id = 1 << 20 | i;
+        struct thread_span away = span_of(id, id, 0, time, time + 10);
+        away.id = 1;
+        away.name = slice_of_string("task");
+        put_turns_from(threads, first, first + POOL);
+        ask_turns(threads, first, first + POOL, ids);
+        if (i > LEARNT)
+            thread_spans_put(threads, &away, 1, 1, 0);
+    }
+    thread_spans_sweep(threads, 2 * WINDOW, WINDOW);
+    assert_int_equal(thread_spans_count(threads), 0);
+    thread_spans_free(threads);
 }
 
 static void test_ids_that_were_seen_together(void **state)
@@ -901,6 +928,7 @@ int main(void)
         cmocka_unit_test(test_times_tell_threads_with_one_name_apart),
         cmocka_unit_test(test_a_name_that_moves),
         cmocka_unit_test(test_a_pool_is_learnt_anew),
+        cmocka_unit_test(test_a_thread_leaves_a_pool_and_returns),
         cmocka_unit_test(test_ids_that_were_seen_together),
         cmocka_unit_test(test_the_owner_of_most_spans_loses_some),
         cmocka_unit_test(test_room_for_few_spans),
