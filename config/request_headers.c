@@ -48,7 +48,8 @@ static bool exports_to(const struct config_pipeline *pipeline,
 struct search {
     const struct config *config;
     const char *name;
-    bool *seen; /* by pipeline */
+    const struct config_component **lost; /* by pipeline; NULL: it was not looked at, because the
+                                             search ends where nothing is lost */
 };
 
 static const struct config_component *lost_in(struct search *search,
@@ -63,13 +64,13 @@ static const struct config_component *lost_before(struct search *search,
     const struct config_component *lost = NULL;
     for (size_t i = 0; i < search->config->pipeline_count; i++) {
         const struct config_pipeline *before = &search->config->pipelines[i];
-        if (!exports_to(before, connector) || search->seen[i])
+        if (!exports_to(before, connector))
             continue;
-        search->seen[i] = true;
-        const struct config_component *at = lost_in(search, before, NULL);
-        if (!at)
+        if (!search->lost[i])
+            search->lost[i] = lost_in(search, before, NULL);
+        if (!search->lost[i])
             return NULL;
-        lost = lost ? lost : at;
+        lost = lost ? lost : search->lost[i];
     }
     return lost;
 }
@@ -109,7 +110,7 @@ const struct config_component *config_header_lost_at(const struct config *config
     assert(pipeline >= config->pipelines && pipeline < config->pipelines + config->pipeline_count);
     arena_init(&arena, NULL);
     struct search search = {config, name,
-                            arena_array(&arena, config->pipeline_count, sizeof *search.seen)};
+                            arena_array(&arena, config->pipeline_count, sizeof *search.lost)};
     const struct config_component *lost = lost_in(&search, pipeline, component);
     arena_deinit(&arena);
     return lost;

@@ -13,17 +13,24 @@ static bool is_any(const char *host)
     return !host[0] || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
 }
 
+static bool is_localhost(const char *host)
+{
+    return strcasecmp(host, "localhost") == 0 || strcmp(host, "127.0.0.1") == 0 ||
+           strcmp(host, "::1") == 0;
+}
+
 static bool is_this_machine(const char *host)
 {
-    return strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-           strcmp(host, "::1") == 0;
+    return is_localhost(host) || is_any(host) || strncmp(host, "127.", 4) == 0;
 }
 
 /* Whether a listener with this host surely gets what is sent to another one on its port. */
 static bool gets(const char *listener, const char *host)
 {
-    if (is_this_machine(host) || is_any(host))
-        return is_this_machine(listener) || is_any(listener);
+    if (is_any(listener))
+        return is_this_machine(host);
+    if (is_localhost(listener))
+        return is_localhost(host) || is_any(host);
     return strcasecmp(listener, host) == 0;
 }
 

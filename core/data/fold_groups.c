@@ -120,7 +120,7 @@ uint32_t fold_groups_find_other(struct fold_groups *groups, const struct fold_ke
 
 /* Only the latest group of a key is tried, so that the work for a sample does not grow with their
  * number. */
-bool fold_groups_begin_another(struct fold_groups *groups, uint32_t number, int64_t value)
+void fold_groups_begin_another(struct fold_groups *groups, uint32_t number, int64_t value)
 {
     struct fold_key key = groups->items[number].key;
     assert(key.shape == SHAPE_SUM);
@@ -128,7 +128,6 @@ bool fold_groups_begin_another(struct fold_groups *groups, uint32_t number, int6
     groups->items[number].latest = another;
     groups->items[another].is_another = true;
     groups->items[another].sum = value;
-    return true;
 }
 
 void fold_groups_append(struct fold_groups *groups, uint32_t number, struct slice values,

@@ -1,9 +1,8 @@
 /*
  * fold_groups: the samples that a profile has after folding, while it is being read (fold.h).
  *
- * A group has a key. Samples with the same key are combined:
- * values are added, or values and timestamps are appended. Groups that no other sample joins are
- * made with fold_groups_keep_apart.
+ * A group has a key. Samples with the same key are combined: values are added, or values and
+ * timestamps are appended. Groups that no other sample joins are made with fold_groups_keep_apart.
  *
  * Owner: all memory is in the arena. All-zero but for the arena is empty.
  *
@@ -103,19 +102,18 @@ static inline uint32_t fold_groups_find(struct fold_groups *groups, const struct
     return fold_groups_find_other(groups, key, is_new_out);
 }
 /* Add a sample to the group that fold_groups_find has returned for its key. The first one is for
- * SHAPE_SUM: a sum that does not fit begins another group; returns whether this one did. The second
- * one is for lists, which must exist until the groups are written; values are packed and may be
- * empty. */
-bool fold_groups_begin_another(struct fold_groups *groups, uint32_t number, int64_t value);
-static inline bool fold_groups_sum(struct fold_groups *groups, uint32_t number, int64_t value)
+ * SHAPE_SUM: a sum that does not fit begins another group. The second one is for lists, which must
+ * exist until the groups are written; values are packed and may be empty. */
+void fold_groups_begin_another(struct fold_groups *groups, uint32_t number, int64_t value);
+static inline void fold_groups_sum(struct fold_groups *groups, uint32_t number, int64_t value)
 {
     int64_t sum;
     assert(number < groups->count);
     struct fold_group *latest = &groups->items[groups->items[number].latest];
     if (__builtin_add_overflow(latest->sum, value, &sum))
-        return fold_groups_begin_another(groups, number, value);
-    latest->sum = sum;
-    return false;
+        fold_groups_begin_another(groups, number, value);
+    else
+        latest->sum = sum;
 }
 void fold_groups_append(struct fold_groups *groups, uint32_t number, struct slice values,
                         struct slice timestamps);

@@ -267,6 +267,7 @@ static void store_span(struct span_operation *op, struct span_entry *entry,
     entry->set = put->set;
     entry->instance = put->instance;
     entry->flags |= SPAN_ENTRY_HAS_SPAN;
+    assert(put->facts.kept_by <= SPAN_INDEX_KEPT_BY_MAX);
     if (put->facts.kept_by)
         entry->kept_by = put->facts.kept_by & (SPAN_INDEX_KEPT_BY_MAX + 0U);
     if (put->lacks)
@@ -533,6 +534,7 @@ void span_entries_add(struct span_operation *op, void *item)
 static void leave_chosen(struct span_operation *op, struct span_find *find)
 {
     struct span_entry *entry = same_span(op, find->chosen, &find->source);
+    assert(find->kept_by <= SPAN_INDEX_KEPT_BY_MAX);
     find->samples_late = entry && find->kept_by ? take_left(op, entry) : 0;
     if (entry && find->kept_by && !entry->kept_by)
         entry->kept_by = find->kept_by & (SPAN_INDEX_KEPT_BY_MAX + 0U);

@@ -69,7 +69,7 @@ void thread_names_deinit(struct thread_names *names);
 /* Returns the memory in bytes, without the struct itself. */
 size_t thread_names_memory(const struct thread_names *names);
 
-/* If the sample before was not of this thread. */
+/* Does what thread_name_note does, if the sample before was of another thread. */
 bool thread_name_note_other(struct thread_name *name, int64_t os_id, uint64_t time_ns);
 
 static inline bool thread_name_note(struct thread_name *name, int64_t os_id, uint64_t time_ns)

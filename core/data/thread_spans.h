@@ -17,8 +17,8 @@
  * names of its threads, if others have very few.
  *
  * If the samples of a process have another clock than its spans, their times are moved by an
- * estimate (process_clocks.h). If the clocks differ and
- * it is not sure by how much, no sample of the process is given to a span.
+ * estimate (process_clocks.h). If the clocks differ and it is not sure by how much, no sample of
+ * the process is given to a span.
  *
  * Spans of a process whose samples have not asked are kept in a log (thread_log.h), and sorted when
  * they ask for the first time; after a window without a question, they are in a log again.
