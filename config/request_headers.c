@@ -110,7 +110,7 @@ const struct config_component *config_header_lost_at(const struct config *config
     assert(pipeline >= config->pipelines && pipeline < config->pipelines + config->pipeline_count);
     arena_init(&arena, NULL);
     struct search search = {config, name,
-                            arena_array(&arena, config->pipeline_count, sizeof *search.lost)};
+                            arena_array(&arena, config->pipeline_count, sizeof(void *))};
     const struct config_component *lost = lost_in(&search, pipeline, component);
     arena_deinit(&arena);
     return lost;
