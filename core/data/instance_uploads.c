@@ -303,10 +303,10 @@ static void cover(struct instances *instances, uint16_t number,
     struct upload_slot *slots = instance_slots(instances, number);
     struct list released = {NULL};
     for (unsigned i = 0; i < instances->slot_count; i++) {
+        if (upload->moved_ns > 0) /* also if it covers nothing yet, or has other types only */
+            upload_slot_move(&slots[i], upload->form, upload->moved_ns);
         if (upload->ranges[i].to_ns == 0)
             continue;
-        if (upload->moved_ns > 0)
-            upload_slot_move(&slots[i], upload->form, upload->moved_ns);
         if (upload->content != 0 && i + 1 < instances->slot_count)
             note_content(instances, instance, &slots[i], upload->ranges[i], upload, clock);
         upload_slot_add(&slots[i], upload->ranges[i], upload->form, clock->now_ns, clock->window_ns,

@@ -292,6 +292,13 @@ static struct upload_range moved(struct upload_range range, uint64_t by_ns)
     return (struct upload_range){from_ns, from_ns > to_ns ? from_ns : to_ns};
 }
 
+static void move_gaps(struct upload_slot *slot, uint64_t by_ns)
+{
+    for (int i = 0; slot->gaps && i < UPLOAD_GAPS_MAX; i++)
+        if (slot->gaps[i].noticed_ns != 0)
+            slot->gaps[i].range = moved(slot->gaps[i].range, by_ns);
+}
+
 void upload_slot_move(struct upload_slot *slot, uint32_t form, uint64_t by_ns)
 {
     for (int i = 0; slot->senders && i < UPLOAD_SENDERS_MAX; i++)
@@ -304,6 +311,7 @@ void upload_slot_move(struct upload_slot *slot, uint32_t form, uint64_t by_ns)
     slot->until_ns = latest.to_ns;
     slot->before_ns = slot->before_ns > by_ns ? slot->before_ns - by_ns : 0;
     slot->since_ns = slot->since_ns > by_ns ? slot->since_ns - by_ns : 0;
+    move_gaps(slot, by_ns);
 }
 
 uint64_t upload_slot_settle(struct upload_slot *slot, uint64_t now_ns, uint64_t window_ns,

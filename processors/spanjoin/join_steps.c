@@ -390,6 +390,23 @@ void join_find_spans(struct spanjoin *join, struct sample_plan *plan, uint64_t n
     find_spans(join, plan, 0, now_ns);
 }
 
+/* Returns by how much each upload moves those before it. Only the first plan of a request says so:
+ * for the next one, the lead of the clock is known already. */
+static uint64_t *copy_moved(const struct sample_plan *plan)
+{
+    uint64_t *moved_ns = memory_zalloc(plan->upload_count * sizeof *moved_ns);
+    for (uint32_t i = 0; i < plan->upload_count; i++)
+        moved_ns[i] = plan->uploads[i].moved_ns;
+    return moved_ns;
+}
+
+static void take_moved(struct sample_plan *plan, uint64_t *moved_ns)
+{
+    for (uint32_t i = 0; i < plan->upload_count; i++)
+        plan->uploads[i].moved_ns = moved_ns[i];
+    free(moved_ns);
+}
+
 /* Plans the request anew, because its samples were written with their Links. Frees the old plan.
  */
 static struct sample_plan *plan_linked(struct spanjoin *join, struct sample_plan *plan,
@@ -403,12 +420,14 @@ static struct sample_plan *plan_linked(struct spanjoin *join, struct sample_plan
                                  .request = request,
                                  .content = plan->content};
     struct left_upload *left = plan->left;
+    uint64_t *moved_ns = copy_moved(plan);
     bool overflow = plan->overflow;
     sender.arrived_ns = plan->arrived_ns;
     plan->left = NULL;
     sample_plan_free(plan);
     batch_flatten(batch);
     plan = sample_plan_new(batch, &sender, &totals, NULL);
+    take_moved(plan, moved_ns);
     plan->left = left;
     plan->overflow = overflow;
     plan->counts = NULL;

@@ -287,6 +287,100 @@ static void uploads_of_a_clock_that_is_ahead_leave_no_gaps(void **state)
     }
 }
 
+/* ---- a clock that turns out to be ahead ---- */
+
+enum { THREAD = 31 };
+#define AHEAD (3 * SECOND)
+#define SLOWLY (29 * SECOND / 10) /* so that the clock seems to be right, but for 0.1 s */
+#define FAST (SECOND / 10)
+
+/* An upload by a profiler whose clock is ahead. It ends so long after WALL, and arrives so long
+ * after its end. */
+static void begin_upload_ahead(struct request *request, const char *type, uint64_t end_ns,
+                               uint64_t takes_ns)
+{
+    clock_fix_wall(WALL + end_ns + takes_ns);
+    profiles_begin(request);
+    profiles_resource_string(request, "service.name", "shop");
+    profiles_profile(request, type, "nanoseconds")->time_unix_nano =
+        WALL + end_ns - 10 * SECOND + AHEAD;
+}
+
+static void send_upload_ahead(struct join *join, const char *type, uint64_t end_ns,
+                              uint64_t takes_ns)
+{
+    struct request request;
+    begin_upload_ahead(&request, type, end_ns, takes_ns);
+    join_send(join, &request);
+}
+
+/* Types that come in requests of their own have the same clock: what the upload of one shows moves
+ * those of the others. */
+static void a_lead_moves_the_uploads_of_all_types(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "spans: {wait: 60s}");
+    send_upload_ahead(&join, "cpu", 10 * SECOND + HALF, SLOWLY);
+    send_upload_ahead(&join, "wall", 10 * SECOND + HALF, SLOWLY);
+    send_span_of(&join, "shop", SPAN, 11 * SECOND, 12 * SECOND);
+    send_upload_ahead(&join, "cpu", 20 * SECOND + HALF, FAST);
+    send_span_of(&join, "shop", OTHER, 11 * SECOND, 12 * SECOND);
+    assert_int_equal(left(&join), 1); /* the clock seemed to be right */
+    send_upload_ahead(&join, "wall", 20 * SECOND + HALF, FAST);
+    assert_int_equal(left(&join), 2);
+    fixture_deinit(&join.fixture);
+    clock_fix_wall(0);
+}
+
+/* A span of a thread of "shop", of which all samples are. */
+static void send_span_of_thread(struct join *join)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    traces_resource_string(&request, "telemetry.sdk.language", "cpp");
+    SpanMessage *span = traces_span(&request, TRACE, SPAN, WALL, WALL + 40 * SECOND, "work");
+    span_int(&request, span, "thread.id", THREAD);
+    join_send(join, &request);
+}
+
+static void send_thread_ahead(struct join *join, uint64_t end_ns, uint64_t takes_ns)
+{
+    struct request request;
+    begin_upload_ahead(&request, "cpu", end_ns, takes_ns);
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_int(&request, sample, "thread.id", THREAD);
+    sample_time(&request, sample, WALL + end_ns);
+    sample_value(&request, sample, 30);
+    join_send(join, &request);
+}
+
+/* Uploads that are joined by thread, at once or when they have waited, are of one sender. */
+static void a_lead_moves_uploads_that_are_joined_by_thread(void **state)
+{
+    static const char *const settings[] = {
+        "spans: {wait: 60s}, samples: {wait: 1s}",
+        "spans: {wait: 60s}, samples: {wait: 0s}",
+        "spans: {wait: 60s}, samples: {wait: 0s}, attribute_children: true", /* planned anew */
+        "spans: {wait: 60s}, samples: {wait: 1s}, attribute_children: true",
+    };
+    (void)state;
+    for (unsigned i = 0; i < sizeof settings / sizeof *settings; i++) {
+        struct join join;
+        join_init(&join, settings[i]);
+        send_span_of_thread(&join);
+        send_thread_ahead(&join, 10 * SECOND + HALF, SLOWLY);
+        fixture_advance(&join.fixture, SECOND);
+        send_thread_ahead(&join, 20 * SECOND + HALF, FAST);
+        fixture_advance(&join.fixture, SECOND);
+        send_span_of(&join, "shop", OTHER, 14 * SECOND, 15 * SECOND);
+        assert_int_equal(join.fixture.recorder.count, 3);
+        assert_int_equal(left(&join), 1);
+        fixture_deinit(&join.fixture);
+        clock_fix_wall(0);
+    }
+}
+
 /* All times that a profile can have. */
 static void times_at_the_limits(void **state)
 {
@@ -967,6 +1061,8 @@ int main(void)
         cmocka_unit_test(upload_that_waits_covers_no_more_when_it_leaves),
         cmocka_unit_test(slow_upload_of_a_clock_that_is_ahead_covers_no_more),
         cmocka_unit_test(uploads_of_a_clock_that_is_ahead_leave_no_gaps),
+        cmocka_unit_test(a_lead_moves_the_uploads_of_all_types),
+        cmocka_unit_test(a_lead_moves_uploads_that_are_joined_by_thread),
         cmocka_unit_test(times_at_the_limits),
         cmocka_unit_test(span_waits_for_an_upload_that_is_being_read),
         cmocka_unit_test(upload_in_a_replaced_component_completes_spans),

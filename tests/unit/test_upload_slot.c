@@ -116,6 +116,24 @@ static void test_a_late_upload_fills_it(void **state)
     upload_slot_deinit(&slot);
 }
 
+/* What is missing has the times of the uploads around it: also once their clock turns out to be
+ * ahead, and what is late comes with its right times. */
+static void test_a_gap_moves_with_its_uploads(void **state)
+{
+    (void)state;
+    struct upload_slot slot = continuous(4);
+    upload(&slot, 50, 60, 60);
+    upload_slot_move(&slot, OTHER_FORM, 5 * SECOND);
+    assert_true(has_gap(&slot, 48, 49, 60));
+    upload_slot_move(&slot, FORM, 5 * SECOND);
+    assert_true(has_gap(&slot, 36, 39, 60));
+    assert_false(has_gap(&slot, 46, 49, 60));
+    upload(&slot, 35, 45, 61);
+    assert_false(has_gap(&slot, 0, 100, 61));
+    assert_int_equal(slot.until_ns, START + 55 * SECOND);
+    upload_slot_deinit(&slot);
+}
+
 /* Three are missing: the middle one comes first. */
 static void test_what_is_not_filled_stays(void **state)
 {
@@ -453,6 +471,7 @@ int main(void)
         cmocka_unit_test(test_a_short_upload_is_missing),
         cmocka_unit_test(test_a_short_upload_after_long_ones),
         cmocka_unit_test(test_a_late_upload_fills_it),
+        cmocka_unit_test(test_a_gap_moves_with_its_uploads),
         cmocka_unit_test(test_what_is_not_filled_stays),
         cmocka_unit_test(test_the_second_hole_of_a_new_sender),
         cmocka_unit_test(test_holes_on_purpose_are_no_gaps),
