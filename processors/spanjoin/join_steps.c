@@ -532,10 +532,10 @@ void join_add_moved(struct spanjoin *join, const struct moved_samples *moved, ui
         join_add_linked(join, moved->plan, now_ns);
 }
 
-/* Tells the index which children have samples with their detail, once that is decided. */
-static void tell_detail(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns)
+void join_tell_moved(struct spanjoin *join, const struct moved_samples *moved, uint64_t now_ns)
 {
-    if (!keep_takes_any(&plan->settings->keep) || plan->key_count == 0)
+    struct sample_plan *plan = moved->plan;
+    if (!plan || !keep_takes_any(&plan->settings->keep) || plan->key_count == 0)
         return;
     struct span_find *finds = arena_array(&plan->arena, plan->key_count, sizeof *finds);
     size_t count = 0;
@@ -550,14 +550,12 @@ static void tell_detail(struct spanjoin *join, struct sample_plan *plan, uint64_
     span_index_leave_many(join->index, now_ns, finds, count, NULL);
 }
 
-struct sample_plan *join_moved_plan(struct spanjoin *join, struct moved_samples *moved,
-                                    struct sample_plan *plan, uint64_t now_ns,
+struct sample_plan *join_moved_plan(struct moved_samples *moved, struct sample_plan *plan,
                                     struct join_counts *counts)
 {
     if (!moved->plan)
         return plan;
     child_samples_finish(moved->plan, plan, &moved->links);
-    tell_detail(join, moved->plan, now_ns);
     counts->joined += moved->links.more;
     counts->to_children += moved->links.linked;
     return moved->plan;

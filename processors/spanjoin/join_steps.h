@@ -94,11 +94,13 @@ void join_move_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t
                        uint64_t request, struct moved_samples *out);
 /* Adds their totals to the children. Call it before those of the old plan are added. Any thread. */
 void join_add_moved(struct spanjoin *join, const struct moved_samples *moved, uint64_t now_ns);
-/* Returns the plan to apply, and counts. Call it when the uploads of the old plan were told. Any
- * thread. */
-struct sample_plan *join_moved_plan(struct spanjoin *join, struct moved_samples *moved,
-                                    struct sample_plan *plan, uint64_t now_ns,
+/* Returns the plan to apply, and counts. Call it when the services of the old plan are decided
+ * (join_tell_uploads, join_learn_services). It does not change the index. Any thread. */
+struct sample_plan *join_moved_plan(struct moved_samples *moved, struct sample_plan *plan,
                                     struct join_counts *counts);
+/* Tells the index which children have samples with their detail. Call it after join_moved_plan,
+ * once it is sure that the request goes on. Any thread. */
+void join_tell_moved(struct spanjoin *join, const struct moved_samples *moved, uint64_t now_ns);
 void moved_samples_deinit(struct moved_samples *moved);
 /* Whether samples are recorded when they are sent on. */
 bool join_records_samples(const struct sample_plan *plan);

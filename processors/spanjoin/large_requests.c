@@ -236,8 +236,7 @@ static void apply(struct large_request *request)
     keep_bytes(request);
     join_move_samples(join, request->plan, request->now_ns, request->number, &request->moved);
     join_learn_services(join, request->plan, request->now_ns);
-    struct sample_plan *applied =
-        join_moved_plan(join, &request->moved, request->plan, request->now_ns, &request->counts);
+    struct sample_plan *applied = join_moved_plan(&request->moved, request->plan, &request->counts);
     request->report = join_report_of(join, applied);
     join_apply(applied, &request->counts);
     batch_flatten(request->batch); /* the next node would do it on the loop */
@@ -270,6 +269,7 @@ static void after_apply(struct large_request *request)
         request->outcome = IS_DROPPED;
     if (request->outcome == GOES_ON) {
         join_add_moved(node->join, &request->moved, request->now_ns);
+        join_tell_moved(node->join, &request->moved, request->now_ns);
         spanjoin_tell_samples(node, request->plan);
         join_lags_record(&request->lags, node->join->metrics.lag, node->node.worker->index);
     }

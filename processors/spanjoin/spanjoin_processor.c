@@ -175,7 +175,8 @@ static void pass_profiles(struct spanjoin_node *node, struct batch *batch, struc
     join_move_samples(node->join, plan, now_of(node), plan->request, &moved);
     join_add_moved(node->join, &moved, now_of(node));
     spanjoin_tell_samples(node, plan);
-    struct sample_plan *applied = join_moved_plan(node->join, &moved, plan, now_of(node), &counts);
+    struct sample_plan *applied = join_moved_plan(&moved, plan, &counts);
+    join_tell_moved(node->join, &moved, now_of(node));
     struct join_report *report = join_report_of(node->join, applied);
     join_apply(applied, &counts);
     moved_samples_deinit(&moved);
@@ -333,7 +334,8 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
     join_end_hold(join, &hold->uploads, now_ns);
     join_tell_uploads(join, plan, now_ns);
     hold->counts = join_count_samples(plan);
-    struct sample_plan *applied = join_moved_plan(join, &moved, plan, now_ns, &hold->counts);
+    struct sample_plan *applied = join_moved_plan(&moved, plan, &hold->counts);
+    join_tell_moved(join, &moved, now_ns);
     hold->report = join_report_of(join, applied);
     join_apply(applied, &hold->counts);
     hold->counts.span_open = left.late;
