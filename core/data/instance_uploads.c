@@ -304,7 +304,7 @@ static void cover(struct instances *instances, uint16_t number,
     struct list released = {NULL};
     for (unsigned i = 0; i < instances->slot_count; i++) {
         if (upload->moved_ns > 0) /* also if it covers nothing yet, or has other types only */
-            upload_slot_move(&slots[i], upload->form, upload->moved_ns);
+            upload_slot_move(&slots[i], upload->form, upload->moved_ns, &released);
         if (upload->ranges[i].to_ns == 0)
             continue;
         if (upload->content != 0 && i + 1 < instances->slot_count)
@@ -313,8 +313,10 @@ static void cover(struct instances *instances, uint16_t number,
                         &released);
         note_upload(instance, clock);
     }
-    if (instance->service != 0)
+    if (instance->service != 0) {
         instances->items[instance->service].profiled_ns = clock->now_ns;
+        instances->items[instance->service].used_ns = clock->now_ns;
+    }
     instance->used_ns = clock->now_ns;
     wake_covered(instances, number, clock, &released);
 }
@@ -478,9 +480,9 @@ void instances_note_lead(struct instances *instances, uint16_t uploader, uint32_
     pthread_mutex_lock(&instances->lock);
     if (instance_is_live(instances, uploader)) {
         struct instance *instance = &instances->items[uploader];
-        if (!instance->lead)
-            instance->lead = memory_zalloc(sizeof *instance->lead);
-        upload_lead_note(instance->lead, form, ahead, clock->now_ns, clock->window_ns);
+        if (!instance->leads)
+            instance->leads = memory_zalloc(sizeof *instance->leads);
+        upload_lead_note(instance->leads, form, ahead, clock->now_ns, clock->window_ns);
     }
     pthread_mutex_unlock(&instances->lock);
 }
@@ -490,8 +492,8 @@ struct upload_ahead instances_lead(struct instances *instances, uint16_t uploade
 {
     struct upload_ahead ahead = {.ns = 0};
     pthread_mutex_lock(&instances->lock);
-    if (instance_is_live(instances, uploader) && instances->items[uploader].lead)
-        ahead = upload_lead_largest(instances->items[uploader].lead, form, clock->now_ns,
+    if (instance_is_live(instances, uploader) && instances->items[uploader].leads)
+        ahead = upload_lead_largest(instances->items[uploader].leads, form, clock->now_ns,
                                     clock->window_ns);
     pthread_mutex_unlock(&instances->lock);
     return ahead;
@@ -522,7 +524,7 @@ static uint64_t known_since(const struct instances *instances, const struct uplo
                             const struct instance_clock *clock)
 {
     const uint64_t second_ns = 1000000000;
-    if (slot->began_ns - instances->began_ns > clock->window_ns)
+    if (!is_within(instances->began_ns, slot->began_ns, clock->window_ns))
         return 0;
     bool is_rounded = slot->since_ns >= second_ns && slot->since_ns % second_ns == 0;
     return is_rounded ? slot->since_ns - second_ns : slot->since_ns;

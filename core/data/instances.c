@@ -53,7 +53,7 @@ void instances_free(struct instances *instances)
         free_settling(instances, &instances->items[i]);
         free(instances->items[i].held);
         free(instances->items[i].senders);
-        free(instances->items[i].lead);
+        free(instances->items[i].leads);
         free(instances->items[i].recent);
         service_naming_deinit(&instances->items[i].naming);
     }
@@ -64,6 +64,7 @@ void instances_free(struct instances *instances)
     free(instances->slots);
     free(instances);
 }
+
 /* ---- numbers ---- */
 
 uint16_t instances_number_of(const struct instances *instances, uint64_t id)
@@ -290,12 +291,20 @@ static void forget(struct instances *instances, uint32_t number)
     free_settling(instances, instance);
     free(instance->held);
     free(instance->senders);
-    free(instance->lead);
+    free(instance->leads);
     free(instance->recent);
     service_naming_deinit(&instance->naming);
     *instance = (struct instance){.first_ns = 0};
     if (number < instances->likely_free)
         instances->likely_free = number;
+}
+
+/* Numbers that are free now may be given to other processes. */
+static void forget_services(struct instances *instances)
+{
+    for (uint32_t i = 1; i < instances->used; i++)
+        if (!instance_is_live(instances, instances->items[i].service))
+            instances->items[i].service = 0;
 }
 
 void instances_sweep(struct instances *instances, const struct instance_clock *clock)
@@ -310,6 +319,7 @@ void instances_sweep(struct instances *instances, const struct instance_clock *c
             !is_within(instance->used_ns, clock->now_ns, idle_ns))
             forget(instances, i);
     }
+    forget_services(instances);
     pthread_mutex_unlock(&instances->lock);
 }
 
@@ -323,7 +333,7 @@ size_t instances_memory(struct instances *instances)
         size += service_naming_memory(&instances->items[i].naming);
         size += instance_held_count(&instances->items[i]) * sizeof(struct held_upload);
         size += instances->items[i].senders ? sizeof(struct upload_senders) : 0;
-        size += instances->items[i].lead ? sizeof(struct upload_lead) : 0;
+        size += instances->items[i].leads ? sizeof(struct upload_leads) : 0;
         size += instances->items[i].settling ? sizeof(struct settling) : 0;
         size += instances->items[i].recent ? sizeof(struct recent_processes) : 0;
         for (unsigned k = 0; k < instances->slot_count; k++)

@@ -165,9 +165,9 @@ struct instance_coverage instances_coverage(struct instances *instances, uint16_
 /* Whether a range of time is covered. */
 bool instance_covers(const struct instance_coverage *coverage, struct upload_range range);
 /* Waits until the instance covers the ranges of some spans, and returns the waiter; NULL if that
- * need not be waited for. It is waited for if it is profiled; if that
- * cannot be known yet, then too: in the first wait_ns after the first span of all, and, if other
- * instances of its service are profiled, after the first one of its own. */
+ * need not be waited for. It is waited for if it is profiled; if that cannot be known yet, then
+ * too: in the first wait_ns after the first span of all, and, if other instances of its service are
+ * profiled, after the first one of its own. */
 struct instance_waiter *instances_wait(struct instances *instances, uint16_t number,
                                        const struct upload_ranges *spans,
                                        const struct span_waiter *waiter,

@@ -66,7 +66,7 @@ struct instance {
     struct list *held;              /* struct held_upload, the newest last; NULL: none so far */
     struct settling *settling;      /* NULL: none so far */
     struct upload_senders *senders; /* of samples with its threads; NULL: none so far */
-    struct upload_lead *lead;       /* of what it uploads; NULL: none so far */
+    struct upload_leads *leads;     /* of what it uploads; NULL: none so far */
     struct service_naming naming;
     uint16_t shows;
     uint16_t shown_by; /* the last uploader whose samples showed this one, if it is another one */

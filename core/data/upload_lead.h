@@ -6,14 +6,17 @@
  * lead of the last uploads is taken off the times of all of them, so that one which is slow does
  * not seem to contain what came after it.
  *
- * A lead is remembered for one to two windows.
+ * A lead is remembered for one to two windows. Several profilers of one process have different
+ * forms of uploads, and each has its own lead.
  *
- * Owner: an instance, for the sender whose uploads had one last.
+ * Owner: an instance.
  *
  * Thread: whoever holds the lock of the instances.
  */
 #ifndef PROFCOL_CORE_DATA_UPLOAD_LEAD_H
 #define PROFCOL_CORE_DATA_UPLOAD_LEAD_H
+
+#include "core/data/upload_slot.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,12 +27,17 @@ struct upload_ahead {
     uint64_t ends_ns; /* duration of the longest one that sends its end where the begin is meant */
 };
 
-/* All-zero is none. */
+/* Of the uploads of one form. All-zero is none. */
 struct upload_lead {
     struct upload_ahead newer; /* since `since_ns` */
     struct upload_ahead older; /* in the window before */
     uint64_t since_ns;         /* monotonic */
-    uint32_t form;             /* of the sender's uploads (upload_slot.h) */
+    uint32_t form;             /* as in upload_slot.h */
+};
+
+/* Of all uploads of a process. All-zero is none. */
+struct upload_leads {
+    struct upload_lead of[UPLOAD_FORMS_MAX];
 };
 
 static inline bool upload_is_ahead(struct upload_ahead ahead)
@@ -52,10 +60,10 @@ static inline bool upload_sends_end(struct upload_ahead ahead, uint64_t duration
 }
 
 /* Notes the lead of one upload. */
-void upload_lead_note(struct upload_lead *lead, uint32_t form, struct upload_ahead ahead,
+void upload_lead_note(struct upload_leads *leads, uint32_t form, struct upload_ahead ahead,
                       uint64_t now_ns, uint64_t window_ns);
-/* Returns the lead of the sender. */
-struct upload_ahead upload_lead_largest(const struct upload_lead *lead, uint32_t form,
+/* Returns the lead of the sender whose uploads have this form. */
+struct upload_ahead upload_lead_largest(const struct upload_leads *leads, uint32_t form,
                                         uint64_t now_ns, uint64_t window_ns);
 
 #endif

@@ -16,8 +16,6 @@
 
 #include "core/data/upload_slot.h"
 
-enum { UPLOAD_FORMS_MAX = 4 }; /* of more, the one that came first is forgotten */
-
 /* All-zero: nothing was uploaded. */
 struct upload_senders {
     struct {

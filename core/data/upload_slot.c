@@ -7,7 +7,7 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 #define HOLE_MIN_NS UINT64_C(2000000000)
-#define SILENCE_MIN_NS UINT64_C(2000000000)
+#define SENDER_SILENCE_MIN_NS UINT64_C(2000000000)
 
 enum {
     STEPS_MAX = 32,    /* bits of `holes` */
@@ -210,7 +210,7 @@ static void note_sender(struct upload_slot *slot, struct upload_range range, uin
 /* Returns for how long after its last upload a sender is waited for. */
 static uint64_t longest_silence(const struct upload_sender *sender)
 {
-    return 2 * (sender->range.to_ns - sender->range.from_ns) + SILENCE_MIN_NS;
+    return 2 * (sender->range.to_ns - sender->range.from_ns) + SENDER_SILENCE_MIN_NS;
 }
 
 static bool is_silent(const struct upload_sender *sender, uint64_t now_ns)
@@ -260,6 +260,7 @@ bool upload_slot_awaits_parts(const struct upload_slot *slot, uint64_t now_ns)
 void upload_slot_expect_parts(struct upload_slot *slot, uint64_t now_ns)
 {
     slot->parts_ns = happened_at(now_ns);
+    slot->has_parts = false;
 }
 
 void upload_slot_note_content(struct upload_slot *slot, struct upload_range range, uint32_t form,
@@ -292,14 +293,17 @@ static struct upload_range moved(struct upload_range range, uint64_t by_ns)
     return (struct upload_range){from_ns, from_ns > to_ns ? from_ns : to_ns};
 }
 
-static void move_gaps(struct upload_slot *slot, uint64_t by_ns)
+static void move_gaps(struct upload_slot *slot, uint64_t by_ns, struct list *released)
 {
-    for (int i = 0; slot->gaps && i < UPLOAD_GAPS_MAX; i++)
+    for (int i = 0; slot->gaps && i < UPLOAD_GAPS_MAX; i++) {
+        release(&slot->gaps[i], released);
         if (slot->gaps[i].noticed_ns != 0)
             slot->gaps[i].range = moved(slot->gaps[i].range, by_ns);
+    }
 }
 
-void upload_slot_move(struct upload_slot *slot, uint32_t form, uint64_t by_ns)
+void upload_slot_move(struct upload_slot *slot, uint32_t form, uint64_t by_ns,
+                      struct list *released)
 {
     for (int i = 0; slot->senders && i < UPLOAD_SENDERS_MAX; i++)
         if (slot->senders[i].arrived_ns != 0 && slot->senders[i].form == form)
@@ -311,7 +315,8 @@ void upload_slot_move(struct upload_slot *slot, uint32_t form, uint64_t by_ns)
     slot->until_ns = latest.to_ns;
     slot->before_ns = slot->before_ns > by_ns ? slot->before_ns - by_ns : 0;
     slot->since_ns = slot->since_ns > by_ns ? slot->since_ns - by_ns : 0;
-    move_gaps(slot, by_ns);
+    if (!slot->senders)
+        move_gaps(slot, by_ns, released);
 }
 
 uint64_t upload_slot_settle(struct upload_slot *slot, uint64_t now_ns, uint64_t window_ns,

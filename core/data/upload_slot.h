@@ -34,6 +34,7 @@ enum {
     UPLOAD_GAPS_MAX = 4,    /* of a slot; of more, the one noticed first is forgotten */
     UPLOAD_SENDERS_MAX = 8, /* likewise, the one that has been silent for the longest time */
     UPLOAD_RANGES_MAX = 8,  /* see upload_ranges_add */
+    UPLOAD_FORMS_MAX = 4,   /* of a process; of more, the one that came first is forgotten */
 };
 
 /* For how long a further part of an upload may be awaited. */
@@ -81,18 +82,19 @@ struct upload_slot {
 
 /* Frees what belongs to the slot. Nobody may wait. */
 void upload_slot_deinit(struct upload_slot *slot);
+/* Moves the times of the uploads of a form back: it turned out that the clock is ahead. So do the
+ * gaps, if they are of no other sender: those who waited for them are moved to `released`. */
+void upload_slot_move(struct upload_slot *slot, uint32_t form, uint64_t by_ns,
+                      struct list *released);
+/* Says that an upload of a new sender may have parts. Call it before upload_slot_note_content. */
+void upload_slot_expect_parts(struct upload_slot *slot, uint64_t now_ns);
 /* Notes what identifies the content of an upload that is going to be added. A client that was
  * refused sends the same content again, which is no part. form: as below. content: a hash, not 0.
  */
 void upload_slot_note_content(struct upload_slot *slot, struct upload_range range, uint32_t form,
                               uint64_t content, uint64_t now_ns, uint64_t window_ns);
-/* Moves the times of the uploads of a form back: it turned out that the clock is ahead. */
-void upload_slot_move(struct upload_slot *slot, uint32_t form, uint64_t by_ns);
-/* Call it before: says that an upload of a new sender may have parts. */
-void upload_slot_expect_parts(struct upload_slot *slot, uint64_t now_ns);
 /* Adds an upload. range: from_ns 0: it is not known where it begins. form: those of one sender have
- * the same. Those who waited for gaps that
- * are smaller now, or no more, are moved to `released`. */
+ * the same. Those who waited for gaps that are smaller now, or no more, are moved to `released`. */
 void upload_slot_add(struct upload_slot *slot, struct upload_range range, uint32_t form,
                      uint64_t now_ns, uint64_t window_ns, struct list *released);
 /* Whether an upload has arrived within the window. */

@@ -266,6 +266,62 @@ static void test_unused_numbers_are_given_out_again(void **state)
     instances_free(instances);
 }
 
+enum { SERVICE = 43 };
+
+/* Finds a process of the service. */
+static uint16_t find_of_service(struct instances *instances, uint64_t id, uint64_t now_ns)
+{
+    struct instance_ids ids = {.ids = {id}, .count = 1, .service = SERVICE};
+    return instances_find(instances, &ids, now_ns);
+}
+
+static bool is_waited_for(struct instances *instances, uint16_t number, uint64_t now_ns)
+{
+    struct instance_clock clock = clock_at(now_ns);
+    struct instance_waiter *waiter = wait_for(instances, number, now_ns - SECOND, now_ns, &clock);
+    instances_stop_waiting(instances, waiter);
+    return waiter != NULL;
+}
+
+/* Samples show a process that sends nothing itself any more. */
+static void test_a_service_is_in_use_while_its_processes_are(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    uint16_t process = find_of_service(instances, 1, SECOND), uploader = find(instances, 2, SECOND);
+    uint64_t now_ns = SECOND;
+    assert_true(is_waited_for(instances, process, now_ns));
+    for (; now_ns < 3 * WINDOW; now_ns += WINDOW / 2) {
+        struct instance_clock clock = clock_at(now_ns);
+        instances_sweep(instances, &clock);
+        upload(instances, uploader, process, now_ns, now_ns);
+    }
+    uint16_t other = find(instances, 3, now_ns);
+    upload(instances, uploader, process, now_ns, now_ns);
+    assert_false(is_waited_for(instances, other, now_ns)); /* it is not profiled */
+    assert_true(is_waited_for(instances, find_of_service(instances, 4, now_ns), now_ns));
+    instances_free(instances);
+}
+
+/* Its upload waits for longer than a window. */
+static void test_the_service_of_a_process_may_be_forgotten(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    struct instance_clock clock = clock_at(3 * WINDOW);
+    struct span_wakeups wakeups = {0};
+    struct instance_hold hold;
+    uint16_t process = find_of_service(instances, 1, SECOND);
+    assert_true(is_waited_for(instances, process, SECOND));
+    instances_hold_upload(instances, process, 0, (struct upload_range){0, SECOND}, &hold);
+    instances_sweep(instances, &clock);
+    uint16_t other = find(instances, 3, 3 * WINDOW);
+    instances_end_hold(instances, &hold, &clock, &wakeups);
+    upload(instances, process, 0, 3 * WINDOW, 3 * WINDOW);
+    assert_false(is_waited_for(instances, other, 3 * WINDOW)); /* it is not profiled */
+    instances_free(instances);
+}
+
 static void test_a_number_that_is_waited_for_is_not_free(void **state)
 {
     (void)state;
@@ -434,6 +490,18 @@ static void test_gaps_that_overlap_are_told_as_one(void **state)
     instances_free(instances);
 }
 
+/* A worker reads the time once in a turn of its loop, so that one may be late. */
+static void test_the_first_upload_may_have_an_earlier_time(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    uint16_t number = find(instances, 1, 110 * SECOND + 1);
+    upload_range(instances, number, 100, 110);
+    struct instance_clock clock = clock_at(111 * SECOND);
+    assert_int_equal(instances_coverage(instances, number, &clock).from_ns, 99 * SECOND);
+    instances_free(instances);
+}
+
 /* Spans of the time of an upload that waits are not covered, whatever other uploads say. */
 static void test_upload_that_waits_covers_nothing(void **state)
 {
@@ -521,6 +589,8 @@ int main(void)
         cmocka_unit_test(test_one_process_with_two_numbers),
         cmocka_unit_test(test_an_owner_has_half_of_the_numbers),
         cmocka_unit_test(test_unused_numbers_are_given_out_again),
+        cmocka_unit_test(test_a_service_is_in_use_while_its_processes_are),
+        cmocka_unit_test(test_the_service_of_a_process_may_be_forgotten),
         cmocka_unit_test(test_a_number_that_is_waited_for_is_not_free),
         cmocka_unit_test(test_an_upload_wakes_those_that_it_covers),
         cmocka_unit_test(test_the_slowest_sample_type_decides),
@@ -528,6 +598,7 @@ int main(void)
         cmocka_unit_test(test_those_who_wait_for_a_gap),
         cmocka_unit_test(test_a_gap_is_waited_for_in_the_window),
         cmocka_unit_test(test_gaps_that_overlap_are_told_as_one),
+        cmocka_unit_test(test_the_first_upload_may_have_an_earlier_time),
         cmocka_unit_test(test_upload_that_waits_covers_nothing),
         cmocka_unit_test(test_upload_of_an_unknown_process_waits),
         cmocka_unit_test(test_many_uploads_wait),

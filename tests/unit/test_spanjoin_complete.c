@@ -263,6 +263,45 @@ static void slow_upload_of_a_clock_that_is_ahead_covers_no_more(void **state)
         expect_no_more_covered(ahead_ns, 7 * SECOND);
 }
 
+/* An upload of 10 s, whose times are ahead, of a profiler that says of the process what others do
+ * not; NULL: of one that says only its service. */
+static void send_ahead(struct join *join, const char *attribute, uint64_t end_ns, uint64_t ahead_ns)
+{
+    struct request request;
+    profiles_begin(&request);
+    profiles_resource_string(&request, "service.name", "shop");
+    profiles_resource_string(&request, "service.instance.id", "1");
+    if (attribute)
+        profiles_resource_string(&request, attribute, "host-1");
+    profiles_profile(&request, "cpu", "nanoseconds")->time_unix_nano =
+        end_ns - 10 * SECOND + ahead_ns;
+    join_send(join, &request);
+}
+
+/* Two profilers of one process on a host whose clock is ahead. */
+static void uploads_of_two_profilers_that_are_ahead_leave_no_gaps(void **state)
+{
+    (void)state;
+    for (uint64_t ahead_ns = 0; ahead_ns < 40 * SECOND; ahead_ns += SECOND * 3 / 7) {
+        struct join join;
+        struct request request;
+        join_init(&join, "spans: {wait: 60s}");
+        for (unsigned i = 0; i < 4; i++) {
+            uint64_t end_ns = WALL + HALF + 10 * SECOND * i;
+            clock_fix_wall(end_ns + SECOND / 10);
+            send_ahead(&join, NULL, end_ns, ahead_ns);
+            send_ahead(&join, "host.name", end_ns, ahead_ns);
+        }
+        traces_begin(&request, "shop");
+        traces_resource_string(&request, "service.instance.id", "1");
+        traces_span(&request, TRACE, SPAN, WALL + 4 * SECOND, WALL + 7 * SECOND, "work");
+        join_send(&join, &request);
+        assert_int_equal(left(&join), 1);
+        fixture_deinit(&join.fixture);
+        clock_fix_wall(0);
+    }
+}
+
 /* Nothing is missing between them. */
 static void uploads_of_a_clock_that_is_ahead_leave_no_gaps(void **state)
 {
@@ -1063,6 +1102,7 @@ int main(void)
         cmocka_unit_test(uploads_of_a_clock_that_is_ahead_leave_no_gaps),
         cmocka_unit_test(a_lead_moves_the_uploads_of_all_types),
         cmocka_unit_test(a_lead_moves_uploads_that_are_joined_by_thread),
+        cmocka_unit_test(uploads_of_two_profilers_that_are_ahead_leave_no_gaps),
         cmocka_unit_test(times_at_the_limits),
         cmocka_unit_test(span_waits_for_an_upload_that_is_being_read),
         cmocka_unit_test(upload_in_a_replaced_component_completes_spans),

@@ -122,10 +122,16 @@ static void test_a_gap_moves_with_its_uploads(void **state)
 {
     (void)state;
     struct upload_slot slot = continuous(4);
+    struct list released = {NULL};
+    struct list_link waiting = {NULL};
     upload(&slot, 50, 60, 60);
-    upload_slot_move(&slot, OTHER_FORM, 5 * SECOND);
+    list_append(&upload_slot_find_gap(&slot, range(48, 49), 60 * SECOND, WINDOW)->waiting,
+                &waiting);
+    upload_slot_move(&slot, OTHER_FORM, 5 * SECOND, &released);
     assert_true(has_gap(&slot, 48, 49, 60));
-    upload_slot_move(&slot, FORM, 5 * SECOND);
+    assert_int_equal(released.count, 0);
+    upload_slot_move(&slot, FORM, 5 * SECOND, &released);
+    assert_int_equal(released.count, 1); /* what they wait for may be in no gap any more */
     assert_true(has_gap(&slot, 36, 39, 60));
     assert_false(has_gap(&slot, 46, 49, 60));
     upload(&slot, 35, 45, 61);
@@ -148,6 +154,20 @@ static void test_what_is_not_filled_stays(void **state)
     assert_false(has_gap(&slot, 61, 69, 82));
     upload(&slot, 40, 50, 83);
     assert_false(has_gap(&slot, 0, 100, 83));
+    upload_slot_deinit(&slot);
+}
+
+/* Which of several senders left a gap is not known. */
+static void test_gaps_of_several_senders_stay(void **state)
+{
+    (void)state;
+    struct upload_slot slot = continuous(4);
+    struct list released = {NULL};
+    upload(&slot, 50, 60, 60);
+    upload_slot_add(&slot, range(55, 65), OTHER_FORM, 65 * SECOND, WINDOW, &released);
+    upload_slot_move(&slot, OTHER_FORM, 7 * SECOND, &released);
+    assert_true(has_gap(&slot, 49, 50, 65));
+    assert_false(has_gap(&slot, 33, 34, 65));
     upload_slot_deinit(&slot);
 }
 
@@ -359,6 +379,23 @@ static void test_a_sender_may_stop_to_send_parts(void **state)
     upload_slot_deinit(&slot);
 }
 
+/* What is expected after a silence has not arrived, although parts did before. */
+static void test_expected_parts_have_not_arrived(void **state)
+{
+    (void)state;
+    struct upload_slot slot = {.until_ns = 0};
+    part(&slot, 0, 10, 1, 10);
+    part(&slot, 0, 10, 2, 10);
+    assert_true(slot.has_parts);
+    upload_slot_expect_parts(&slot, 200 * SECOND);
+    part(&slot, 190, 200, 3, 200);
+    assert_false(slot.has_parts);
+    assert_true(upload_slot_awaits_parts(&slot, 201 * SECOND));
+    part(&slot, 190, 200, 4, 201);
+    assert_true(slot.has_parts);
+    upload_slot_deinit(&slot);
+}
+
 /* ---- several senders ---- */
 
 static void test_each_of_two_senders_has_to_cover(void **state)
@@ -473,6 +510,7 @@ int main(void)
         cmocka_unit_test(test_a_late_upload_fills_it),
         cmocka_unit_test(test_a_gap_moves_with_its_uploads),
         cmocka_unit_test(test_what_is_not_filled_stays),
+        cmocka_unit_test(test_gaps_of_several_senders_stay),
         cmocka_unit_test(test_the_second_hole_of_a_new_sender),
         cmocka_unit_test(test_holes_on_purpose_are_no_gaps),
         cmocka_unit_test(test_an_idle_process_has_no_gaps),
@@ -483,6 +521,7 @@ int main(void)
         cmocka_unit_test(test_parts_cover_when_no_more_arrive),
         cmocka_unit_test(test_a_repeated_upload_is_no_part),
         cmocka_unit_test(test_a_sender_may_stop_to_send_parts),
+        cmocka_unit_test(test_expected_parts_have_not_arrived),
         cmocka_unit_test(test_each_of_two_senders_has_to_cover),
         cmocka_unit_test(test_a_sender_that_ends),
         cmocka_unit_test(test_one_sender_is_one),
