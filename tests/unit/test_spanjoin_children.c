@@ -306,6 +306,63 @@ static void samples_of_a_child_are_not_kept_for_its_root(void **state)
     fixture_deinit(&join.fixture);
 }
 
+static unsigned asked;
+
+/* The sender gives up while the job runs. */
+static bool gives_up_after_the_first(const struct receipt *receipt)
+{
+    (void)receipt;
+    return asked++ > 0;
+}
+
+/* Returns whether QUERY, which has samples without detail, opens its profile. */
+static bool query_opens(struct join *join)
+{
+    struct request request, out;
+    const struct recorder *recorder = &join->fixture.recorder;
+    traces_begin(&request, "shop");
+    traces_resource_string(&request, "telemetry.sdk.language", "cpp");
+    add_span(&request, QUERY, LOAD, 40, 60, 0);
+    join_send(join, &request);
+    const struct recorded *last = &recorder->items[recorder->count - 1];
+    assert_int_equal(last->signal, SIGNAL_TRACES);
+    request_read_traces(&out, slice_of(last->bytes, last->size));
+    const SpanMessage *span = request_span(&out, 0);
+    assert_non_null(span_attribute(span, "profile.samples"));
+    bool opens = span_attribute(span, "pyroscope.profile.id") != NULL;
+    request_free(&out);
+    return opens;
+}
+
+/* The sender of a large request may give up while a job reads it. Then nothing of it is recorded,
+ * nor that what goes on to a child has its detail. */
+static void a_child_has_no_detail_of_a_request_that_is_dropped(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    struct probe probe;
+    join_init(&join, "attribute_children: true, samples: {wait: 0s}, "
+                     "keep: {span_detail_when: [{duration_above: 90ms}]}");
+    send_spans(&join);
+    begin_upload(&request);
+    add_sample(&request, QUERY, (const uint64_t[]){51, 8}, 1);
+    join_send(&join, &request);
+    assert_false(query_opens(&join));
+    begin_upload(&request);
+    add_sample(&request, ROOT, (const uint64_t[]){50, 4}, 1);
+    asked = 0;
+    fixture_consume(&join.fixture, join.profiles->nodes[0], request_encode(&request), request.items,
+                    &probe);
+    bool is_large = probe.settled == 0;
+    probe.receipt.is_abandoned = gives_up_after_the_first;
+    fixture_advance(&join.fixture, 0);
+    request_free(&request);
+    assert_int_equal(probe.verdict.code, is_large ? verdict_sender_is_gone.code : GRPC_OK);
+    assert_int_equal(query_opens(&join), !is_large);
+    fixture_deinit(&join.fixture);
+}
+
 /* A child is judged by what went on to it and by what named it, whether the request waited or not.
  */
 static void a_child_is_kept_for_all_of_its_samples(void **state)
@@ -744,6 +801,7 @@ int main(void)
         cmocka_unit_test(totals_are_those_of_the_children_and_of_the_root),
         cmocka_unit_test(the_detail_of_a_slow_root_is_kept),
         cmocka_unit_test(samples_of_a_child_are_not_kept_for_its_root),
+        cmocka_unit_test(a_child_has_no_detail_of_a_request_that_is_dropped),
         cmocka_unit_test(a_child_is_kept_for_all_of_its_samples),
         cmocka_unit_test(recorded_samples_go_on_and_become_sums),
         cmocka_unit_test(without_the_setting_they_become_sums),
