@@ -116,11 +116,22 @@ static void warn_of_batch(const struct config_pipeline *pipeline,
                       batch->id, pipeline->id);
 }
 
+/* Whether a processor is before the join in the profiles pipeline. */
+static bool is_before_samples(const struct joined_pipelines *joined,
+                              const struct config_component *processor)
+{
+    const struct config_pipeline *pipeline = joined->profiles;
+    size_t i = 0;
+    while (pipeline->processors[i] != joined->join && pipeline->processors[i] != processor)
+        i++;
+    return pipeline->processors[i] == processor;
+}
+
 /* A sampler that is before both sides takes spans and their samples. */
 static void warn_of_sampler(const struct joined_pipelines *joined,
                             const struct config_component *sampler, struct config_check *check)
 {
-    if (!has_processor(joined->profiles, sampler))
+    if (!is_before_samples(joined, sampler))
         config_check_warn(check, "",
                           "\"%s\" is before it in the pipeline \"%s\": samples of the spans that "
                           "it takes away find none, and by thread some are joined to wrong spans; "

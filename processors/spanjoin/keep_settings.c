@@ -134,7 +134,6 @@ static bool is_of_resource(const char *key)
 {
     static const char *const begins[] = {"service.name",
                                          "service.version",
-                                         "service.namespace",
                                          "service.instance.id",
                                          "telemetry.sdk.",
                                          "deployment.environment",
@@ -287,15 +286,20 @@ static void tell_none(struct config_check *check, size_t i)
 
 enum { NAME_MAX_BYTES = 120 };
 
-static void name_attribute(const struct keep_attribute *attribute, struct text *out)
+/* Numbers as they are written, too: those that differ only in their last digits are different
+ * labels. path: of the block. */
+static void name_attribute(struct config_check *check, const char *path,
+                           const struct keep_attribute *attribute, struct text *out)
 {
-    text_printf(out, "{key: %s", attribute->key ? attribute->key : "");
-    if (attribute->matches)
-        text_printf(out, ", matches: %s", attribute->matches);
-    if (attribute->has_above)
-        text_printf(out, ", above: %.12g", attribute->above);
-    if (attribute->has_below)
-        text_printf(out, ", below: %.12g", attribute->below);
+    static const char *const keys[] = {"key", "matches", "above", "below"};
+    const bool are_given[] = {attribute->key, attribute->matches, attribute->has_above,
+                              attribute->has_below};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *at = arena_printf(config_check_arena(check), "%s::%s", path, keys[i]);
+        const char *written = are_given[i] ? config_check_text(check, at) : NULL;
+        if (written)
+            text_printf(out, "%s%s: %s", i == 0 ? "{" : ", ", keys[i], written);
+    }
     text_append(out, "}");
 }
 
@@ -307,7 +311,7 @@ static const char *name_of(struct config_check *check, const char *path,
     const char *written = config_check_text(check, path);
     text_printf(&out, "%s: ", kind_names[condition->kind]);
     if (condition->kind == KEEP_ATTRIBUTE)
-        name_attribute(&condition->attribute, &out);
+        name_attribute(check, path, &condition->attribute, &out);
     else
         text_append(&out, written ? written : "");
     struct slice all = slice_of(out.data, out.size);

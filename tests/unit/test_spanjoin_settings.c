@@ -228,6 +228,11 @@ static const struct {
     {"spans: {attributes: [{key: a, from: 'samples.count / 2'}]}",
      "spans::attributes::0::from: samples.count stands alone: OTTL expressions read only the span, "
      "its scope and its resource"},
+    /* Quoted, it is not a path. */
+    {"spans: {attributes: [{key: a, from: 'span.attributes[\"root.name\"] + '}]}",
+     "spans::attributes::0::from: unable to parse OTTL value "},
+    {"spans: {attributes: [{key: a, from: 'Concat([\"a \\\" root.name\", samples.count], \"\")'}]}",
+     "spans::attributes::0::from: samples.count stands alone"},
     {"spans: {wait: 20s, attributes: []}",
      "t:1:39: warning: processors::spanjoin::spans::wait: delays spans for nothing, because "
      "spans::attributes adds nothing"},
@@ -244,6 +249,8 @@ static const struct {
      "t:1:69: warning: processors::spanjoin::keep::span_detail_when::0::attribute::key: is an "
      "attribute of the resource, but that of the span is read; write condition: "
      "'resource.attributes[\"service.name\"] == \"...\"'"},
+    {"keep: {span_detail_when: [{attribute: {key: service.namespace, matches: shop}}]}",
+     "write condition: 'resource.attributes[\"service.namespace\"] == \"...\"'"},
     {"keep: {span_detail_when: [{attribute: {key: 'span.attributes[\"x\"]', matches: a}}]}",
      "attribute::key: is the name of the attribute alone; write it without "
      "span.attributes[\"...\"]"},
@@ -419,6 +426,9 @@ static const struct {
      "[otlp], processors: [probabilistic_sampler, spanjoin]", ""},
     {OTLP, "", "[otlp], processors: [spanjoin, probabilistic_sampler]",
      "[otlp], processors: [probabilistic_sampler, spanjoin]", ""},
+    {OTLP, "", "[otlp], processors: [probabilistic_sampler, spanjoin]",
+     "[otlp], processors: [spanjoin, probabilistic_sampler]",
+     "\"probabilistic_sampler\" is before it in the pipeline \"traces\""},
     /* tenants */
     {OTLP, TENANTS, "[otlp], processors: [spanjoin]", "[otlp], processors: [spanjoin]",
      TENANT "no request has this header here, so it names no tenant: set include_metadata: true "
@@ -557,6 +567,30 @@ static void test_printed_conditions_load(void **state)
     text_deinit(&again);
 }
 
+/* Names are labels of metrics: conditions that differ have different ones. */
+static void test_conditions_are_named_as_written(void **state)
+{
+    static const char *const names[] = {"attribute: {key: a, above: 9007199254740993}",
+                                        "attribute: {key: a, above: 9007199254740992}",
+                                        "attribute: {key: a, above: 1e3, below: 2000.50}",
+                                        "attribute: {key: a, matches: ^b}",
+                                        "duration_above: 1500ms"};
+    (void)state;
+    struct text report = {0}, keep = {0};
+    text_append(&keep, "keep: {span_detail_when: [");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        text_printf(&keep, "%s{%s}", i ? ", " : "", names[i]);
+    text_append(&keep, "]}");
+    struct config *config = load(text_string(&keep), &report);
+    assert_non_null(config);
+    const struct keep_condition *conditions = settings_of(config)->keep.span_detail_when.items;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_string_equal(conditions[i].name, names[i]);
+    config_free(config);
+    text_deinit(&report);
+    text_deinit(&keep);
+}
+
 /* A reload sees another condition, although all values are 0. */
 static void test_other_conditions_differ(void **state)
 {
@@ -600,15 +634,15 @@ static void test_one_pipeline_of_each_signal(void **state)
     text_deinit(&report);
 }
 
+#define WALL_OF_SPANS "spans: {profile_types: [wall], attributes: [{key: pyroscope.profile.id, "
+
 /* A mistake in a list of attributes is no reason to say that nothing is added. */
 static void test_mistakes_make_no_warnings(void **state)
 {
     static const char *const settings[] = {
         "spans: {wait: 20s, attributes: [{key: a, from: span.nme}]}",
         "spans: {wait: 20s, attributes: [{key: a}]}", "spans: {wait: 20s, attributes: {a: b}}",
-        "spans: {profile_types: [wall], attributes: [{key: pyroscope.profile.id, from: "
-        "span.ident}]}",
-        "spans: {profile_types: [wall], attributes: [{key: pyroscope.profile.id, form: span.id}]}"};
+        WALL_OF_SPANS "from: span.ident}]}", WALL_OF_SPANS "form: span.id}]}"};
     (void)state;
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         struct text report = {0};
@@ -669,6 +703,7 @@ int main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_printed_conditions_load),
+        cmocka_unit_test(test_conditions_are_named_as_written),
         cmocka_unit_test(test_other_conditions_differ),
         cmocka_unit_test(test_index_after_a_reload),
         cmocka_unit_test(test_mistakes_make_no_warnings),
