@@ -313,6 +313,11 @@ bool config_check_wants_files(const struct config_check *check)
     return check->files;
 }
 
+const char *config_check_item(struct config_check *check, const char *key, size_t i)
+{
+    return arena_printf(check->arena, "%s::%zu", key, i);
+}
+
 struct arena *config_check_arena(struct config_check *check)
 {
     return check->arena;

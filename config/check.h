@@ -40,6 +40,8 @@ void config_check_refuse(struct config_check *check, const struct config_node *n
 bool config_check_is_written(const struct config_check *check, const char *key);
 /* Returns the text at `key` (as for config_check_error), after expansion; NULL if there is none. */
 const char *config_check_text(const struct config_check *check, const char *key);
+/* Returns the key of an item of the list at `key`: "actions::0". */
+const char *config_check_item(struct config_check *check, const char *key, size_t i);
 /* Returns how many errors were reported until now. */
 unsigned config_check_error_count(const struct config_check *check);
 /* Whether the component whose `check` runs is used by a pipeline or service::extensions. */

@@ -111,6 +111,16 @@ struct config_pipeline {
     size_t exporter_count;
 };
 
+/* Whether a component is in a list of a pipeline. */
+static inline bool config_list_has(const struct config_component *const *list, size_t count,
+                                   const struct config_component *component)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i] == component)
+            return true;
+    return false;
+}
+
 /* What counters and histograms of a push count from. */
 enum push_temporality { PUSH_CUMULATIVE, PUSH_DELTA, PUSH_LOWMEMORY };
 

@@ -36,15 +36,6 @@ static bool is_connector(const struct config_component *component)
     return component->type && component->type->section == CONFIG_CONNECTORS;
 }
 
-static bool exports_to(const struct config_pipeline *pipeline,
-                       const struct config_component *connector)
-{
-    for (size_t i = 0; i < pipeline->exporter_count; i++)
-        if (pipeline->exporters[i] == connector)
-            return true;
-    return false;
-}
-
 struct search {
     const struct config *config;
     const char *name;
@@ -64,7 +55,7 @@ static const struct config_component *lost_before(struct search *search,
     const struct config_component *lost = NULL;
     for (size_t i = 0; i < search->config->pipeline_count; i++) {
         const struct config_pipeline *before = &search->config->pipelines[i];
-        if (!exports_to(before, connector))
+        if (!config_list_has(before->exporters, before->exporter_count, connector))
             continue;
         if (!search->lost[i])
             search->lost[i] = lost_in(search, before, NULL);
@@ -135,10 +126,8 @@ const char *config_header_remedy(struct arena *arena, const struct config_compon
 static bool is_reached_in(const struct config_pipeline *pipeline,
                           const struct config_component *component)
 {
-    for (size_t i = 0; i < pipeline->processor_count; i++)
-        if (pipeline->processors[i] == component)
-            return true;
-    return exports_to(pipeline, component);
+    return config_list_has(pipeline->processors, pipeline->processor_count, component) ||
+           config_list_has(pipeline->exporters, pipeline->exporter_count, component);
 }
 
 void config_check_header(struct config_check *check, const char *key, const char *name,

@@ -65,15 +65,6 @@ static void reach(const struct route *route, size_t index)
             reach(route, i);
 }
 
-static bool has(const struct config_component *const *list, size_t count,
-                const struct config_component *component)
-{
-    for (size_t i = 0; i < count; i++)
-        if (list[i] == component)
-            return true;
-    return false;
-}
-
 /* Returns a pipeline of the signal with the exporter that what the receiver gets of the signal goes
  * to; NULL: there is none. */
 static const struct config_pipeline *find_way_back(struct config_check *check,
@@ -85,13 +76,13 @@ static const struct config_pipeline *find_way_back(struct config_check *check,
     for (size_t i = 0; i < config->pipeline_count; i++) {
         const struct config_pipeline *pipeline = &config->pipelines[i];
         if (pipeline->signal == signal && !route.are_reached[i] &&
-            has(pipeline->receivers, pipeline->receiver_count, receiver))
+            config_list_has(pipeline->receivers, pipeline->receiver_count, receiver))
             reach(&route, i);
     }
     for (size_t i = 0; i < config->pipeline_count; i++) {
         const struct config_pipeline *pipeline = &config->pipelines[i];
         if (route.are_reached[i] && pipeline->signal == signal &&
-            has(pipeline->exporters, pipeline->exporter_count, check->component))
+            config_list_has(pipeline->exporters, pipeline->exporter_count, check->component))
             return pipeline;
     }
     return NULL;

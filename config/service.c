@@ -200,9 +200,9 @@ static const struct config_pipeline *other_pipeline(const struct config *config,
 {
     for (size_t i = 0; i < config->pipeline_count; i++) {
         const struct config_pipeline *pipeline = &config->pipelines[i];
-        for (size_t k = 0; pipeline->signal == signal && k < pipeline->processor_count; k++)
-            if (pipeline->processors[k] == component)
-                return pipeline;
+        if (pipeline->signal == signal &&
+            config_list_has(pipeline->processors, pipeline->processor_count, component))
+            return pipeline;
     }
     return NULL;
 }

@@ -197,17 +197,11 @@ static void check_url(struct endpoint *place, struct config_check *check, const 
 /* OTLP's paths are appended to what is written. */
 static void warn_of_path(struct config_check *check, const char *base)
 {
-    size_t size = strlen(base);
-    while (size > 0 && base[size - 1] == '/')
-        size--;
     for (int signal = 0; signal < SIGNAL_COUNT; signal++) {
         const char *path = signal_traits((enum signal)signal)->url_path;
-        size_t end = strlen(path);
-        if (size > end && memcmp(base + size - end, path, end) == 0)
-            config_check_warn(check, "endpoint",
-                              "ends with %s, but the path of requests is appended to it: they go "
-                              "to %s%s; write it without %s, or as %s_endpoint",
-                              path, path, path, path, signal_name((enum signal)signal));
+        if (endpoint_ends_with(base, path))
+            config_check_warn(check, "endpoint", ENDPOINT_HAS_PATH ", or as %s_endpoint", path,
+                              path, path, path, signal_name((enum signal)signal));
     }
 }
 

@@ -1,10 +1,9 @@
 #include "core/pipeline/delivery_settings.h"
 
-#include "config/request_headers.h"
+#include "core/pipeline/metadata_keys.h"
 #include "core/pipeline/queue.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static const char *const sizer_names[] = {"requests", "items", "bytes", NULL};
 
@@ -87,21 +86,6 @@ bool sending_queue_batches_bytes(const struct sending_queue_settings *queue)
     return queue->batch.sizer == BATCH_SIZER_BYTES;
 }
 
-static void check_metadata_keys(const struct config_strings *keys, struct config_check *check,
-                                const char *key)
-{
-    for (size_t i = 0; i < keys->count; i++) {
-        keys->items[i] = arena_lower_case(config_check_arena(check), keys->items[i]);
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(keys->items[i], keys->items[j]) == 0)
-                config_check_error(check, key,
-                                   "duplicate entry in metadata_keys: \"%s\" (case-insensitive)",
-                                   keys->items[i]);
-        config_check_header(check, arena_printf(config_check_arena(check), "%s::%zu", key, i),
-                            keys->items[i], "it separates nothing");
-    }
-}
-
 static void check_batch(const struct sending_queue_settings *queue, struct config_check *check,
                         const char *key)
 {
@@ -118,7 +102,7 @@ static void check_batch(const struct sending_queue_settings *queue, struct confi
     if (batch->max_size > UINT32_MAX)
         config_check_error(check, path, "must not be greater than %u", UINT32_MAX);
     snprintf(path, sizeof(path), "%.80s::batch::partition::metadata_keys", key);
-    check_metadata_keys(&batch->partition.metadata_keys, check, path);
+    metadata_keys_check(&batch->partition.metadata_keys, check, path);
 }
 
 void sending_queue_check(const struct sending_queue_settings *queue, struct config_check *check,

@@ -98,6 +98,14 @@ static bool escapes_are_valid(struct slice path)
     return true;
 }
 
+bool endpoint_ends_with(const char *url, const char *path)
+{
+    size_t size = strlen(url), end = strlen(path);
+    while (size > 0 && url[size - 1] == '/')
+        size--;
+    return size > end && memcmp(url + size - end, path, end) == 0;
+}
+
 /* Returns the URL without its fragment, relative ones completed; NULL if it is not valid. */
 static const char *complete_url(struct arena *arena, const struct endpoint *from, const char *path,
                                 struct slice location)

@@ -31,6 +31,14 @@ bool endpoint_parse_grpc(struct arena *arena, const char *text, struct endpoint 
 bool endpoint_parse_url(struct arena *arena, const char *text, struct endpoint *out,
                         struct error *err);
 
+/* Whether a URL as written ends with this path, but for slashes behind it, and has more before. */
+bool endpoint_ends_with(const char *url, const char *path);
+/* The warning of an exporter that appends a path to such a URL: a format for the path, the path
+ * again, the one that is appended, and the path. */
+#define ENDPOINT_HAS_PATH                                                                          \
+    "ends with %s, but the path of requests is appended to it: they go to %s%s; write it without " \
+    "%s"
+
 /* Resolves the Location of a redirect from `path` of this endpoint (a URL). Returns the path and
  * query to continue with; NULL if it leads to another origin (RFC 6454) or is not a valid URL. */
 const char *endpoint_redirect(struct arena *arena, const struct endpoint *from, const char *path,

@@ -144,18 +144,16 @@ static void check_auth(const struct pyroscope_settings *settings, struct config_
                            "only one of basic_auth, bearer_token and an Authorization header");
 }
 
+#define PUSH_PATH "/push.v1.PusherService/Push"
+
 /* The path is appended to what is written. */
-static void warn_of_path(struct config_check *check, const char *base, size_t size)
+static void warn_of_path(struct config_check *check, const char *base)
 {
-    static const char *const paths[] = {"/ingest", "/push.v1.PusherService/Push", "/api/v1/push"};
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        size_t end = strlen(paths[i]);
-        if (size > end && memcmp(base + size - end, paths[i], end) == 0)
-            config_check_warn(check, "endpoint",
-                              "ends with %s, but the path of requests is appended to it: they go "
-                              "to %s/push.v1.PusherService/Push; write it without %s",
-                              paths[i], paths[i], paths[i]);
-    }
+    static const char *const paths[] = {"/ingest", PUSH_PATH, "/api/v1/push"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (endpoint_ends_with(base, paths[i]))
+            config_check_warn(check, "endpoint", ENDPOINT_HAS_PATH, paths[i], paths[i], PUSH_PATH,
+                              paths[i]);
 }
 
 static void check_endpoint(struct pyroscope_settings *settings, struct config_check *check)
@@ -166,10 +164,10 @@ static void check_endpoint(struct pyroscope_settings *settings, struct config_ch
     size_t size = strlen(base);
     while (size > 0 && base[size - 1] == '/')
         size--;
-    const char *url = arena_printf(arena, "%.*s/push.v1.PusherService/Push", (int)size, base);
+    const char *url = arena_printf(arena, "%.*s" PUSH_PATH, (int)size, base);
     if (size == 0)
         return; /* a required field, whose absence was reported */
-    warn_of_path(check, base, size);
+    warn_of_path(check, base);
     if (strchr(base, '?'))
         config_check_error(check, "endpoint", "must not contain a query: a path is appended to it");
     else if (!endpoint_parse_url(arena, base, &settings->place, &err) ||

@@ -14,10 +14,10 @@
  *
  * Thread: that of the node; the limit is an atomic over all workers.
  */
-#include "config/request_headers.h"
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/profiles_merge.h"
+#include "core/pipeline/metadata_keys.h"
 #include "core/pipeline/size_histogram.h"
 #include "processors/batch/batch_node.h"
 #include "processors/batch/batch_sending.h"
@@ -65,21 +65,11 @@ static const struct field batch_fields[] = {
 static void check_settings(void *config, struct config_check *check)
 {
     struct batch_settings *settings = config;
-    struct config_strings *keys = &settings->metadata_keys;
     if (settings->send_batch_max_size > 0 &&
         settings->send_batch_max_size < settings->send_batch_size)
         config_check_error(check, "send_batch_max_size",
                            "send_batch_max_size must be greater or equal to send_batch_size");
-    for (size_t i = 0; i < keys->count; i++) {
-        keys->items[i] = arena_lower_case(config_check_arena(check), keys->items[i]);
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(keys->items[i], keys->items[j]) == 0)
-                config_check_error(check, "metadata_keys",
-                                   "duplicate entry in metadata_keys: \"%s\" (case-insensitive)",
-                                   keys->items[i]);
-        config_check_header(check, arena_printf(config_check_arena(check), "metadata_keys::%zu", i),
-                            keys->items[i], "it separates nothing");
-    }
+    metadata_keys_check(&settings->metadata_keys, check, "metadata_keys");
 }
 
 static bool sends_at_once(const struct batch_node *node)

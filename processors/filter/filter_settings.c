@@ -183,7 +183,7 @@ static void add_strings(const struct filter_making *m, const struct config_node 
 {
     begin_pass(m);
     for (size_t i = 0; i < config_node_count(list); i++) {
-        const char *key = arena_printf(m->arena, "%s::%zu", keys[m->signal].list, i);
+        const char *key = config_check_item(m->check, keys[m->signal].list, i);
         const struct config_node *node = config_node_at(list, i);
         struct filter_condition condition = {
             .text = config_node_text(node),
@@ -219,7 +219,7 @@ static bool find_context(const struct filter_making *m, const char *key, const s
 
 static void add_group(const struct filter_making *m, const struct config_node *node, size_t index)
 {
-    const char *key = arena_printf(m->arena, "%s::%zu", keys[m->signal].list, index);
+    const char *key = config_check_item(m->check, keys[m->signal].list, index);
     bool is_named = config_node_get(node, "context") != NULL;
     struct filter_condition condition = {.prefix = is_named ? OTTL_PREFIX_OPTIONAL
                                                             : OTTL_PREFIX_REQUIRED};

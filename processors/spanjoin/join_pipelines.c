@@ -3,6 +3,7 @@
 #include "config/request_headers.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* The join in one pipeline of each signal; NULL: in none. */
 struct joined_pipelines {
@@ -17,24 +18,17 @@ static bool is_of_type(const struct config_component *component, const char *typ
     return component->type && strcmp(component->type->name, type) == 0;
 }
 
-static bool has_processor(const struct config_pipeline *pipeline,
-                          const struct config_component *processor)
-{
-    for (size_t i = 0; i < pipeline->processor_count; i++)
-        if (pipeline->processors[i] == processor)
-            return true;
-    return false;
-}
-
 /* Returns the first pipeline of a signal that has the processor; NULL if none has. */
 static const struct config_pipeline *pipeline_of(const struct config *config,
                                                  const struct config_component *processor,
                                                  enum config_signal signal)
 {
-    for (size_t i = 0; i < config->pipeline_count; i++)
-        if (config->pipelines[i].signal == signal &&
-            has_processor(&config->pipelines[i], processor))
-            return &config->pipelines[i];
+    for (size_t i = 0; i < config->pipeline_count; i++) {
+        const struct config_pipeline *pipeline = &config->pipelines[i];
+        if (pipeline->signal == signal &&
+            config_list_has(pipeline->processors, pipeline->processor_count, processor))
+            return pipeline;
+    }
     return NULL;
 }
 
@@ -185,11 +179,10 @@ static bool is_default(const struct spanjoin_settings *settings)
 static void check_tenants(const struct spanjoin_settings *settings,
                           const struct joined_pipelines *joined, struct config_check *check)
 {
-    struct arena *arena = config_check_arena(check);
     bool has_mistakes = settings->tenant_count < settings->source.tenant_from.count;
     for (size_t i = 0; i < settings->tenant_count && !has_mistakes && !is_default(settings); i++)
         if (settings->tenants[i].header || settings->tenants[i].identity)
-            check_header(joined, arena_printf(arena, "source::tenant_from::%zu", i),
+            check_header(joined, config_check_item(check, "source::tenant_from", i),
                          settings->tenants[i].header, check);
 }
 

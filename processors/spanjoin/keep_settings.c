@@ -255,7 +255,7 @@ static const char *join_conditions(struct config_check *check, size_t i,
 static void tell_several(struct config_check *check, size_t i, unsigned written,
                          const struct keep_condition *condition)
 {
-    const char *item = arena_printf(config_check_arena(check), "keep::span_detail_when::%zu", i);
+    const char *item = config_check_item(check, "keep::span_detail_when", i);
     struct text joined = {0};
     const char *alone = join_conditions(check, i, condition, &joined);
     if (alone)
@@ -276,8 +276,7 @@ static void tell_none(struct config_check *check, size_t i)
     struct text names = {0};
     for (int kind = 0; kind < KEEP_KINDS; kind++)
         text_printf(&names, "%s%s", kind ? ", " : "", kind_names[kind]);
-    config_check_error(check,
-                       arena_printf(config_check_arena(check), "keep::span_detail_when::%zu", i),
+    config_check_error(check, config_check_item(check, "keep::span_detail_when", i),
                        "has no condition; write one of %s", text_string(&names));
     text_deinit(&names);
 }

@@ -442,18 +442,12 @@ static bool is_taken(const struct spanjoin_side *side, const char *key)
     return false;
 }
 
-/* Returns the place of an item of a list: "sources::1". */
-static const char *key_of_item(struct config_check *check, const char *key, size_t i)
-{
-    return arena_printf(config_check_arena(check), "%s::%zu", key, i);
-}
-
 static void warn_of_profile_type(struct config_check *check, size_t i, const char *name)
 {
     const char *meant = type_name_suggest(name);
     if (meant)
-        config_check_warn(check, key_of_item(check, "spans::profile_types", i), TYPE_NAME_UNKNOWN,
-                          name, meant);
+        config_check_warn(check, config_check_item(check, "spans::profile_types", i),
+                          TYPE_NAME_UNKNOWN, name, meant);
 }
 
 static void read_profile_types(struct spanjoin_settings *settings, struct config_check *check)
@@ -545,7 +539,7 @@ static struct id_source *read_sources(const struct config_strings *sources, cons
     struct id_source *ids = arena_array(config_check_arena(check), sources->count + 1, sizeof *ids);
     for (size_t i = 0; i < sources->count; i++) {
         if (*sources->items[i] == 0)
-            config_check_error(check, key_of_item(check, key, i), "is an empty key");
+            config_check_error(check, config_check_item(check, key, i), "is an empty key");
         ids[i].key = slice_of_string(sources->items[i]);
         ids[i].is_decimal =
             slice_is(ids[i].key, "span id") || slice_is(ids[i].key, "local root span id");
@@ -599,7 +593,7 @@ static void read_tenant_places(struct spanjoin_settings *settings, struct config
         if (read_tenant_place(texts->items[i], &settings->tenants[settings->tenant_count], arena))
             settings->tenant_count++;
         else
-            config_check_error(check, key_of_item(check, "source::tenant_from", i),
+            config_check_error(check, config_check_item(check, "source::tenant_from", i),
                                "\"%s\" is neither metadata.NAME, auth.NAME nor "
                                "resource.attributes[\"NAME\"]",
                                texts->items[i]);
@@ -674,7 +668,7 @@ static void check_sources(const struct spanjoin_settings *settings, struct confi
                               : "only samples with a Link");
     for (size_t i = 0; i < sources->count; i++)
         if (has_key(&settings->trace_sources, sources->items[i]))
-            config_check_warn(check, key_of_item(check, "sources", i),
+            config_check_warn(check, config_check_item(check, "sources", i),
                               "\"%s\" is also one of trace_sources, but it names either a span or "
                               "a trace; remove it from one of them",
                               sources->items[i]);

@@ -11,11 +11,6 @@ static const char *below(struct config_check *check, const char *key, const char
     return arena_printf(config_check_arena(check), "%s::%s", key, name);
 }
 
-static const char *item(struct config_check *check, const char *key, size_t index)
-{
-    return arena_printf(config_check_arena(check), "%s::%zu", key, index);
-}
-
 static void warn_of_no_match(struct config_check *check, const char *key, const char *why,
                              bool inverts)
 {
@@ -78,10 +73,10 @@ static void check_status(struct config_check *check, const char *key,
         const char *near = status == STATUSES ? suggest_status(codes->items[i]) : NULL;
         known |= 1U << status;
         if (status == STATUSES)
-            config_check_error(check, item(check, below(check, key, "status_codes"), i),
-                               "unknown status code \"%s\", supported: OK, ERROR, UNSET%s%s%s",
-                               codes->items[i], near ? "; did you mean \"" : "", near ? near : "",
-                               near ? "\"?" : "");
+            config_check_error(
+                check, config_check_item(check, below(check, key, "status_codes"), i),
+                "unknown status code \"%s\", supported: OK, ERROR, UNSET%s%s%s", codes->items[i],
+                near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     }
     if (known == (1U << STATUSES) - 1)
         config_check_warn(check, key, "has every status code, so every trace is sampled");
@@ -92,7 +87,7 @@ static void check_string(struct config_check *check, const char *key,
 {
     check_match(check, key, string->key, &string->values, string->invert_match);
     for (size_t i = 0; string->enabled_regex_matching && i < string->values.count; i++)
-        ottl_check_pattern(check, item(check, below(check, key, "values"), i),
+        ottl_check_pattern(check, config_check_item(check, below(check, key, "values"), i),
                            string->values.items[i]);
 }
 
@@ -103,7 +98,7 @@ static void check_conditions(struct config_check *check, const char *key,
         struct error err;
         struct ottl_program *program = ottl_compile_condition(
             context, slice_of_string(conditions->items[i]), OTTL_PREFIX_OPTIONAL, &err);
-        ottl_check_program(check, item(check, key, i), program, &err);
+        ottl_check_program(check, config_check_item(check, key, i), program, &err);
     }
 }
 

@@ -45,7 +45,7 @@ static const char *below(const struct making *m, const char *key, const char *na
 
 static const char *item(const struct making *m, const char *key, size_t index)
 {
-    return arena_printf(m->arena, "%s::%zu", key, index);
+    return config_check_item(m->check, key, index);
 }
 
 /* ---- leaves ---- */

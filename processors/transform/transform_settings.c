@@ -100,7 +100,7 @@ static const char **keys_below(const struct making *m, const char *key, size_t c
 {
     const char **keys_of = arena_array(m->arena, count + 1, sizeof(const char *));
     for (size_t i = 0; i < count; i++)
-        keys_of[i] = arena_printf(m->arena, "%s::%zu", key, i);
+        keys_of[i] = config_check_item(m->check, key, i);
     return keys_of;
 }
 
@@ -268,7 +268,7 @@ static void add_list(const struct making *m, const struct config_node *list)
         if (is_string(list, i))
             add_strings(m, list, i, i + 1);
         else
-            add_written(m, arena_printf(m->arena, "%s::%zu", key, i), config_node_at(list, i));
+            add_written(m, config_check_item(m->check, key, i), config_node_at(list, i));
     }
 }
 
