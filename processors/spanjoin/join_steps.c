@@ -647,7 +647,7 @@ void join_tell_uploads(struct spanjoin *join, struct sample_plan *plan, uint64_t
     tell_uploads(join, plan, now_ns, true);
 }
 
-void join_settle(struct spanjoin_node *node)
+void spanjoin_settle(struct spanjoin_node *node)
 {
     struct spanjoin *join = node->join;
     struct worker *worker = node->node.worker;

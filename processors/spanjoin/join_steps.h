@@ -129,10 +129,6 @@ void join_hold_unread(struct spanjoin *join, struct batch *batch, uint64_t now_n
  * has left. Call it before join_add_samples. */
 void join_hold_uploads(struct spanjoin *join, const struct sample_plan *plan,
                        struct held_uploads *held_out);
-/* Wakes the requests with spans that have waited long enough for uploads of some kind
- * (instances_settle), and sets the timer for the others. Call it on the worker, after
- * join_tell_uploads, or when spans begin to wait. */
-void join_settle(struct spanjoin_node *node);
 /* Ends it. Call it when all totals are in the index, before join_tell_uploads. Any thread. */
 void join_end_hold(struct spanjoin *join, struct held_uploads *held, uint64_t now_ns);
 /* Decides under which service the profiles of the request stand, where join_tell_uploads comes too

@@ -19,16 +19,17 @@
 /* Call it once the spans of the keys are chosen: decides about each key. since_ns: as in struct
  * keep_programs. */
 void keep_samples_decide(struct sample_plan *plan, uint64_t since_ns);
-/* Returns the first condition on CPU time that is true (keep_by_condition); 0: none. */
+/* The same after samples went on to children. before: the plan of the same request before that. The
+ * CPU time of a root is that of all samples that named it, and that of a child also has what went
+ * on to it. */
+void keep_samples_decide_moved(struct sample_plan *plan, const struct sample_plan *before);
+/* Returns the first condition on CPU time that is true (keep_by_condition); 0: none. cpu_ns: of all
+ * samples of the span. */
 uint8_t keep_by_cpu(const struct keep_settings *keep, const struct span_facts *facts,
                     int64_t cpu_ns);
 /* Sets with_detail of the finds. keep_samples_decide does so, too. Call it again when more is
  * decided, or known of the request. */
 void keep_samples_note_detail(struct sample_plan *plan);
-/* The same after samples went on to children. before: the plan of the same request before that. The
- * CPU time of a root is that of all samples that named it, and that of a child also has what went
- * on to it. */
-void keep_samples_decide_moved(struct sample_plan *plan, const struct sample_plan *before);
 /* Whether the samples of a key lose the detail of their span, or would without dry_run. */
 static inline bool keep_would_take_detail(const struct sample_plan *plan, uint32_t k)
 {

@@ -56,11 +56,9 @@ static struct counter *counter_with(struct component *component, const char *nam
     return counter;
 }
 
-static void make_counters(struct component *component, struct spanjoin_metrics *metrics,
-                          bool has_keep, bool has_children)
+static void make_sample_counters(struct component *component, struct spanjoin_metrics *metrics,
+                                 bool has_children)
 {
-    static const char *const results[KEEP_RESULTS] = {"kept", "folded", "combined", "dropped",
-                                                      "late"};
     static const char *const reasons[UNJOINED_COUNT] = {
         "no_id",     "no_process", "no_span_on_thread", "ambiguous_thread", "not_split",
         "not_found", "span_open",  "expired",           "overflow"};
@@ -82,8 +80,22 @@ static void make_counters(struct component *component, struct spanjoin_metrics *
     metrics->ambiguous =
         counter_with(component, "profcol_spanjoin_ambiguous",
                      "Samples whose span id belongs to several spans.", NULL, NULL);
+}
+
+static void make_span_counters(struct component *component, struct spanjoin_metrics *metrics)
+{
     metrics->spans_enriched = counter_with(component, "profcol_spanjoin_spans_enriched",
                                            "Spans that gained attributes.", NULL, NULL);
+    for (int i = 0; i < SPAN_EVICTION_COUNT; i++)
+        metrics->evicted[i] =
+            counter_with(component, "profcol_spanjoin_evicted",
+                         "Entries that left the index within their window; conflict: spans that "
+                         "arrived again with different content, which was not kept.",
+                         "reason", span_index_eviction_names[i]);
+}
+
+static void make_service_counters(struct component *component, struct spanjoin_metrics *metrics)
+{
     metrics->renamed =
         counter_with(component, "profcol_spanjoin_service_samples",
                      "Samples whose profiles left under the service of their process's spans; "
@@ -92,18 +104,22 @@ static void make_counters(struct component *component, struct spanjoin_metrics *
                      "result", "renamed");
     metrics->service_conflicts =
         counter_with(component, "profcol_spanjoin_service_samples", "", "result", "conflict");
-    for (int i = 0; i < SPAN_EVICTION_COUNT; i++)
-        metrics->evicted[i] =
-            counter_with(component, "profcol_spanjoin_evicted",
-                         "Entries that left the index within their window; conflict: spans that "
-                         "arrived again with different content, which was not kept.",
-                         "reason", span_index_eviction_names[i]);
-    for (int i = 0; i < KEEP_RESULTS && has_keep; i++)
+}
+
+static void make_keep_counters(struct component *component, struct spanjoin_metrics *metrics)
+{
+    static const char *const results[KEEP_RESULTS] = {"kept", "folded", "combined", "dropped",
+                                                      "late"};
+    for (int i = 0; i < KEEP_RESULTS; i++)
         metrics->keep[i] = counter_with(
             component, "profcol_spanjoin_keep_samples",
             "Samples that kept their detail, were folded into combined ones, or were dropped; "
             "late: left without it before their span turned out to be worth it.",
             "result", results[i]);
+}
+
+static void make_dropped_counters(struct component *component, struct spanjoin_metrics *metrics)
+{
     metrics->dropped_refused =
         counter_with(component, "profcol_spanjoin_dropped",
                      "Held spans and samples that were lost.", "reason", "refused");
@@ -135,8 +151,7 @@ static void make_condition_counters(struct component *component, struct spanjoin
         int by = keep_by_condition(i);
         bool of_spans = !keep_condition_reads_cpu(&conditions[i]);
         make_kept_counters(component, metrics, by,
-                           by < KEEP_BY_OTHER ? conditions[i].name : "other",
-                           of_spans || metrics->kept_spans[by]);
+                           by < KEEP_BY_OTHER ? conditions[i].name : "other", of_spans);
     }
     make_kept_counters(component, metrics, KEEP_BY_EARLIER, "before the reload", false);
     if (settings->attribute_children)
@@ -224,6 +239,21 @@ static void make_wait_counters(struct component *component, struct spanjoin_metr
             "result", results[i]);
 }
 
+static void make_counters(struct component *component, struct spanjoin_metrics *metrics)
+{
+    const struct spanjoin_settings *settings = component->settings;
+    make_sample_counters(component, metrics, settings->attribute_children);
+    make_span_counters(component, metrics);
+    make_service_counters(component, metrics);
+    make_dropped_counters(component, metrics);
+    if (settings->spans.wait > 0)
+        make_wait_counters(component, metrics);
+    if (settings->keep.enabled) {
+        make_keep_counters(component, metrics);
+        make_condition_counters(component, metrics);
+    }
+}
+
 /* Returns since when spans were judged by this `keep`; UINT64_MAX: none were yet. */
 static uint64_t keep_since(const struct spanjoin *join, const struct spanjoin *sharer)
 {
@@ -278,11 +308,7 @@ struct spanjoin *spanjoin_new(struct component *component, struct spanjoin *pred
     join->group = sharer ? join_group_ref(sharer->group) : join_group_new();
     join->first_hold_generation =
         predecessor ? predecessor->first_hold_generation + HOLD_GENERATIONS : 1;
-    make_counters(component, &join->metrics, settings->keep.enabled, settings->attribute_children);
-    if (settings->spans.wait > 0)
-        make_wait_counters(component, &join->metrics);
-    if (settings->keep.enabled)
-        make_condition_counters(component, &join->metrics);
+    make_counters(component, &join->metrics);
     keep_programs_init(&join->keep, &settings->keep, component->label);
     if (sharer)
         atomic_init(&join->keep.since_ns, keep_since(join, sharer));

@@ -103,7 +103,7 @@ struct spanjoin_node {
     struct holds holds;
     struct list large;   /* requests that jobs process (large_requests.h) */
     struct timer sweep;  /* set on one node only */
-    struct timer settle; /* set while there are waits that end with time (join_settle) */
+    struct timer settle; /* set while there are waits that end with time (spanjoin_settle) */
 };
 
 /* Creates the state of a component, with one reference. predecessor: of the component that it
@@ -113,8 +113,9 @@ struct spanjoin *spanjoin_new(struct component *component, struct spanjoin *pred
 /* Drops a reference; the last one frees the state. */
 void spanjoin_unref(struct spanjoin *join);
 
-/* Wakes the requests with spans whose wait for uploads has ended with time (join_settle). Call it
- * on the worker, when uploads were told, or spans begin to wait. */
+/* Wakes the requests with spans that have waited long enough for uploads of some kind
+ * (instances_settle), and sets the timer for the others. Call it on the worker, after
+ * join_tell_uploads, or when spans begin to wait. join_steps.c has it. */
 void spanjoin_settle(struct spanjoin_node *node);
 /* Adds the results of a request to the metrics. */
 void spanjoin_count(struct spanjoin_node *node, const struct join_counts *counts);

@@ -404,14 +404,9 @@ static void on_sweep(struct timer *timer)
     worker_set_timer(node->node.worker, &node->sweep, every);
 }
 
-void spanjoin_settle(struct spanjoin_node *node)
-{
-    join_settle(node);
-}
-
 static void on_settle(struct timer *timer)
 {
-    join_settle(container_of(timer, struct spanjoin_node, settle));
+    spanjoin_settle(container_of(timer, struct spanjoin_node, settle));
 }
 
 /* Returns the list of the group that the node is in until it has stopped. */

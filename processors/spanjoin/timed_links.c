@@ -3,6 +3,7 @@
 #include "core/pipeline/items.h"
 #include "processors/spanjoin/upload_times.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 struct linking {

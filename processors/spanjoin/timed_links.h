@@ -17,9 +17,7 @@
 #include "processors/spanjoin/timed_writing.h"
 
 struct thread_links {
-    uint8_t *is_linked; /* for each sample of the changed request SAMPLE_IS_LINKED, and if the span
-                           that it named is kept, SAMPLE_IS_KEPT; NULL: it did not change. Allocated
-                           with malloc */
+    uint8_t *is_linked; /* as in struct timed_written; NULL: the request did not change */
     uint64_t linked;    /* samples whose span was found */
     struct unnamed_samples *unnamed_of; /* those of link_source; thread_links_deinit frees them */
     uint64_t not_split; /* samples that stay without their spans, because a split would repeat

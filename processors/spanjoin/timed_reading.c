@@ -4,6 +4,9 @@
 #include "processors/spanjoin/attribute_classes.h"
 #include "processors/spanjoin/thread_of_span.h"
 
+#include <assert.h>
+#include <string.h>
+
 /* Many samples have the same thread. The last ones are remembered, in slots by a hash; what is
  * replaced is read again. */
 enum { REMEMBERED = 64, THREAD_ATTRIBUTES = THREAD_ATTRIBUTE_RUNTIME_ID + 1 };

@@ -14,6 +14,8 @@
 #include "core/data/thread_spans.h"
 #include "processors/spanjoin/timed_sample.h"
 
+#include <string.h>
+
 /* Those of a request, in their order. */
 struct timed_samples {
     struct timed_sample *items;

@@ -4,7 +4,9 @@
 #include "core/data/any_value.h"
 #include "processors/spanjoin/attribute_classes.h"
 
+#include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The last Links are remembered, in slots by a hash; what is replaced is added again. */
 enum { LINKS_REMEMBERED = 64, ROOM_OF_ATTRIBUTES = 40 };

@@ -11,6 +11,8 @@
 
 #include "processors/spanjoin/timed_reading.h"
 
+#include <assert.h>
+
 enum { SAMPLE_IS_LINKED = 1, SAMPLE_IS_KEPT = 2 };
 
 /* Returns by how many bytes a sample grows at most if it is split into so many pieces. */
@@ -22,8 +24,8 @@ static inline size_t timed_sample_growth(const struct timed_sample *sample, uint
 }
 
 struct timed_written {
-    uint8_t *is_linked; /* for each sample of the changed request, as in struct thread_links;
-                           allocated with malloc */
+    uint8_t *is_linked; /* for each sample of the changed request SAMPLE_IS_LINKED, and if the span
+                           that it named is kept, SAMPLE_IS_KEPT; allocated with malloc */
     uint32_t samples;
     uint64_t linked; /* of these */
 };

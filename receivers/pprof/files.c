@@ -59,7 +59,7 @@ struct folder {
     bool forwarding;
     struct receipt receipt;
     uint32_t samples;
-    unsigned added_threads;        /* those of `current` have their threads */
+    unsigned added_threads;        /* of `current`: bits of enum added_threads; 0: none */
     struct status_source readable; /* the folder itself */
     bool draining;
     void (*on_drained)(void *context);

@@ -26,7 +26,8 @@ struct profile_intake {
     struct pprof_delta *delta; /* NULL: values are sent unchanged */
     uint64_t delta_base_ns;    /* time of the last pprof_delta_keep, wall clock */
     struct budget *budget;
-    unsigned added_threads; /* see jfr_read.h */
+    unsigned added_threads; /* which samples get threads and times: bits of enum added_threads
+                               (core/data/sample_threads.h); 0: none */
 };
 
 /* Returns the request; NULL, with *why set, if it is refused. If *samples_out is 0,

@@ -319,7 +319,7 @@ static bool read_upload(struct upload *upload, enum protocol protocol,
 /* How a body is converted. */
 struct conversion {
     enum protocol protocol;
-    unsigned added_threads; /* samples get their threads and times */
+    unsigned added_threads; /* as in struct upload */
     bool with_empty;        /* profiles without samples are kept */
     size_t plain_max;       /* limit for all decompressed parts */
 };

@@ -27,7 +27,8 @@ struct upload {
     size_t plain_max;       /* limit in bytes for all decompressed parts together */
     size_t plain_left;      /* the rest of plain_max */
     bool unfolds;           /* the parts exceed plain_max */
-    unsigned added_threads; /* readers add threads and times (core/data/sample_threads.h) */
+    unsigned added_threads; /* which samples get threads and times: bits of enum added_threads
+                               (core/data/sample_threads.h); 0: none */
     uint64_t now_ns;        /* for profiles without a time */
 };
 
