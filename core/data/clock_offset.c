@@ -20,8 +20,6 @@ enum {
     DEVIATIONS = 5,
     DEVIATIONS_OF_REST = 3, /* if the clocks are known to differ */
     DEVIATIONS_OF_EQUALS = 2,
-    DEVIATIONS_TO_CHECK = 1, /* by votes, which say less than checks; */
-    DEVIATIONS_OF_CHECK = 4, /* those are of one offset */
     SAME_PART = 4,
     NO_OFFSET = CLOCK_OFFSETS / 2, /* the position of 0 */
     TIMES = 8,                     /* near each sample that checks */
@@ -91,38 +89,15 @@ static int64_t absolute(int64_t value)
     return value < 0 ? -value : value;
 }
 
-static bool differs(int64_t offset_ns, int64_t before_ns)
-{
-    return absolute(offset_ns - before_ns) > SAME_NS + absolute(before_ns) / SAME_PART;
-}
-
-/* Whether votes at an offset are fewer than the most by more than chance explains. If the candidate
- * was checked, it is known which part of the samples that are outside is inside at the other one:
- * with work outside of spans it is a small one. */
-static bool is_worse(const struct clock_offset *clock, int64_t candidate_ns, int64_t most,
-                     int64_t votes)
-{
-    const struct clock_check *check = &clock->check;
-    int64_t at_one = (int64_t)check->samples.at[CLOCK_WITH_OFFSET] +
-                     (int64_t)check->samples.at[CLOCK_WITHOUT_OFFSET];
-    int64_t outside = 2 * (int64_t)check->samples.at[CLOCK_OUTSIDE] + at_one;
-    if (at_one < ENOUGH || differs(candidate_ns, check->offset_ns))
-        at_one = outside = 1;
-    int64_t deviations = DEVIATIONS_OF_EQUALS;
-    int64_t outside_of_votes = (clock->samples - most) + (clock->samples - votes);
-    return (most - votes) * (most - votes) * outside >
-           deviations * deviations * outside_of_votes * at_one;
-}
-
 /* Returns the offset that is nearest to 0 among those that may be as good as the best one. */
-static int64_t least_of(const struct clock_offset *clock, int64_t candidate_ns, int32_t most)
+static int64_t least_of(const struct clock_offset *clock, int32_t most)
 {
     int64_t least_ns = CLOCK_OFFSET_MAX_NS;
     int32_t sum = 0;
     for (int i = 0; i < CLOCK_OFFSETS; i++) {
         sum += clock->votes[i];
         if (absolute(offset_at(i)) < absolute(least_ns) &&
-            !is_worse(clock, candidate_ns, most, sum))
+            !is_significant(clock, most, sum, DEVIATIONS_OF_EQUALS))
             least_ns = offset_at(i);
     }
     return least_ns;
@@ -146,33 +121,24 @@ static void estimate(struct clock_offset *clock)
     }
     int64_t offset_ns = (offset_at(first) + offset_at(last)) / 2;
     bool is_rest = clock->is_rest;
-    bool is_uneven = is_significant(clock, most, without, DEVIATIONS_TO_CHECK);
-    bool is_used = is_uneven && absolute(offset_ns) >= (is_rest ? STEP_NS : USED_MIN_NS) &&
-                   absolute(offset_ns) <= CLOCK_OFFSET_USED_MAX_NS;
-    clock->is_even = !is_rest && !is_uneven;
-    clock->is_sure =
+    bool is_better =
         is_significant(clock, most, without, is_rest ? DEVIATIONS_OF_REST : DEVIATIONS);
+    bool is_used = is_better && absolute(offset_ns) >= (is_rest ? STEP_NS : USED_MIN_NS) &&
+                   absolute(offset_ns) <= CLOCK_OFFSET_USED_MAX_NS;
+    clock->is_even = !is_rest && !is_significant(clock, most, without, DEVIATIONS_OF_EQUALS);
     clock->candidate_ns = is_used ? offset_ns : 0;
-    clock->least_ns = is_used ? least_of(clock, offset_ns, most) : 0;
+    clock->least_ns = is_used ? least_of(clock, most) : 0;
+}
+
+static bool differs(int64_t offset_ns, int64_t before_ns)
+{
+    return absolute(offset_ns - before_ns) > SAME_NS + absolute(before_ns) / SAME_PART;
 }
 
 bool clock_offset_is_settled(const struct clock_offset *clock)
 {
     bool is_again = clock->was_settled && !differs(clock->candidate_ns, clock->settled_ns);
     return clock->samples >= (is_again || clock->is_even ? VOTES_SETTLED_SOON : VOTES_SETTLED);
-}
-
-/* Begins to check what has changed of the candidate. */
-static void check_candidate(struct clock_offset *clock)
-{
-    struct clock_check *check = &clock->check;
-    if (differs(clock->candidate_ns, check->offset_ns)) {
-        *check =
-            (struct clock_check){.offset_ns = clock->candidate_ns, .least_ns = clock->least_ns};
-    } else if (differs(clock->least_ns, check->least_ns)) {
-        check->least_ns = clock->least_ns;
-        check->samples.next = check->times.next = 0;
-    }
 }
 
 bool clock_offset_find(struct clock_offset *clock)
@@ -183,8 +149,11 @@ bool clock_offset_find(struct clock_offset *clock)
         if (clock->samples > VOTES_KEPT)
             fade(clock);
     }
-    if (clock->candidate_ns != 0)
-        check_candidate(clock);
+    const struct clock_check *check = &clock->check;
+    if (clock->candidate_ns != 0 && (differs(clock->candidate_ns, check->offset_ns) ||
+                                     differs(clock->least_ns, check->least_ns)))
+        clock->check =
+            (struct clock_check){.offset_ns = clock->candidate_ns, .least_ns = clock->least_ns};
     return clock->candidate_ns != 0;
 }
 
@@ -241,8 +210,8 @@ static void note_place(const struct clock_check *check, const struct time_range 
     bool without = is_inside(ranges, count, time_ns);
     bool with = is_inside(ranges, count, time_ns + (uint64_t)check->offset_ns);
     places->at[(without ? CLOCK_WITHOUT_OFFSET : 0) | (with ? CLOCK_WITH_OFFSET : 0)]++;
-    places->next += without && with &&
-                    !is_inside(ranges, count, time_ns + (uint64_t)check->offset_ns + least_ns);
+    places->next += without && is_inside(ranges, count, time_ns + least_ns) &&
+                    !is_inside(ranges, count, time_ns + 2 * least_ns);
 }
 
 void clock_offset_check(struct clock_offset *clock, const struct thread_timeline *timeline,
@@ -287,22 +256,6 @@ static uint64_t expect(uint64_t times, uint64_t samples, uint64_t other_times)
     return samples * times / (other_times > 0 ? other_times : 1);
 }
 
-/* Whether so many more samples are inside with the candidate only than without it only. Votes say
- * less than this: they do not know which samples are inside at both, or at none. */
-static bool is_better_by_check(const struct clock_offset *clock, int64_t without, int64_t with)
-{
-    int64_t deviations = clock->is_rest ? DEVIATIONS_OF_REST : DEVIATIONS_OF_CHECK;
-    int64_t more = with - without;
-    return more > 0 && more * more > deviations * deviations * (with + without);
-}
-
-/* Returns how many samples would be at the edges if they were as frequent there as outside. */
-static uint64_t expect_outside(const struct clock_offset *clock, uint64_t edges)
-{
-    return expect(edges, clock->check.samples.at[CLOCK_OUTSIDE],
-                  clock->check.times.at[CLOCK_OUTSIDE]);
-}
-
 enum offset_verdict clock_offset_judge(const struct clock_offset *clock, int64_t *offset_out)
 {
     const struct clock_places *samples = &clock->check.samples, *times = &clock->check.times;
@@ -312,13 +265,11 @@ enum offset_verdict clock_offset_judge(const struct clock_offset *clock, int64_t
     uint64_t edges = (times->at[CLOCK_WITHOUT_OFFSET] + times->at[CLOCK_WITH_OFFSET] + 1) / 2;
     uint64_t next = expect(times->next, both, inner);
     *offset_out = 0;
-    if (clock->candidate_ns == 0 ||
-        !(clock->is_sure || is_better_by_check(clock, (int64_t)start, (int64_t)end)))
+    if (clock->candidate_ns == 0)
         return CLOCK_AGREES;
     if (expect(inner, end, edges) < ENOUGH) /* the spans are short: hardly any time has both */
         return start * FEW >= end ? CLOCK_AGREES : CLOCK_UNKNOWN;
-    if (both * VERY_FEW < expect(inner, end, edges) ||
-        start * FEW > expect(edges, both, inner) + expect_outside(clock, edges))
+    if (both * VERY_FEW < expect(inner, end, edges) || start * FEW > expect(edges, both, inner))
         return CLOCK_AGREES;
     if (next >= ENOUGH && (uint64_t)samples->next * FEW < next)
         return CLOCK_AGREES;

@@ -3,18 +3,17 @@
  *
  * Samples of a thread are taken while it runs, and mostly inside its spans. Each sample votes for
  * the offsets at which its time is inside a span of its thread. If the clocks agree, no other
- * offset has many more votes. If another one has more, the offset with the most votes is a
- * candidate. Those below 5 ms are not used, unless the clocks are known to differ: code that runs
- * directly before a span looks the same.
+ * offset has many more votes. If another one has, more than chance explains, the offset with the
+ * most votes is a candidate. Those below 5 ms are not used, unless the clocks are known to differ:
+ * code that runs directly before a span looks the same.
  *
- * A candidate is checked. It has to be better than chance explains, by votes or by checks. And a
- * program may do its work after its spans (or before them), and wait inside. If the clocks differ,
- * the part of the spans that the candidate moves out of them has few samples, about as few as there
- * are outside of spans, and all parts that it leaves or moves into them have about as many. If
- * there are few beyond what has to be moved, the program begins its work later than its spans, and
- * ends it later. If the clocks agree, samples are as frequent at the start of spans as later on, or
- * rare in all of their time. If samples do not decide this, the offset is not known, and no sample
- * belongs to a span.
+ * A candidate is checked, because a program may do its work after its spans (or before them), and
+ * wait inside. If the clocks differ, the part of the spans that the candidate moves out of them has
+ * few samples, and all parts that it leaves or moves into them have about as many. If there are few
+ * beyond what has to be moved, the program begins its work later than its spans, and ends it later.
+ * If the clocks agree, samples are as frequent at the start of spans as later on, or rare in all of
+ * their time. If samples do not decide this, the offset is not known, and no sample belongs to a
+ * span.
  *
  * Offsets of up to a quarter of a second are found. Votes fade, so that the estimate follows a
  * clock that is set.
@@ -46,8 +45,7 @@ enum offset_verdict {
 enum { CLOCK_OUTSIDE, CLOCK_WITH_OFFSET, CLOCK_WITHOUT_OFFSET, CLOCK_WITH_BOTH, CLOCK_PLACES };
 struct clock_places {
     uint32_t at[CLOCK_PLACES];
-    uint32_t next; /* inside at both, and next to what the candidate moves out of spans, as far as
-                      the least offset reaches */
+    uint32_t next; /* inside, and next to what the least offset moves out of spans */
 };
 struct clock_check {
     int64_t offset_ns; /* the candidate */
@@ -60,7 +58,6 @@ struct clock_check {
 struct clock_offset {
     bool is_rest;         /* what is left of a difference of seconds: small ones are used, too */
     bool is_even;         /* no offset was better than none, as far as chance lets it be seen */
-    bool is_sure;         /* votes show that the candidate is better; otherwise only checks do */
     int64_t candidate_ns; /* 0: none */
     int64_t least_ns;     /* nearest to 0 of those that may be as good */
     uint32_t samples;     /* that voted */

@@ -283,56 +283,6 @@ static void test_work_that_begins_late_and_ends_late(void **state)
     assert_int_equal(run_late_work(200, 30, 30), CLOCK_IS_OFF);
 }
 
-/* A thread that works in its spans, and now and then between them: `outside` of 100 samples are
- * there. The clock of the samples is late. Times are in milliseconds. */
-static void run_mixed_on(struct clock_offset *clock, int64_t late, uint64_t outside, uint64_t spans)
-{
-    struct thread_timeline timeline = {.count = 0};
-    uint64_t samples[SAMPLES_MAX], time = BEGIN, inside_ms = 0, between_ms = 0;
-    size_t count = 0;
-    for (uint64_t i = 0; i < spans; i++) {
-        uint64_t duration = 30 + below(60) + below(60) + (below(8) == 0 ? below(400) : 0);
-        uint64_t pause = 50 + below(650);
-        add_span(&timeline, i, time, time + duration);
-        for (uint64_t at = below(20); at < duration; at += 20)
-            if (below(100) < 80)
-                samples[count++] = time + at + (uint64_t)late;
-        inside_ms += duration;
-        between_ms += pause;
-        uint64_t part = 80 * outside * inside_ms / between_ms; /* of 100 * (100 - outside) */
-        for (uint64_t at = below(20); at < pause && count < SAMPLES_MAX; at += 20)
-            if (below(100 * (100 - outside)) < part)
-                samples[count++] = time + duration + at + (uint64_t)late;
-        time += duration + pause;
-    }
-    ask_all(clock, &timeline, samples, count);
-    while (timeline.count > 0)
-        timeline_drop_first(&timeline);
-}
-
-static void test_a_clock_that_is_wrong_beside_work_outside_of_spans(void **state)
-{
-    (void)state;
-    static const int64_t lates[] = {-100, -30, -20, 0, 20, 30, 100};
-    static const uint64_t outsides[] = {5, 24, 38, 49};
-    seed = 1;
-    for (size_t i = 0; i < sizeof lates / sizeof *lates; i++) {
-        for (size_t k = 0; k < sizeof outsides / sizeof *outsides; k++) {
-            struct clock_offset clock = {.samples = 0};
-            unsigned rounds = 0, right = 0;
-            for (; rounds < 20 && offset_of(&clock) == 0; rounds++)
-                run_mixed_on(&clock, lates[i], outsides[k], 20);
-            assert_int_equal(rounds == 20, lates[i] == 0);
-            for (unsigned later = 0; later < 20; later++) {
-                run_mixed_on(&clock, lates[i], outsides[k], 20);
-                int64_t wrong_ns = offset_of(&clock) + lates[i] * (int64_t)MS;
-                right += wrong_ns >= -5 * (int64_t)MS && wrong_ns <= 5 * (int64_t)MS;
-            }
-            assert_in_range(right, lates[i] == 0 ? 20 : 18, 20);
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,7 +297,6 @@ int main(void)
         cmocka_unit_test(test_only_between_known_spans),
         cmocka_unit_test(test_programs_that_work_outside_of_spans),
         cmocka_unit_test(test_work_that_begins_late_and_ends_late),
-        cmocka_unit_test(test_a_clock_that_is_wrong_beside_work_outside_of_spans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
