@@ -34,17 +34,21 @@ static const char *const identity_keys[IDENTITY_COUNT] = {
 
 enum { GLOBAL_ID_MIN = 32 }; /* digits of an instance id that is unique without its service */
 
-/* Reads the values, encoded; those that are absent stay empty. */
-static void read_identity(struct slice resource, struct slice values[IDENTITY_COUNT])
+/* Reads the values, encoded; those that are absent stay empty. Returns a hash of the keys of all
+ * attributes, in any order. */
+static uint64_t read_identity(struct slice resource, struct slice values[IDENTITY_COUNT])
 {
     struct wire_cursor cursor = wire_cursor(resource);
     struct wire_field field;
+    uint64_t keys = 0;
     while (wire_next_bytes(&cursor, RESOURCE_ATTRIBUTES, &field)) {
         struct key_value pair = key_value_read(field.bytes);
+        keys += hash_bytes(pair.key);
         for (unsigned i = 0; i < IDENTITY_COUNT; i++)
             if (values[i].size == 0 && slice_is(pair.key, identity_keys[i]))
                 values[i] = pair.value;
     }
+    return keys;
 }
 
 enum id_kind {
@@ -217,7 +221,7 @@ struct request_process request_process(const struct request_sender *sender, stru
     struct request_process process = {.owner = source->owner};
     uint64_t scope = source->scope, peer = sender->batch->peer;
     bool is_traces = sender->batch->signal == SIGNAL_TRACES;
-    read_identity(resource, values);
+    process.keys = read_identity(resource, values);
     if (values[SERVICE_INSTANCE].size > 0)
         ids.ids[ids.count++] = id_of_instance(values, scope);
     add_pid_ids(&ids, values, sender, scope);

@@ -20,6 +20,7 @@ struct request_process {
     uint16_t owner;     /* number of its source's owner */
     bool is_identified; /* its resource says which process it is, not only of which service */
     uint32_t form;      /* a bit for each attribute of its resource that identifies it */
+    uint64_t keys;      /* hash of the keys of all its attributes */
     struct instance_place place;
     struct service_id service; /* that the resource names */
 };

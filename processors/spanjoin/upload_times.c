@@ -108,6 +108,7 @@ void upload_times_begin(struct sample_plan *plan, const struct request_process *
         .before = threads->before,
         .since_ns = threads->since_ns,
         .form = process->form,
+        .keys = process->keys,
         .ahead = known_ahead(plan, process),
         .first_sample = plan->sample_count,
         .ranges = arena_array(&plan->arena, slot_count(plan), sizeof(struct upload_range)),
@@ -177,8 +178,8 @@ static void note_sender(const struct sample_plan *plan, const struct resource_up
     while (slot < slot_count(plan) && upload->sent[slot].from_ns == 0)
         slot++;
     if (slot < slot_count(plan))
-        instances_note_sender(instances, upload->process, (uint64_t)slot << 32 | upload->form,
-                              upload->sent[slot], clock);
+        instances_note_sender(instances, upload->process, upload->keys + slot, upload->sent[slot],
+                              clock);
 }
 
 void upload_times_find_several(struct sample_plan *plan, struct instances *instances,

@@ -34,6 +34,7 @@ struct resource_upload {
     uint16_t uploader;         /* the instance that it names */
     uint16_t process;          /* the instance whose spans ran on its threads; 0: not known */
     uint32_t form;             /* of its resource (struct request_process) */
+    uint64_t keys;             /* likewise */
     struct upload_ahead ahead; /* how far its times are ahead */
     uint64_t moved_ns;         /* this moved them back more than those of the uploads before */
     bool adds_later;           /* its samples may be joined to more spans when it leaves */

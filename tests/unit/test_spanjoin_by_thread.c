@@ -426,11 +426,12 @@ static void two_profilers_are_not_two_processes(void **state)
     traces_resource_string(&request, "service.instance.id", "1");
     add_span(&request, TRACE, FIRST, 5000, 6000);
     join_send(&join, &request);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
+        static const char *const told[] = {"host.name", "process.executable.name"};
         begin_upload(&request, "shop");
         profiles_resource_string(&request, "service.instance.id", "1");
-        if (i % 2)
-            profiles_resource_string(&request, "host.name", "a");
+        if (i % 3)
+            profiles_resource_string(&request, told[i % 3 - 1], "a");
         ProfileMessage *profile =
             request.profiles->resource_profiles[0]->scope_profiles[0]->profiles[0];
         profile->time_unix_nano = WALL + (uint64_t)(100 + 5000 * i) * MS;
