@@ -260,7 +260,7 @@ class HoldingTest(unittest.TestCase):
 
     def test_a_holder_keeps_what_is_refused_behind_it(self):
         """Nothing that is acknowledged and held is lost if a backend refuses for a while."""
-        for name, settings in (("batch", "timeout: 50ms"), ("spanjoin", "samples: {wait: 50ms}, spans: {wait: 50ms}")):
+        for name, settings in (("batch", "timeout: 50ms"), ("spanjoin", "samples: {wait: 1s}, spans: {wait: 1s}")):
             with self.subTest(name), backend.Backend("grpc") as target:
                 target.default = backend.Answer(grpc_status=UNAVAILABLE)
                 exporter = f'endpoint: "{target.address}", tls: {{insecure: true}}, {NO_QUEUE}, {NO_RETRY}'
