@@ -143,9 +143,11 @@ static bool hint_other_name(const struct wish *wish, enum ottl_context context, 
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (strcmp(name, others[i].name) != 0 || !(wish->contexts & OTTL_BIT(OTTL_SPAN)))
             continue;
-        text_printf(wish->out, "; write %s%s", prefix, others[i].first);
-        if (others[i].second)
-            text_printf(wish->out, " - %s%s", prefix, others[i].second);
+        if (others[i].second) /* in parentheses, because more may follow */
+            text_printf(wish->out, "; write (%s%s - %s%s)", prefix, others[i].first, prefix,
+                        others[i].second);
+        else
+            text_printf(wish->out, "; write %s%s", prefix, others[i].first);
         return true;
     }
     return false;

@@ -308,7 +308,7 @@ span.name contains "x"
 span.name in ["x", "y"]
     E 1:11: unexpected "in": write path == "a" or path == "b"
 span.duration > Duration("1s")
-    E 1:6: the context span has no path "duration"; write span.end_time - span.start_time
+    E 1:6: the context span has no path "duration"; write (span.end_time - span.start_time)
 span.end_time - span.start_time > 1s
     E 1:36: unexpected "s": a duration is written Duration("1s")
 span.kind == "x" or

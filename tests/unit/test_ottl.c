@@ -440,7 +440,7 @@ static const struct row mistakes[] = {
     BAD("span.nme == 1", "span.nme == 1",
         "1:6: the context span has no path \"nme\"; did you mean \"span.name\"?"),
     BAD("duration > 1", "duration > 1",
-        "1:1: the context span has no path \"duration\"; write end_time - start_time"),
+        "1:1: the context span has no path \"duration\"; write (end_time - start_time)"),
     BAD("attributes.foo == 1", "attributes.foo == 1",
         "1:12: \"attributes\" has no part \"foo\"; write attributes[\"foo\"]"),
     BAD("name[\"a\"] == 1", "name[\"a\"] == 1",

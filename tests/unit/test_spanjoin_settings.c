@@ -222,7 +222,7 @@ static const struct {
      "this "
      "condition has no effect"},
     {"samples: {attributes: [{key: a, from: 'span.duration_ns / 1000000'}]}",
-     "no path \"duration_ns\"; write span.end_time_unix_nano - span.start_time_unix_nano"},
+     "no path \"duration_ns\"; write (span.end_time_unix_nano - span.start_time_unix_nano)"},
     {"samples: {attributes: [{key: a, from: 'Concat([span.id, span.name], \"\")'}]}",
      "no path \"id\"; write span.span_id.string"},
     {"spans: {attributes: [{key: a, from: 'samples.count / 2'}]}",
