@@ -259,7 +259,7 @@ const struct config_component *config_check_extension(struct config_check *check
     return found && found->used ? found : NULL;
 }
 
-static bool is_any_host(const char *host)
+bool config_host_is_any(const char *host)
 {
     return !host[0] || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
 }
@@ -273,7 +273,7 @@ static bool hosts_overlap(const char *one, const char *other)
     if (strcasecmp(other, "localhost") == 0)
         other = "127.0.0.1";
     return strcasecmp(one, other) == 0 ||
-           (!mix_versions && (is_any_host(one) || is_any_host(other)));
+           (!mix_versions && (config_host_is_any(one) || config_host_is_any(other)));
 }
 
 static const char *find_listener(const struct config_check *check, const char *host, uint16_t port)

@@ -103,6 +103,9 @@ void config_message_at(struct config_check *check, bool is_error, struct config_
                        const char *path, const char *format, va_list args)
     __attribute__((format(printf, 5, 0)));
 
+/* Whether a listener with this host gets what is sent to any address of the machine. */
+bool config_host_is_any(const char *host);
+
 /* Counts more nodes. Returns false, with one error, if there are too many. */
 bool config_count_nodes(struct config_check *check, struct config_place place, size_t count);
 

@@ -8,11 +8,6 @@
 
 /* ---- hosts ---- */
 
-static bool is_any(const char *host)
-{
-    return !host[0] || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
-}
-
 static bool is_localhost(const char *host)
 {
     return strcasecmp(host, "localhost") == 0 || strcmp(host, "127.0.0.1") == 0 ||
@@ -21,16 +16,16 @@ static bool is_localhost(const char *host)
 
 static bool is_this_machine(const char *host)
 {
-    return is_localhost(host) || is_any(host) || strncmp(host, "127.", 4) == 0;
+    return is_localhost(host) || config_host_is_any(host) || strncmp(host, "127.", 4) == 0;
 }
 
 /* Whether a listener with this host surely gets what is sent to another one on its port. */
 static bool gets(const char *listener, const char *host)
 {
-    if (is_any(listener))
+    if (config_host_is_any(listener))
         return is_this_machine(host);
     if (is_localhost(listener))
-        return is_localhost(host) || is_any(host);
+        return is_localhost(host) || config_host_is_any(host);
     return strcasecmp(listener, host) == 0;
 }
 
