@@ -166,6 +166,33 @@ bool config_check_is_written(const struct config_check *check, const char *key)
     return follow(check, key, &node, &place);
 }
 
+/* Whether print-config writes the field in any case. */
+static bool is_always_printed(const struct field *field)
+{
+    bool has_value =
+        field->fallback || (field->kind != FIELD_KIND_STRING && field->kind != FIELD_KIND_SECRET &&
+                            field->kind != FIELD_KIND_NODE);
+    return has_value && field->kind != FIELD_KIND_BLOCK && !field->ignored && !field->given &&
+           !field->replaced_by;
+}
+
+static bool has_all_settings(const struct config_component *component)
+{
+    const struct field *field = component->type->fields;
+    for (; field && field->kind != FIELD_KIND_END; field++)
+        if (is_always_printed(field) && config_node_find(component->node, field->name) == SIZE_MAX)
+            return false;
+    return true;
+}
+
+bool config_check_is_chosen(const struct config_check *check, const char *key)
+{
+    const struct config_node *node;
+    struct config_place place;
+    return follow(check, key, &node, &place) && node && node->kind != CONFIG_NODE_NULL &&
+           !has_all_settings(check->component);
+}
+
 const char *config_check_text(const struct config_check *check, const char *key)
 {
     const struct config_node *node;

@@ -38,6 +38,9 @@ void config_check_refuse(struct config_check *check, const struct config_node *n
 /* Whether the component has this key (as for config_check_error), though perhaps without a value.
  */
 bool config_check_is_written(const struct config_check *check, const char *key);
+/* Whether somebody has chosen the value of this key: it is written, and not all settings of the
+ * component are, as print-config writes them. For warnings about a value that is the default. */
+bool config_check_is_chosen(const struct config_check *check, const char *key);
 /* Returns the text at `key` (as for config_check_error), after expansion; NULL if there is none. */
 const char *config_check_text(const struct config_check *check, const char *key);
 /* Returns the key of an item of the list at `key`: "actions::0". */

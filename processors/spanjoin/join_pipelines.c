@@ -57,11 +57,6 @@ static void warn_of_side(struct config_check *check, const char *key, const char
                       what, lacking);
 }
 
-static bool waits(const struct config_check *check, const char *key, int64_t wait_ns)
-{
-    return wait_ns > 0 && config_check_is_written(check, key);
-}
-
 /* Returns the id of another join that is in a traces pipeline only; NULL if there is none. */
 static const char *join_of_spans(const struct config *config)
 {
@@ -87,9 +82,9 @@ static void check_side(const struct spanjoin_settings *settings,
         return;
     }
     const char *lacking = config_signal_names[joined->traces ? CONFIG_PROFILES : CONFIG_TRACES];
-    if (waits(check, "samples::wait", settings->samples.wait))
+    if (settings->samples.wait > 0 && config_check_is_chosen(check, "samples::wait"))
         warn_of_side(check, "samples::wait", "has no effect", lacking);
-    if (waits(check, "spans::wait", settings->spans.wait))
+    if (settings->spans.wait > 0)
         warn_of_side(check, "spans::wait", "has no effect", lacking);
     if (settings->keep.enabled)
         warn_of_side(check, "keep",
@@ -169,18 +164,23 @@ static void check_header(const struct joined_pipelines *joined, const char *key,
                           config_header_remedy(arena, of_spans ? of_spans : of_samples, header));
 }
 
-/* Of the default nothing is said, because most installations have no tenants. */
-static bool is_default(const struct spanjoin_settings *settings)
+/* Of the default nothing is said, because most installations have no tenants; but whoever writes
+ * it has some. */
+static bool wants_tenants(const struct spanjoin_settings *settings,
+                          const struct config_check *check)
 {
-    return settings->tenant_count == 1 && settings->tenants[0].header &&
-           strcmp(settings->tenants[0].header, "x-scope-orgid") == 0;
+    bool is_default = settings->tenant_count == 1 && settings->tenants[0].header &&
+                      strcmp(settings->tenants[0].header, "x-scope-orgid") == 0;
+    return !is_default || config_check_is_chosen(check, "source::tenant_from");
 }
 
 static void check_tenants(const struct spanjoin_settings *settings,
                           const struct joined_pipelines *joined, struct config_check *check)
 {
-    bool has_mistakes = settings->tenant_count < settings->source.tenant_from.count;
-    for (size_t i = 0; i < settings->tenant_count && !has_mistakes && !is_default(settings); i++)
+    if (settings->tenant_count < settings->source.tenant_from.count || /* one has a mistake */
+        !wants_tenants(settings, check))
+        return;
+    for (size_t i = 0; i < settings->tenant_count; i++)
         if (settings->tenants[i].header || settings->tenants[i].identity)
             check_header(joined, config_check_item(check, "source::tenant_from", i),
                          settings->tenants[i].header, check);

@@ -630,7 +630,7 @@ static void check_profile_types(const struct spanjoin_settings *settings,
                               : NULL;
         has_profile_id |= key && strcmp(key, "pyroscope.profile.id") == 0;
     }
-    if (!has_profile_id && config_check_is_written(check, "spans::profile_types"))
+    if (!has_profile_id && config_check_is_chosen(check, "spans::profile_types"))
         config_check_warn(check, "spans::profile_types",
                           "has no effect, because spans::attributes does not add "
                           "pyroscope.profile.id");
@@ -678,7 +678,7 @@ static void check_wait_by_thread(const struct spanjoin_settings *settings,
                                  struct config_check *check)
 {
     if (settings->samples.wait == 0 && settings->samples.by_thread &&
-        config_check_is_written(check, "samples::by_thread"))
+        config_check_is_chosen(check, "samples::by_thread"))
         config_check_warn(check, "samples::wait",
                           "is 0, so samples are joined by thread only if their spans arrive before "
                           "them, but most arrive later; write 10s, or by_thread: false");

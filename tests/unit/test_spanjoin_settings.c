@@ -444,6 +444,18 @@ static const struct {
      "[pyroscope], processors: [spanjoin]", ""},
     {OTLP ", pyroscope: ", "", "[otlp], processors: [spanjoin]",
      "[pyroscope], processors: [spanjoin]", ""},
+    {OTLP, ", source: {tenant_from: [metadata.x-scope-orgid]}", "[otlp], processors: [spanjoin]",
+     "[otlp], processors: [spanjoin]",
+     "t:1:60: warning: processors::spanjoin::source::tenant_from::0: no request has this header "
+     "here, so it names no tenant: set include_metadata: true at the listeners of \"otlp\"\n"},
+    {OTLP ", pyroscope: ", ", source: {tenant_from: [metadata.X-Scope-OrgID]}",
+     "[otlp], processors: [spanjoin]", "[pyroscope], processors: [spanjoin]",
+     "t:1:60: warning: processors::spanjoin::source::tenant_from::0: requests of profiles have "
+     "this header here and those of traces do not"},
+    {OTLP_WITH_METADATA, ", source: {tenant_from: [metadata.x-scope-orgid]}",
+     "[otlp], processors: [spanjoin]", "[otlp], processors: [spanjoin]", ""},
+    {OTLP, ", source: {tenant_from: }", "[otlp], processors: [spanjoin]",
+     "[otlp], processors: [spanjoin]", ""},
     {OTLP_WITH_METADATA ", pyroscope: ", ", source: {tenant_from: [metadata.x-tenant]}",
      "[otlp], processors: [spanjoin]", "[pyroscope], processors: [spanjoin]",
      "requests of traces have this header here and those of profiles do not, so that what a "
@@ -565,6 +577,28 @@ static void test_printed_conditions_load(void **state)
     text_deinit(&report);
     text_deinit(&printed);
     text_deinit(&again);
+}
+
+/* print-config writes the defaults, too: nobody has asked for them, so that they are no mistakes.
+ */
+static void test_printed_defaults_make_no_warnings(void **state)
+{
+    static const char *const settings[] = {"", "samples: {wait: 0s}", "spans: {attributes: []}"};
+    (void)state;
+    const struct config_type *types[] = {&source, &sink, &spanjoin_processor_type.config, NULL};
+    for (unsigned signals = IN_TRACES; signals <= (IN_TRACES | IN_PROFILES); signals++)
+        for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+            struct text report = {0}, printed = {0};
+            struct config *config = load_in(signals, settings[i], &report);
+            config_print(config, &printed);
+            config_free(config);
+            config = config_load_text(types, "t", slice_of_string(text_string(&printed)), &report);
+            if (!config || report.size > 0)
+                fail_msg("%u %zu: %s", signals, i, text_string(&report));
+            config_free(config);
+            text_deinit(&report);
+            text_deinit(&printed);
+        }
 }
 
 /* Names are labels of metrics: conditions that differ have different ones. */
@@ -703,6 +737,7 @@ int main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_printed_conditions_load),
+        cmocka_unit_test(test_printed_defaults_make_no_warnings),
         cmocka_unit_test(test_conditions_are_named_as_written),
         cmocka_unit_test(test_other_conditions_differ),
         cmocka_unit_test(test_index_after_a_reload),
