@@ -712,14 +712,14 @@ class ServerTest(unittest.TestCase):
         self.assertEqual(len(set(ports)), 100)
         for port in ports:
             self.assertFalse(server.accepts(port))
-        for port in ports[:3]:
-            with socket.socket() as listener:
+        for port, address in zip(ports, ("127.0.0.1", "0.0.0.0", "127.0.0.2")):
+            with self.subTest(address), socket.socket() as listener:
                 with self.assertRaises(OSError):    # a server that wants it must set SO_REUSEADDR
-                    listener.bind(("127.0.0.1", port))
+                    listener.bind((address, port))
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                listener.bind(("127.0.0.1", port))
+                listener.bind((address, port))
                 listener.listen()
-                self.assertTrue(server.accepts(port))
+                self.assertEqual(server.accepts(port), address != "127.0.0.2")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -38,16 +39,26 @@ _reserved = contextlib.ExitStack()     # the sockets that hold the ports of free
 atexit.register(_reserved.close)
 
 
+def _socket_on_all_addresses():
+    """Return a TCP socket bound to a port that is free on all addresses of the machine, IPv6 included if there is any."""
+    try:
+        holder, address = socket.socket(socket.AF_INET6), "::"
+        holder.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    except OSError:
+        holder, address = socket.socket(), "0.0.0.0"
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind((address, 0))
+    return holder
+
+
 def free_port():
-    """Return a TCP port of 127.0.0.1 on which nobody listens, and which nobody else gets while this process runs.
+    """Return a TCP port on which nobody listens, and which nobody else gets while this process runs.
 
     A bound socket that does not listen holds it: the system gives the port to no other socket that asks for any port, but
-    a server that sets SO_REUSEADDR can bind this port by its number. A connection to it is refused until then.
+    a server that sets SO_REUSEADDR can bind this port by its number. A connection to it is refused until then. It is held
+    on all addresses, because servers under test listen on 0.0.0.0, too, and clients of other tests come from 127.0.0.2.
     """
-    holder = _reserved.enter_context(socket.socket())
-    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    holder.bind(("127.0.0.1", 0))
-    return holder.getsockname()[1]
+    return _reserved.enter_context(_socket_on_all_addresses()).getsockname()[1]
 
 
 def accepts(port):
@@ -106,6 +117,8 @@ class Profcol:
                 self.stop()
             else:
                 self.kill()
+                if not issubclass(kind, Failed):     # the text of that has the log
+                    print(f"--- log of {self.binary}\n{self.log()[-8000:]}", file=sys.stderr)
         finally:
             self._directory.cleanup()
 
