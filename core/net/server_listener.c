@@ -187,6 +187,8 @@ static void replace_successor(const struct server *leaving, const struct bound_a
     }
 }
 
+/* All under the lock: another server duplicates the descriptor before, or binds the address after
+ * it is free. */
 static void leave_bound(struct server *server)
 {
     struct bound_address *bound = server->bound;
@@ -196,12 +198,13 @@ static void leave_bound(struct server *server)
     pthread_mutex_lock(&all_bound_lock);
     list_remove(&bound->servers, &server->bound_link);
     replace_successor(server, bound);
-    bool is_last = bound->servers.count == 0;
-    if (is_last)
+    if (bound->servers.count == 0) {
         list_remove(&all_bound, &bound->link);
-    pthread_mutex_unlock(&all_bound_lock);
-    if (is_last)
         bound_free(bound);
+    }
+    close(server->listen_fd);
+    server->listen_fd = -1;
+    pthread_mutex_unlock(&all_bound_lock);
 }
 
 void server_offer_addresses(const char *label)
@@ -450,12 +453,10 @@ bool listener_open(struct server *server, struct error *err)
 
 void listener_close(struct server *server)
 {
-    leave_bound(server); /* first: another server may be about to duplicate the descriptor */
-    if (server->listen_fd >= 0)
-        close(server->listen_fd);
+    leave_bound(server);
     if (server->reserve_fd >= 0)
         close(server->reserve_fd);
-    server->listen_fd = server->reserve_fd = -1;
+    server->reserve_fd = -1;
 }
 
 /* ---- accepting ---- */
