@@ -98,6 +98,8 @@ static struct ottl_node *compile_math(struct ottl_compiler *c, const struct ottl
     struct ottl_node *node = compile_node(c, ast, OTTL_MATH);
     if (node && node->code != OTTL_CONSTANT && node->level == OTTL_LEVEL_CONSTANT)
         ottl_warn_failure(c, ast->position, node);
+    else if (node && node->code != OTTL_CONSTANT)
+        ottl_warn_math(c, ast, node);
     return node;
 }
 
@@ -382,6 +384,7 @@ static bool compile_value(struct ottl_compiler *c, struct arena *parsed)
     if (!ottl_parse_value(c->text, parsed, &ast, c->err) ||
         !(c->program->root = ottl_compiler_value(c, ast)))
         return false;
+    ottl_warn_value(c, ast, c->program->root);
     assign_slots(c->program, c->program->root, asking_level(c->program));
     return true;
 }

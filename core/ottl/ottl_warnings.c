@@ -200,6 +200,69 @@ void ottl_warn_comparison(struct ottl_compiler *c, const struct ottl_ast *ast,
     warn(c, ast->parts[!fixed].value->position, &text);
 }
 
+/* ---- mathematics ---- */
+
+static bool is_of_time(int kind)
+{
+    return kind == OTTL_TIME || kind == OTTL_DURATION;
+}
+
+static void warn_of_operand(struct ottl_compiler *c, const struct ottl_ast *written, int kind,
+                            enum ottl_operator operator)
+{
+    static const char symbols[] = {
+        [OTTL_ADD] = '+', [OTTL_SUBTRACT] = '-', [OTTL_MULTIPLY] = '*', [OTTL_DIVIDE] = '/'};
+    struct text text = {0};
+    text_printf(&text, "fails each time it is evaluated: %c takes numbers and times, and ",
+                symbols[operator]);
+    append_name(&text, written);
+    text_printf(&text, " is %s", ottl_kind_name((enum ottl_kind)kind));
+    if (kind == OTTL_STRING)
+        text_append(&text, operator== OTTL_ADD ? "; write Concat([...], \"\")"
+                                               : "; write Int(...)");
+    warn(c, written->position, &text);
+}
+
+static void warn_of_time(struct ottl_compiler *c, const struct ottl_ast *written, int kind)
+{
+    struct text text = {0};
+    text_append(&text, "fails each time it is evaluated: numbers and times do not mix, and ");
+    append_name(&text, written);
+    text_printf(&text, " is %s", ottl_kind_name((enum ottl_kind)kind));
+    if (kind == OTTL_DURATION) {
+        text_append(&text, "; write Nanoseconds(...)");
+    } else if (written->kind == OTTL_AST_PATH) {
+        text_append(&text, "; use ");
+        append_name(&text, written);
+        text_append(&text, "_unix_nano");
+    } else {
+        text_append(&text, "; write UnixNano(...)");
+    }
+    warn(c, written->position, &text);
+}
+
+void ottl_warn_math(struct ottl_compiler *c, const struct ottl_ast *ast,
+                    const struct ottl_node *node)
+{
+    uint32_t time = UINT32_MAX;
+    bool has_number = false;
+    assert(node->operand_count == ast->part_count);
+    if (node->operand_count < 2) /* `+x` is x */
+        return;
+    for (uint32_t i = 0; i < node->operand_count; i++) {
+        int kind = ottl_node_kind(node->operands[i]);
+        has_number |= is_number(kind);
+        if (is_of_time(kind) && time == UINT32_MAX)
+            time = i;
+        if (is_number(kind) || is_of_time(kind) || kind == OTTL_KIND_UNKNOWN)
+            continue;
+        warn_of_operand(c, ast->parts[i].value, kind, node->operators[i ? i : 1]);
+        return;
+    }
+    if (has_number && time != UINT32_MAX)
+        warn_of_time(c, ast->parts[time].value, ottl_node_kind(node->operands[time]));
+}
+
 /* ---- set ---- */
 
 /* Returns the argument of a parameter as it is written. */
@@ -333,6 +396,16 @@ static void check_attribute(struct ottl_compiler *c, const struct ottl_ast *writ
         text_append(&text, got == OTTL_STATUS ? ".code" : ".string");
     }
     warn(c, written->position, &text);
+}
+
+void ottl_warn_value(struct ottl_compiler *c, const struct ottl_ast *ast,
+                     const struct ottl_node *node)
+{
+    int got = ottl_node_kind(node);
+    if (got == OTTL_NIL)
+        ottl_warn_text(c, ast->position, "there is no value: this is nil");
+    else
+        check_attribute(c, ast, got);
 }
 
 static void check_set(struct ottl_compiler *c, const struct ottl_ast *call,

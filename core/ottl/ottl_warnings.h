@@ -17,6 +17,12 @@
 /* node: a comparison with its compiled operands, before it is folded. */
 void ottl_warn_comparison(struct ottl_compiler *c, const struct ottl_ast *ast,
                           const struct ottl_node *node);
+/* node: mathematics with its compiled operands, which depend on data. */
+void ottl_warn_math(struct ottl_compiler *c, const struct ottl_ast *ast,
+                    const struct ottl_node *node);
+/* node: a compiled value that an attribute gets. */
+void ottl_warn_value(struct ottl_compiler *c, const struct ottl_ast *ast,
+                     const struct ottl_node *node);
 /* node: the call of an editor with its compiled arguments. */
 void ottl_warn_editor(struct ottl_compiler *c, const struct ottl_ast *call,
                       const struct ottl_node *node);

@@ -253,6 +253,15 @@ static void tell_expression(struct config_check *check, const struct config_node
     config_check_node_error(check, node, "%s", err->text);
 }
 
+static void tell_warnings(struct config_check *check, const struct config_node *node,
+                          const struct ottl_program *program)
+{
+    const char *warning;
+    size_t offset;
+    for (uint32_t i = 0; (warning = ottl_program_warning(program, i, &offset)); i++)
+        config_check_node_warn(check, node, "%s", warning);
+}
+
 /* Reads what is none of the join's own paths. */
 static bool read_expression(const char *text, struct joined_attribute *out,
                             struct config_check *check, const struct config_node *node)
@@ -260,9 +269,11 @@ static bool read_expression(const char *text, struct joined_attribute *out,
     struct error err;
     struct ottl_program *program =
         ottl_compile_value(OTTL_SPAN, slice_of_string(text), OTTL_PREFIX_REQUIRED, &err);
-    bool compiles = program != NULL;
+    bool compiles = program != NULL, is_expression = compiles && !lacks_brackets(text);
+    if (is_expression)
+        tell_warnings(check, node, program);
     ottl_program_free(program);
-    if (compiles && !lacks_brackets(text)) {
+    if (is_expression) {
         out->path = JOIN_EXPRESSION;
         out->name = slice_of_string(text);
         out->type = -1;
@@ -362,8 +373,9 @@ static bool read_most(struct spanjoin_settings *settings, const char *text,
 static void warn_of_type(struct config_check *check, const struct config_node *node,
                          struct slice name)
 {
-    const char *text = arena_string(config_check_arena(check), name);
-    const char *meant = type_name_suggest(text);
+    struct arena *arena = config_check_arena(check);
+    const char *text = arena_string(arena, name);
+    const char *meant = type_name_suggest(arena, text);
     if (meant)
         config_check_node_warn(check, node, TYPE_NAME_UNKNOWN, text, meant);
 }
@@ -444,7 +456,7 @@ static bool is_taken(const struct spanjoin_side *side, const char *key)
 
 static void warn_of_profile_type(struct config_check *check, size_t i, const char *name)
 {
-    const char *meant = type_name_suggest(name);
+    const char *meant = type_name_suggest(config_check_arena(check), name);
     if (meant)
         config_check_warn(check, config_check_item(check, "spans::profile_types", i),
                           TYPE_NAME_UNKNOWN, name, meant);

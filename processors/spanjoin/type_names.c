@@ -30,19 +30,21 @@ static const char *known_type(const char *name, size_t size)
     return NULL;
 }
 
-/* Returns the sample type in the name of a profile type of Pyroscope, such as
- * process_cpu:cpu:nanoseconds:cpu:nanoseconds, or before a unit, as in cpu:nanoseconds; NULL if it
- * is none. */
-static const char *type_of_pyroscope(const char *name)
+/* Returns the sample type in a name with colons: in that of a profile type of Pyroscope, such as
+ * process_cpu:cpu:nanoseconds:cpu:nanoseconds, or before a unit, as in cpu:nanoseconds. NULL if
+ * there is none. */
+static const char *type_of_name(struct arena *arena, const char *name)
 {
-    const char *colon = strchr(name, ':');
+    const char *colon = strchr(name, ':'), *second = colon ? colon + 1 : NULL;
     if (!colon)
         return NULL;
-    const char *type = known_type(colon + 1, strcspn(colon + 1, ":"));
-    return type ? type : known_type(name, (size_t)(colon - name));
+    bool is_of_pyroscope = strchr(second, ':') || known_type(second, strlen(second));
+    const char *type = is_of_pyroscope ? second : name;
+    size_t size = strcspn(type, ":");
+    return size > 0 ? arena_string(arena, slice_of(type, size)) : NULL;
 }
 
-const char *type_name_suggest(const char *name)
+const char *type_name_suggest(struct arena *arena, const char *name)
 {
     for (size_t i = 0; i < KNOWN; i++)
         if (strcmp(known[i], name) == 0)
@@ -50,6 +52,6 @@ const char *type_name_suggest(const char *name)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(others[i].name, name) == 0)
             return others[i].meant;
-    const char *of_pyroscope = type_of_pyroscope(name);
-    return of_pyroscope ? of_pyroscope : config_suggest(name, known, KNOWN);
+    const char *type = type_of_name(arena, name);
+    return type ? type : config_suggest(name, known, KNOWN);
 }

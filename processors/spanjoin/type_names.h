@@ -2,16 +2,19 @@
  * type_names: the sample types that settings name, compared with those that profilers are known to
  * send.
  *
- * Owner: nothing is kept.
+ * Owner: static texts, or the arena of the call.
  *
  * Thread: one at a time, while the configuration is loaded.
  */
 #ifndef PROFCOL_SPANJOIN_TYPE_NAMES_H
 #define PROFCOL_SPANJOIN_TYPE_NAMES_H
 
+#include "core/base/arena.h"
+
 /* Returns the sample type that was probably meant; NULL if the name is known, or like none that is
- * known: profilers may have types of their own. */
-const char *type_name_suggest(const char *name);
+ * known: profilers may have types of their own. With a colon it is none: the unit is not part of a
+ * type. */
+const char *type_name_suggest(struct arena *arena, const char *name);
 
 /* The warning of a name with a suggestion: a format for both. */
 #define TYPE_NAME_UNKNOWN                                                                          \

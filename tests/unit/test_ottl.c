@@ -529,6 +529,24 @@ static const struct {
      "1:8: argument 1 of SHA256 takes a text, and kind is an integer; write String(...)"},
     {"HasPrefix(Len(\"abc\"), \"a\")", "? expected string but got int64",
      "1:11: argument 1 of HasPrefix takes a text"},
+    {"name + 1 == 2", "? GET /cart must be int64",
+     "1:1: fails each time it is evaluated: + takes numbers and times, and name is a text; write "
+     "Concat([...], \"\")"},
+    {"5 * kind - name == 2", "? GET /cart must be int64",
+     "1:12: fails each time it is evaluated: - takes numbers and times, and name is a text; write "
+     "Int(...)"},
+    {"attributes[\"i\"] + span_id == 2", "? pcommon.SpanID must be int64",
+     "1:19: fails each time it is evaluated: + takes numbers and times, and span_id is a span id"},
+    {"(end_time - start_time) / 1000 > 5", "? only addition and subtraction",
+     "1:2: fails each time it is evaluated: numbers and times do not mix, and this is a duration; "
+     "write Nanoseconds(...)"},
+    {"1 + start_time > Now()", "? time.Time must be int64",
+     "1:5: fails each time it is evaluated: numbers and times do not mix, and start_time is a "
+     "time; use start_time_unix_nano"},
+    {"Now() - 5 > start_time", "? int64 cannot be subtracted",
+     "1:1: fails each time it is evaluated: numbers and times do not mix, and this is a time; "
+     "write UnixNano(...)"},
+    {"attributes[\"i\"] + 1 == 6 and end_time - start_time >= Duration(\"0s\")", "true", NULL},
     {"attributes[1] == 1", "? ", "1:12: attributes is a map, and an integer is no key of it"},
     {"kind >= 0.0 and name != \"\" and attributes[\"gone\"] == nil", "true", NULL},
     {"start_time != Now() and end_time - start_time > Duration(\"0s\")", "true", NULL},
@@ -850,10 +868,44 @@ static void values_are_encoded(void **state)
     buffer_unref(sample.request);
 }
 
+/* What never is a value of an attribute. wanted: NULL: nothing is said. */
+static void values_that_never_are_are_warned_of(void **state)
+{
+    static const struct row rows[] = {
+        {"span.span_id", "OTTL value \"span.span_id\": 1:1: an attribute cannot be a span id; use "
+                         "span.span_id.string"},
+        {"span.end_time", "an attribute cannot be a time; write FormatTime(...) or UnixNano(...)"},
+        {"span.end_time - span.start_time", "an attribute cannot be a duration; write Millisec"},
+        {"span.status", "an attribute cannot be a status; use span.status.code"},
+        {"span.events", "an attribute cannot be events or links"},
+        {"nil", "1:1: there is no value: this is nil"},
+        {"span.name + 1", "+ takes numbers and times, and span.name is a text"},
+        {"span.attributes[\"i\"] + 1", NULL},
+        {"span.attributes", NULL},
+        {"Len(span.events)", NULL},
+        {"Concat([span.name], \"\")", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct error err;
+        size_t offset;
+        struct ottl_program *program = ottl_compile_value(
+            OTTL_SPAN, slice_of_string(rows[i].condition), OTTL_PREFIX_REQUIRED, &err);
+        assert_non_null(program);
+        const char *warning = ottl_program_warning(program, 0, &offset);
+        if ((warning == NULL) != (rows[i].wanted == NULL) ||
+            (warning && !strstr(warning, rows[i].wanted)))
+            fail_msg("%s: %s", rows[i].condition, warning ? warning : "no warning");
+        assert_true(!warning || !ottl_program_warning(program, 1, &offset));
+        ottl_program_free(program);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_encoded),
+        cmocka_unit_test(values_that_never_are_are_warned_of),
         cmocka_unit_test(values_are_compared),
         cmocka_unit_test(numbers_and_times_are_computed),
         cmocka_unit_test(paths_are_read),

@@ -158,7 +158,23 @@ static const struct {
     {"spans: {profile_types: ['process_cpu:cpu:nanoseconds:cpu:nanoseconds']}",
      "the type \"process_cpu:cpu:nanoseconds:cpu:nanoseconds\" as far as is known; did you mean "
      "\"cpu\"?"},
-    {"spans: {profile_types: ['app:requests:count::']}", ""},
+    {"spans: {profile_types: ['app:requests:count::']}", "did you mean \"requests\"?"},
+    {"spans: {attributes: [{key: a, from: 'samples.count[\"requests:count\"]'}]}",
+     "the type \"requests:count\" as far as is known; did you mean \"requests\"?"},
+    {"spans: {attributes: [{key: a, from: 'samples.count[\"requests:\"]'}]}",
+     "did you mean \"requests\"?"},
+    {"spans: {attributes: [{key: a, from: 'samples.count[\"memory:alloc_space\"]'}]}",
+     "did you mean \"alloc_space\"?"},
+    {"spans: {attributes: [{key: a, from: 'samples.sum[\"requests\"]'}]}", ""},
+    {"spans: {attributes: [{key: a, from: span.name + 1}]}",
+     "t:1:61: warning: processors::spanjoin::spans::attributes::0::from: OTTL value \"span.name + "
+     "1\": 1:1: fails each time it is evaluated: + takes numbers and times, and span.name is a "
+     "text; write Concat([...], \"\")"},
+    {"samples: {attributes: [{key: a, from: span.span_id}]}",
+     "t:1:63: warning: processors::spanjoin::samples::attributes::0::from: OTTL value "
+     "\"span.span_id\": 1:1: an attribute cannot be a span id; use span.span_id.string"},
+    {"samples: {attributes: [{key: a, from: 'SHA256(span.kind)'}]}",
+     "argument 1 of SHA256 takes a text, and span.kind is an integer"},
     {"spans: {profile_types: [mutex]}", "did you mean \"contentions\"?"},
     {"spans: {profile_types: [cpu, wall, itimer, alloc_space, requests]}", ""},
     {"spans: {attributes: [{key: a, from: 'samples.sum[\"wal\"]'}]}",
