@@ -25,6 +25,7 @@ bool span_parent_is_remote(uint64_t flags, uint64_t kind)
 struct node_span {
     uint64_t id;
     uint64_t parent; /* 0: none */
+    uint32_t moved;  /* samples that went on from it, if it is a root; UINT32_MAX: or more */
     bool is_root;
 };
 
@@ -112,7 +113,7 @@ static uint32_t place_of(const struct tree *tree, uint64_t id)
     return from;
 }
 
-static const struct node_span *find_span(const struct tree *tree, uint64_t id)
+static struct node_span *find_span(const struct tree *tree, uint64_t id)
 {
     uint32_t at = place_of(tree, id);
     return at < tree->count && tree->spans[at].id == id ? &tree->spans[at] : NULL;
@@ -199,10 +200,10 @@ void span_trees_put(struct span_trees *trees, const struct tree_span *spans, siz
 
 /* ---- asking ---- */
 
-static const struct node_span *root_above(const struct tree *tree, uint64_t id)
+static struct node_span *root_above(const struct tree *tree, uint64_t id)
 {
     for (int depth = 0; depth <= SPAN_TREE_DEPTH_MAX; depth++) {
-        const struct node_span *span = find_span(tree, id);
+        struct node_span *span = find_span(tree, id);
         if (!span || span->is_root)
             return span;
         id = span->parent;
@@ -388,6 +389,41 @@ void span_trees_find_running(struct span_trees *trees, const struct tree_place *
         if (search.tree)
             answer(&search, root, &asks[i]);
     }
+    pthread_mutex_unlock(&trees->lock);
+}
+
+/* ---- samples that went on ---- */
+
+static void note_moved(const struct span_trees *trees, const struct tree_moved *moved)
+{
+    const struct tree *tree = find_tree(trees, hash_of(&moved->place));
+    struct node_span *root = tree ? root_above(tree, id_number(moved->place.key.span_id)) : NULL;
+    if (root)
+        root->moved = moved->samples < UINT32_MAX - root->moved
+                          ? root->moved + (uint32_t)moved->samples
+                          : UINT32_MAX;
+}
+
+void span_trees_note_moved(struct span_trees *trees, const struct tree_moved *moved, size_t count)
+{
+    pthread_mutex_lock(&trees->lock);
+    for (size_t i = 0; i < count; i++)
+        note_moved(trees, &moved[i]);
+    pthread_mutex_unlock(&trees->lock);
+}
+
+static void answer_ask(const struct span_trees *trees, struct tree_ask *ask)
+{
+    const struct tree *tree = find_tree(trees, hash_of(&ask->place));
+    const struct node_span *span = tree ? find_span(tree, id_number(ask->place.key.span_id)) : NULL;
+    ask->moved = span ? span->moved : 0;
+}
+
+void span_trees_ask(struct span_trees *trees, struct tree_ask *asks, size_t count)
+{
+    pthread_mutex_lock(&trees->lock);
+    for (size_t i = 0; i < count; i++)
+        answer_ask(trees, &asks[i]);
     pthread_mutex_unlock(&trees->lock);
 }
 

@@ -70,6 +70,21 @@ void span_trees_find_running(struct span_trees *trees, const struct tree_place *
                              const struct sample_thread *thread, struct thread_ask *asks,
                              size_t count, uint64_t *steps);
 
+/* Samples that went on to a span below its local root. */
+struct tree_moved {
+    struct tree_place place; /* of that span */
+    uint64_t samples;
+};
+/* Takes them from the roots: notes how many went on from each. */
+void span_trees_note_moved(struct span_trees *trees, const struct tree_moved *moved, size_t count);
+
+/* A question about a span: what happened to its samples. */
+struct tree_ask {
+    struct tree_place place;
+    uint64_t moved; /* result: samples that went on from it */
+};
+void span_trees_ask(struct span_trees *trees, struct tree_ask *asks, size_t count);
+
 /* Frees trees that got their newest span more than window_ns ago. Call it regularly. */
 void span_trees_sweep(struct span_trees *trees, uint64_t now_ns, uint64_t window_ns);
 /* Returns the number of spans. */

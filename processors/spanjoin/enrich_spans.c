@@ -7,6 +7,7 @@
 #include "processors/spanjoin/keep_spans.h"
 #include "processors/spanjoin/request_instance.h"
 #include "processors/spanjoin/root_spans.h"
+#include "processors/spanjoin/sample_totals.h"
 #include "processors/spanjoin/thread_of_span.h"
 
 #include <assert.h>
@@ -16,6 +17,7 @@
 struct seen_span {
     size_t number; /* index among the spans that have both ids */
     struct span_surroundings around;
+    uint64_t moved; /* samples that went on to its children */
     bool is_incomplete;
     bool has_detail; /* as in struct span_put */
 };
@@ -69,7 +71,7 @@ static void keep_totals(struct request_spans *spans, const struct span_put *put,
                            .has_detail = put->has_detail};
 }
 
-/* Notes where a span is whose root or functions are needed. */
+/* Notes where a span is whose root, functions or children are needed. */
 static void note_place(struct reading *reading, const struct span_put *put)
 {
     if (reading->place_count == reading->place_capacity) {
@@ -110,6 +112,18 @@ static void find_roots(struct reading *reading)
         spans->seen[i].around.root = roots[i];
 }
 
+/* Sets what happened to the samples of the seen spans in their trees. */
+static void ask_trees(struct reading *reading)
+{
+    struct request_spans *spans = reading->spans;
+    struct tree_ask *asks = arena_array(&spans->arena, spans->seen_count, sizeof *asks);
+    for (size_t i = 0; i < spans->seen_count; i++)
+        asks[i].place = reading->places[i];
+    span_trees_ask(span_index_trees(reading->sender->index), asks, spans->seen_count);
+    for (size_t i = 0; i < spans->seen_count; i++)
+        spans->seen[i].moved = asks[i].moved;
+}
+
 /* After the last block. */
 static void find_surroundings(struct reading *reading)
 {
@@ -120,6 +134,8 @@ static void find_surroundings(struct reading *reading)
         find_roots(reading);
     if (reading->sender->settings->top_functions > 0)
         find_functions(reading);
+    if (reading->sender->settings->attribute_children)
+        ask_trees(reading);
 }
 
 /* Notes a span that may own samples which have left. */
@@ -149,7 +165,8 @@ static void read_block(struct reading *reading)
         return;
     reading->reader->read(reading->reader, reading->puts, reading->put_count, &spans->arena);
     const struct spanjoin_settings *settings = reading->sender->settings;
-    bool needs_places = settings->spans.root_count > 0 || settings->top_functions > 0;
+    bool needs_places = settings->spans.root_count > 0 || settings->top_functions > 0 ||
+                        settings->attribute_children;
     for (size_t i = 0; i < reading->put_count; i++) {
         if (!reading->puts[i].totals)
             continue;
@@ -348,16 +365,16 @@ static bool has_attribute(struct slice span, struct slice key)
     return false;
 }
 
-/* Whether samples were seen that a trace view shows, and are sent on with the span's detail. */
+/* Whether samples were seen that a trace view shows, are sent on with the span's detail, and do not
+ * all go on to its children. */
 static bool has_profile(const struct spanjoin_settings *settings, const struct seen_span *seen)
 {
     const uint64_t *totals = seen->around.totals;
     if (!seen->has_detail && keep_takes_any(&settings->keep))
         return false;
-    for (unsigned i = 0; i < settings->type_count; i++)
-        if ((settings->profile_types & UINT32_C(1) << i) && totals[1 + 2 * i] > 0)
-            return true;
-    return settings->profile_types == 0;
+    if (settings->profile_types == 0 && seen->moved == 0)
+        return true;
+    return sample_totals_shown(settings, totals) > seen->moved;
 }
 
 /* Says that samples of the span may arrive later. */

@@ -526,10 +526,25 @@ void join_move_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t
     join_find_spans(join, out->plan, now_ns);
 }
 
+/* Notes how many of the samples that a trace view shows went on from each root. */
+static void note_moved(struct spanjoin *join, struct sample_plan *plan)
+{
+    struct tree_moved *moved = arena_array(&plan->arena, plan->key_count, sizeof *moved);
+    const struct tree_place *places = root_spans_places(plan);
+    size_t count = 0;
+    for (uint32_t k = 0; k < plan->key_count; k++)
+        if (plan->keys[k].match && plan->finds[k].totals)
+            moved[count++] = (struct tree_moved){
+                places[k], sample_totals_shown(plan->settings, plan->finds[k].totals)};
+    span_trees_note_moved(span_index_trees(join->index), moved, count);
+}
+
 void join_add_moved(struct spanjoin *join, const struct moved_samples *moved, uint64_t now_ns)
 {
-    if (moved->plan)
-        join_add_linked(join, moved->plan, now_ns);
+    if (!moved->plan)
+        return;
+    join_add_linked(join, moved->plan, now_ns);
+    note_moved(join, moved->plan);
 }
 
 void join_tell_moved(struct spanjoin *join, const struct moved_samples *moved, uint64_t now_ns)

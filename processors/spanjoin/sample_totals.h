@@ -91,6 +91,16 @@ static inline bool profile_sums_are_shown(const struct spanjoin_settings *settin
         types |= UINT32_C(1) << settings->cpu_type;
     return settings->profile_types == 0 || (settings->profile_types & types);
 }
+/* Returns how many samples of such profiles totals contain. */
+static inline uint64_t sample_totals_shown(const struct spanjoin_settings *settings,
+                                           const uint64_t *totals)
+{
+    uint64_t count = settings->profile_types == 0 ? totals[0] : 0;
+    for (unsigned i = 0; i < settings->type_count; i++)
+        if (settings->profile_types & UINT32_C(1) << i)
+            count = saturate_sum(count, totals[1 + 2 * i]);
+    return count;
+}
 /* Adds a sample of this profile to the totals of a span. */
 static inline void profile_sums_add(const struct spanjoin_settings *settings,
                                     const struct profile_sums *sums, struct sample_amount amount,

@@ -268,6 +268,78 @@ static void totals_are_those_of_the_children_and_of_the_root(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* Sends a span of send_spans again. Returns whether it opens its profile. */
+static bool opens_again(struct join *join, uint64_t span, uint64_t parent, uint64_t start,
+                        uint64_t end)
+{
+    struct request request, out;
+    const struct recorder *recorder = &join->fixture.recorder;
+    traces_begin(&request, "shop");
+    traces_resource_string(&request, "telemetry.sdk.language", "cpp");
+    add_span(&request, span, parent, start, end, 0);
+    join_send(join, &request);
+    const struct recorded *last = &recorder->items[recorder->count - 1];
+    assert_int_equal(last->signal, SIGNAL_TRACES);
+    request_read_traces(&out, slice_of(last->bytes, last->size));
+    const SpanMessage *message = request_span(&out, 0);
+    assert_non_null(span_attribute(message, "profile.samples"));
+    bool opens = span_attribute(message, "pyroscope.profile.id") != NULL;
+    request_free(&out);
+    return opens;
+}
+
+static bool root_opens(struct join *join)
+{
+    return opens_again(join, ROOT, 0, 0, 100);
+}
+
+static void a_root_opens_what_stays_with_it(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"", ", spans: {profile_types: []}"};
+    for (int i = 0; i < 2; i++) {
+        struct join join;
+        struct request request;
+        char yaml[128];
+        snprintf(yaml, sizeof yaml, "%s%s", children, types[i]);
+        join_init(&join, yaml);
+        send_spans(&join);
+        begin_upload(&request);
+        add_sample(&request, ROOT, times + 2, 3);
+        join_send(&join, &request);
+        assert_false(root_opens(&join));
+        assert_true(opens_again(&join, LOAD, ROOT, 20, 80));
+        assert_true(opens_again(&join, QUERY, LOAD, 40, 60));
+        profiles_begin(&request); /* what stays is not shown */
+        profiles_profile(&request, "wall", "nanoseconds");
+        add_sample(&request, ROOT, (const uint64_t[]){90, 1}, 1);
+        join_send(&join, &request);
+        assert_int_equal(root_opens(&join), i == 1);
+        begin_upload(&request);
+        add_sample(&request, ROOT, times, 5);
+        join_send(&join, &request);
+        assert_true(root_opens(&join));
+        fixture_deinit(&join.fixture);
+    }
+}
+
+/* Although its detail is kept. */
+static void a_root_that_is_kept_opens_what_stays_with_it(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    join_init(&join,
+              "attribute_children: true, keep: {span_detail_when: [{duration_above: 90ms}]}");
+    send_spans(&join);
+    begin_upload(&request);
+    add_sample(&request, ROOT, times + 2, 3);
+    join_send(&join, &request);
+    assert_false(root_opens(&join));
+    assert_true(opens_again(&join, QUERY, LOAD, 40, 60));
+    fixture_deinit(&join.fixture);
+}
+
 /* What goes on to a child keeps its detail if that of the root is kept. */
 static void the_detail_of_a_slow_root_is_kept(void **state)
 {
@@ -318,20 +390,7 @@ static bool gives_up_after_the_first(const struct receipt *receipt)
 /* Returns whether QUERY, which has samples without detail, opens its profile. */
 static bool query_opens(struct join *join)
 {
-    struct request request, out;
-    const struct recorder *recorder = &join->fixture.recorder;
-    traces_begin(&request, "shop");
-    traces_resource_string(&request, "telemetry.sdk.language", "cpp");
-    add_span(&request, QUERY, LOAD, 40, 60, 0);
-    join_send(join, &request);
-    const struct recorded *last = &recorder->items[recorder->count - 1];
-    assert_int_equal(last->signal, SIGNAL_TRACES);
-    request_read_traces(&out, slice_of(last->bytes, last->size));
-    const SpanMessage *span = request_span(&out, 0);
-    assert_non_null(span_attribute(span, "profile.samples"));
-    bool opens = span_attribute(span, "pyroscope.profile.id") != NULL;
-    request_free(&out);
-    return opens;
+    return opens_again(join, QUERY, LOAD, 40, 60);
 }
 
 /* The sender of a large request may give up while a job reads it. Then nothing of it is recorded,
@@ -766,6 +825,34 @@ static void check_model(const struct join *join, const struct model *model)
     request_free(&out);
 }
 
+/* Whether a time of a sample is of this span. */
+static bool model_has_samples(const struct model *model, unsigned id)
+{
+    for (unsigned i = 0; i < MODEL_SAMPLES; i++)
+        for (unsigned k = 0; k < model->samples[i].count; k++)
+            if (model_span_at(model, &model->samples[i], k) == id)
+                return true;
+    return false;
+}
+
+/* Spans that arrive again open a profile exactly if samples left with them. */
+static void check_profile_ids(struct join *join, const struct model *model)
+{
+    struct request out;
+    const struct recorder *recorder = &join->fixture.recorder;
+    send_model_spans(join, model);
+    fixture_advance(&join->fixture, 0);
+    const struct recorded *last = &recorder->items[recorder->count - 1];
+    assert_int_equal(last->signal, SIGNAL_TRACES);
+    request_read_traces(&out, slice_of(last->bytes, last->size));
+    for (unsigned id = MODEL_SPANS; id > 0; id--) {
+        const SpanMessage *span = request_span(&out, MODEL_SPANS - id);
+        bool opens = span_attribute(span, "pyroscope.profile.id") != NULL;
+        assert_int_equal(opens, model_has_samples(model, id));
+    }
+    request_free(&out);
+}
+
 static void random_trees_are_as_the_model_says(void **state)
 {
     (void)state;
@@ -782,6 +869,7 @@ static void random_trees_are_as_the_model_says(void **state)
             send_model_spans(&join, &model);
         fixture_advance(&join.fixture, 6 * SECOND);
         check_model(&join, &model);
+        check_profile_ids(&join, &model);
         fixture_deinit(&join.fixture);
     }
 }
@@ -799,6 +887,8 @@ int main(void)
         cmocka_unit_test(a_sample_without_times_stays),
         cmocka_unit_test(a_sample_that_waits_goes_on),
         cmocka_unit_test(totals_are_those_of_the_children_and_of_the_root),
+        cmocka_unit_test(a_root_opens_what_stays_with_it),
+        cmocka_unit_test(a_root_that_is_kept_opens_what_stays_with_it),
         cmocka_unit_test(the_detail_of_a_slow_root_is_kept),
         cmocka_unit_test(samples_of_a_child_are_not_kept_for_its_root),
         cmocka_unit_test(a_child_has_no_detail_of_a_request_that_is_dropped),
