@@ -165,22 +165,38 @@ static void add_totals(struct span_operation *op, struct span_entry *entry, cons
 
 /* ---- spans ---- */
 
-/* Returns the samples that were sent on without it, and forgets them. */
-static uint32_t take_left(const struct span_operation *op, const struct span_entry *entry)
+/* Samples that were sent on without a span. */
+struct left {
+    uint64_t bare;   /* without its detail */
+    uint64_t passed; /* as they came */
+};
+
+/* Returns those of an entry, and forgets them. */
+static struct left take_left(const struct span_operation *op, const struct span_entry *entry)
 {
     struct span_samples *samples = span_shard_samples(op->shard, entry);
-    uint32_t left = samples ? samples->left : 0;
-    if (samples)
-        samples->left = 0;
+    if (!samples)
+        return (struct left){.bare = 0};
+    struct left left = {samples->left, samples->passed};
+    samples->left = samples->passed = 0;
     return left;
 }
 
-static void note_left(struct span_operation *op, struct span_entry *entry, uint64_t more)
+static uint32_t add_up_to(uint32_t most, uint32_t count, uint64_t more)
 {
-    if (more == 0)
+    assert(count <= most);
+    return more < most - count ? count + (uint32_t)more : most;
+}
+
+static void note_left(struct span_operation *op, struct span_entry *entry, struct left more)
+{
+    const uint32_t left_max = (UINT32_C(1) << SPAN_LEFT_BITS) - 1;
+    const uint32_t passed_max = (UINT32_C(1) << SPAN_PASSED_BITS) - 1;
+    if (more.bare == 0 && more.passed == 0)
         return;
     struct span_samples *samples = span_shard_open_samples(op->shard, entry);
-    samples->left = more < UINT32_MAX - samples->left ? samples->left + (uint32_t)more : UINT32_MAX;
+    samples->left = add_up_to(left_max, samples->left, more.bare) & left_max;
+    samples->passed = add_up_to(passed_max, samples->passed, more.passed) & passed_max;
 }
 
 /* Moves the totals of samples from their entry to that of the span. The entry is the newest one. */
@@ -281,7 +297,7 @@ static struct span_entry *put_new(struct span_operation *op, struct span_put *pu
 {
     struct span_entry *entry = insert(op, &put->key, &put->source, 0, 0);
     put->totals = NULL;
-    put->samples_left = 0;
+    put->samples_left = put->samples_bare = 0;
     put->lacks = span_shard_lost_totals(op->shard, op->tag);
     put->has_lag = false;
     put->lag_ns = 0;
@@ -301,9 +317,13 @@ static __attribute__((noinline)) struct span_entry *put_again(struct span_operat
     struct span_entry *entry = conflict ? found.exact : entry_of_span(op, put, &found);
     wake(op, entry);
     put->totals = copy_totals(op, entry);
-    put->samples_left = again ? 0 : take_left(op, entry);
+    struct left left = {.bare = 0};
+    if (!again)
+        left = take_left(op, entry);
+    put->samples_left = left.bare + left.passed;
+    put->samples_bare = left.bare;
     if (put->left_bare && !put->facts.kept_by)
-        note_left(op, entry, put->samples_left);
+        note_left(op, entry, (struct left){.bare = left.bare});
     put->has_lag = put->totals != NULL && !again;
     put->lag_ns =
         put->has_lag ? (int64_t)(span_shard_samples(op->shard, entry)->first_ns - op->now_ns) : 0;
@@ -535,11 +555,11 @@ static void leave_chosen(struct span_operation *op, struct span_find *find)
 {
     struct span_entry *entry = same_span(op, find->chosen, &find->source);
     assert(find->kept_by <= SPAN_INDEX_KEPT_BY_MAX);
-    find->samples_late = entry && find->kept_by ? take_left(op, entry) : 0;
+    find->samples_late = entry && find->kept_by ? take_left(op, entry).bare : 0;
     if (entry && find->kept_by && !entry->kept_by)
         entry->kept_by = find->kept_by & (SPAN_INDEX_KEPT_BY_MAX + 0U);
     if (entry && !find->kept_by)
-        note_left(op, entry, find->samples_left);
+        note_left(op, entry, (struct left){.bare = find->samples_left});
     if (entry && find->with_detail)
         entry->flags |= SPAN_ENTRY_HAS_DETAIL;
 }
@@ -558,7 +578,9 @@ void span_entries_leave(struct span_operation *op, void *item)
         return;
     if (op->waiter)
         span_shard_drop_waiter(op->shard, entry, find->place, op->waiter->worker, op->waiter->hold);
-    note_left(op, entry, find->samples_left);
+    note_left(op, entry,
+              find->passes ? (struct left){.passed = find->samples_left}
+                           : (struct left){.bare = find->samples_left});
     if (find->with_detail)
         entry->flags |= SPAN_ENTRY_HAS_DETAIL;
 }

@@ -80,6 +80,7 @@ struct span_put {
 
     const uint64_t *totals; /* result: totals of the samples that have arrived; NULL: none */
     uint64_t samples_left;  /* result: samples that were sent on without it */
+    uint64_t samples_bare;  /* result: those of them that lost its detail (not span_find.passes) */
     bool lacks;             /* result: span_find.lacks was set for it, or its entry or totals of its
                                samples were evicted */
     bool was_awaited;       /* result: samples waited for it */
@@ -118,6 +119,7 @@ struct span_find {
                          span_index_leave_many: samples are sent on with the detail of the span */
     /* For span_index_leave_many: */
     uint64_t samples_left; /* samples that are sent on without the span, or without its detail */
+    bool passes;           /* without the span, but as they came */
     uint8_t kept_by;       /* samples of the span are sent on with its detail, and the index keeps
                               this as it keeps span_facts.kept_by; 0: they are not */
     uint64_t samples_late; /* result, if kept_by is not 0: samples that were sent on without it

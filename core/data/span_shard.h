@@ -69,15 +69,19 @@ struct span_entry {
     uint32_t instance : 16; /* of the span */
 };
 
+/* Together 32. More samples than they can say are not counted. */
+enum { SPAN_LEFT_BITS = 20, SPAN_PASSED_BITS = 12 };
+
 /* What is known of the samples of an entry, and who waits for it. What an eviction reads is in the
  * first 16 bytes, which are always in one cache line. */
 struct span_samples {
-    uint64_t last_ns; /* arrival of the last of the totals */
-    uint32_t waiters; /* first one, in the shard's pool, from 1; 0: none */
-    uint32_t left; /* samples that were sent on without the span; once it has arrived, without its
-                      detail */
-    uint64_t first_ns; /* arrival of the first of the totals */
-    uint64_t totals[]; /* if the entry has SPAN_ENTRY_HAS_TOTALS */
+    uint64_t last_ns;                   /* arrival of the last of the totals */
+    uint32_t waiters;                   /* first one, in the shard's pool, from 1; 0: none */
+    uint32_t left : SPAN_LEFT_BITS;     /* samples that were sent on without the span; once it has
+                                           arrived, without its detail */
+    uint32_t passed : SPAN_PASSED_BITS; /* the same of those that lost nothing (span_find.passes) */
+    uint64_t first_ns;                  /* arrival of the first of the totals */
+    uint64_t totals[];                  /* if the entry has SPAN_ENTRY_HAS_TOTALS */
 };
 
 struct span_waiter_node {

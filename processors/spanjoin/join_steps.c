@@ -215,7 +215,7 @@ static void learn_block(struct span_reader *reader, struct span_put *puts, size_
                         &learned->wakeups);
     for (size_t i = 0; i < count; i++) {
         learned->late += puts[i].samples_left;
-        learned->late_detail += puts[i].facts.kept_by ? puts[i].samples_left : 0;
+        learned->late_detail += puts[i].facts.kept_by ? puts[i].samples_bare : 0;
         learned->kept_by[puts[i].facts.kept_by]++;
         puts[i].has_detail |= awaits_detail(learning->join->settings, &puts[i]);
         if (puts[i].has_lag)
@@ -607,14 +607,14 @@ uint64_t join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uin
 {
     const struct keep_settings *keep = &plan->settings->keep;
     bool cpu_takes_detail = keep->reads_cpu && keep->otherwise != KEEP_PASS;
-    /* They are no loss that is told when their span arrives. */
-    bool passes_early = keep->enabled && keep->unjoined != KEEP_PASS;
+    bool passes_early = plan->overflow && keep->enabled && keep->unjoined != KEEP_PASS;
     uint64_t late = 0;
     keep_samples_note_detail(plan);
     for (uint32_t k = 0; k < plan->key_count; k++) {
-        bool leaves = plan->keys[k].match ? cpu_takes_detail && !plan->finds[k].kept_by
-                                          : !(passes_early && plan->overflow);
+        bool is_joined = plan->keys[k].match;
+        bool leaves = !is_joined || (cpu_takes_detail && !plan->finds[k].kept_by);
         plan->finds[k].samples_left = leaves ? plan->keys[k].samples : 0;
+        plan->finds[k].passes = !is_joined && passes_early;
     }
     span_index_leave_many(join->index, now_ns, plan->finds, plan->key_count, waiter);
     for (uint32_t k = 0; k < plan->key_count; k++)

@@ -114,6 +114,14 @@ static double result(const struct join *join, const char *name)
     return metrics_value(join->fixture.process.metrics, "profcol_spanjoin_keep_samples", labels);
 }
 
+static unsigned unjoined(const struct join *join, const char *reason)
+{
+    char labels[96];
+    snprintf(labels, sizeof labels, "spanjoin=\"spanjoin\",reason=\"%s\"", reason);
+    return (unsigned)metrics_value(join->fixture.process.metrics,
+                                   "profcol_spanjoin_samples_unjoined", labels);
+}
+
 static void expect_results(const struct join *join, unsigned kept, unsigned folded,
                            unsigned combined, unsigned dropped, unsigned late)
 {
@@ -550,9 +558,14 @@ static void test_memory_is_short(void **state)
         assert_int_equal(result(&join, i == 0 ? "folded" : "dropped"), 20 - early);
         for (uint64_t span = 0; span < 20; span++)
             send_span(&join, 100 + span, SECOND);
+        assert_int_equal(unjoined(&join, "overflow"), early);
+        assert_int_equal(unjoined(&join, "not_found"), 20 - early);
+        assert_int_equal(unjoined(&join, "span_open"), 20);
+        assert_int_equal(result(&join, "late"), 0);
         for (uint64_t span = 0; span < 20; span++)
             send_samples(&join, 100 + span, 1, 5);
         assert_int_equal(result(&join, "kept"), early + 20);
+        assert_int_equal(result(&join, "late"), 20 - early); /* those that lost their detail */
         fixture_deinit(&join.fixture);
     }
 }
