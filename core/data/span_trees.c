@@ -27,6 +27,7 @@ struct node_span {
     uint64_t parent; /* 0: none */
     uint32_t moved;  /* samples that went on from it, if it is a root; UINT32_MAX: or more */
     bool is_root;
+    bool lacks; /* as in struct tree_ask */
 };
 
 /* When and where a span ran. */
@@ -43,6 +44,8 @@ struct tree {
     struct owned_item item;  /* its weight is the number of spans */
     struct node_span *spans; /* by id */
     struct node_run *runs;   /* of each; NULL: they are not kept */
+    uint64_t left_from_ns;   /* the first time of samples that were asked for, */
+    uint64_t left_to_ns;     /* and the last; 0: there are none */
     uint32_t count;
     uint32_t capacity;
 };
@@ -172,6 +175,25 @@ static void insert(struct tree *tree, uint32_t at, const struct tree_span *span,
     tree->count++;
 }
 
+/* Whether a span ran at any time between these, or at one of them. */
+static bool ran_within(const struct node_run *run, uint64_t from_ns, uint64_t to_ns)
+{
+    return run->start_ns <= to_ns && from_ns < run->end_ns;
+}
+
+/* A span that arrives when samples have left may have owned some of them: instead of those that run
+ * at the same time, if it was running; instead of the root, also what is below it, which it
+ * connects with the root. Nothing below it began earlier. */
+static void note_late(struct tree *tree, uint32_t late)
+{
+    uint64_t start_ns = tree->runs[late].start_ns;
+    uint64_t from_ns = start_ns > tree->left_from_ns ? start_ns : tree->left_from_ns;
+    if (tree->spans[late].is_root || from_ns > tree->left_to_ns)
+        return;
+    for (uint32_t i = 0; i < tree->count; i++)
+        tree->spans[i].lacks |= ran_within(&tree->runs[i], from_ns, tree->left_to_ns);
+}
+
 static void put(struct span_trees *trees, const struct tree_span *span, uint64_t now_ns)
 {
     uint64_t hash = hash_of(&span->place);
@@ -186,6 +208,8 @@ static void put(struct span_trees *trees, const struct tree_span *span, uint64_t
     if (tree->count == SPAN_TREE_SPANS_MAX || (at < tree->count && tree->spans[at].id == id))
         return;
     insert(tree, at, span, trees->keeps_runs);
+    if (tree->left_to_ns > 0)
+        note_late(tree, at);
     owned_table_grow(&trees->table, &tree->item, 1);
 }
 
@@ -217,7 +241,6 @@ static void find_root(const struct span_trees *trees, struct root_ask *ask)
     const struct node_span *root =
         tree ? root_above(tree, id_number(ask->place.key.span_id)) : NULL;
     ask->is_known = root != NULL;
-    ask->has_others = tree && tree->count > 1;
     if (root)
         memcpy(ask->root_id, &root->id, SPAN_ID_SIZE);
 }
@@ -360,6 +383,14 @@ static void find_innermost(struct search *search, uint64_t time_ns)
             consider(search, &tree->spans[i]);
 }
 
+static void note_leaving(struct tree *tree, uint64_t time_ns)
+{
+    if (tree->left_to_ns == 0 || time_ns < tree->left_from_ns)
+        tree->left_from_ns = time_ns;
+    if (time_ns > tree->left_to_ns)
+        tree->left_to_ns = time_ns;
+}
+
 static void answer(struct search *search, const struct tree_place *root, struct thread_ask *ask)
 {
     if (ask->time_ns < search->from_ns || ask->time_ns >= search->until_ns)
@@ -379,15 +410,18 @@ void span_trees_find_running(struct span_trees *trees, const struct tree_place *
 {
     pthread_mutex_lock(&trees->lock);
     assert(trees->keeps_runs);
-    struct search search = {.tree = find_tree(trees, hash_of(root)),
+    struct tree *tree = find_tree(trees, hash_of(root));
+    struct search search = {.tree = tree,
                             .root = id_number(root->key.span_id),
                             .thread = thread,
                             .thread_name = hash_of_name(thread->name),
                             .steps = steps};
     for (size_t i = 0; i < count; i++) {
         asks[i].answer = THREAD_NO_SPAN;
-        if (search.tree)
-            answer(&search, root, &asks[i]);
+        if (!tree)
+            continue;
+        answer(&search, root, &asks[i]);
+        note_leaving(tree, asks[i].time_ns);
     }
     pthread_mutex_unlock(&trees->lock);
 }
@@ -417,6 +451,7 @@ static void answer_ask(const struct span_trees *trees, struct tree_ask *ask)
     const struct tree *tree = find_tree(trees, hash_of(&ask->place));
     const struct node_span *span = tree ? find_span(tree, id_number(ask->place.key.span_id)) : NULL;
     ask->moved = span ? span->moved : 0;
+    ask->lacks = span && !span->is_root && span->lacks;
 }
 
 void span_trees_ask(struct span_trees *trees, struct tree_ask *asks, size_t count)

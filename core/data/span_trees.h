@@ -56,8 +56,7 @@ void span_trees_put(struct span_trees *trees, const struct tree_span *spans, siz
 /* A question: which local root is above this span, or is it? */
 struct root_ask {
     struct tree_place place;
-    bool is_known;   /* result; this and the next two */
-    bool has_others; /* there are other spans in its tree */
+    bool is_known; /* result; and the next one */
     uint8_t root_id[SPAN_ID_SIZE];
 };
 void span_trees_find_roots(struct span_trees *trees, struct root_ask *asks, size_t count);
@@ -65,7 +64,8 @@ void span_trees_find_roots(struct span_trees *trees, struct root_ask *asks, size
 /* Answers which span below a local root was running at the times of the asks, on the thread of
  * their sample as far as both name theirs: the innermost one. THREAD_NO_SPAN: only the root, if
  * any. THREAD_AMBIGUOUS: several that are not above each other. *steps limits the work, and is
- * taken from; without any left, the answer is THREAD_NO_SPAN. */
+ * taken from; without any left, the answer is THREAD_NO_SPAN. The samples then leave: spans that
+ * arrive later lack them (struct tree_ask). */
 void span_trees_find_running(struct span_trees *trees, const struct tree_place *root,
                              const struct sample_thread *thread, struct thread_ask *asks,
                              size_t count, uint64_t *steps);
@@ -82,6 +82,8 @@ void span_trees_note_moved(struct span_trees *trees, const struct tree_moved *mo
 struct tree_ask {
     struct tree_place place;
     uint64_t moved; /* result: samples that went on from it */
+    bool lacks;     /* result: which samples are its own would be answered differently now, since
+                       another span below its root has arrived, or itself */
 };
 void span_trees_ask(struct span_trees *trees, struct tree_ask *asks, size_t count);
 

@@ -36,7 +36,8 @@ static void find_children(struct link_source *source, const struct timed_sample 
     }
 }
 
-/* Returns for each key whether it is that of a local root with other spans in its tree. */
+/* Returns for each key whether it is that of a local root. One without children is asked for, too,
+ * so that those that arrive later know that its samples have left. */
 static const bool *find_roots(struct sample_plan *plan, struct span_trees *trees,
                               const struct tree_place *places)
 {
@@ -46,7 +47,7 @@ static const bool *find_roots(struct sample_plan *plan, struct span_trees *trees
         asks[k].place = places[k];
     span_trees_find_roots(trees, asks, plan->key_count);
     for (uint32_t k = 0; k < plan->key_count; k++)
-        are_roots[k] = plan->keys[k].match && asks[k].is_known && asks[k].has_others &&
+        are_roots[k] = plan->keys[k].match && asks[k].is_known &&
                        memcmp(asks[k].root_id, places[k].key.span_id, SPAN_ID_SIZE) == 0;
     return are_roots;
 }

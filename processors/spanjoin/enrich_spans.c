@@ -120,8 +120,10 @@ static void ask_trees(struct reading *reading)
     for (size_t i = 0; i < spans->seen_count; i++)
         asks[i].place = reading->places[i];
     span_trees_ask(span_index_trees(reading->sender->index), asks, spans->seen_count);
-    for (size_t i = 0; i < spans->seen_count; i++)
+    for (size_t i = 0; i < spans->seen_count; i++) {
         spans->seen[i].moved = asks[i].moved;
+        spans->seen[i].is_incomplete |= asks[i].lacks;
+    }
 }
 
 /* After the last block. */

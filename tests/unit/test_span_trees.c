@@ -217,6 +217,56 @@ static void many_times_at_once(void **state)
     }
 }
 
+/* Whether the samples of a span may be others than those that it was given. */
+static bool lacks(struct span_trees *trees, uint64_t span)
+{
+    struct tree_ask ask = {.place = place_of(7, span, 1)};
+    span_trees_ask(trees, &ask, 1);
+    return ask.lacks;
+}
+
+static void a_span_that_arrives_later_lacks_what_left(void **state)
+{
+    (void)state;
+    struct span_trees *trees = span_trees_new(100, true);
+    add_run(trees, 10, 0, 0, 100, 0);
+    running(trees, 10, 50, 0, 1000);
+    running(trees, 10, 30, 0, 1000);
+    add_run(trees, 11, 10, 0, 30, 0); /* before */
+    add_run(trees, 12, 10, 51, 100, 0);
+    assert_false(lacks(trees, 11));
+    assert_false(lacks(trees, 12));
+    add_run(trees, 13, 10, 50, 51, 0);
+    add_run(trees, 14, 10, 20, 31, 0);
+    assert_true(lacks(trees, 13));
+    assert_true(lacks(trees, 14));
+    assert_false(lacks(trees, 10)); /* it has all samples that name it */
+    assert_false(lacks(trees, 11));
+    assert_false(lacks(trees, 15));
+    span_trees_free(trees);
+}
+
+/* Those that ran at the same time may have its samples, and what is below it may lack some. */
+static void spans_lack_because_of_one_that_arrives_later(void **state)
+{
+    (void)state;
+    struct span_trees *trees = span_trees_new(100, true);
+    add_run(trees, 10, 0, 0, 100, 0);
+    add_run(trees, 11, 10, 20, 60, 0);
+    add_run(trees, 14, 13, 50, 70, 0);
+    add_run(trees, 15, 10, 0, 20, 0);
+    for (uint64_t time_ns = 10; time_ns <= 60; time_ns++)
+        running(trees, 10, time_ns, 0, 1000);
+    assert_false(lacks(trees, 11));
+    add_run(trees, 20, 0, 0, 100, 0); /* another root changes nothing */
+    assert_false(lacks(trees, 11));
+    add_run(trees, 13, 11, 30, 40, 0);
+    assert_true(lacks(trees, 11));
+    assert_true(lacks(trees, 14));
+    assert_false(lacks(trees, 15));
+    span_trees_free(trees);
+}
+
 /* A chain that is as long as a tree may be, and a circle. */
 static void steps_limit_the_work(void **state)
 {
@@ -243,6 +293,8 @@ int main(void)
         cmocka_unit_test(a_span_runs_at_its_own_time),
         cmocka_unit_test(many_times_at_once),
         cmocka_unit_test(steps_limit_the_work),
+        cmocka_unit_test(a_span_that_arrives_later_lacks_what_left),
+        cmocka_unit_test(spans_lack_because_of_one_that_arrives_later),
         cmocka_unit_test(the_root_is_above),
         cmocka_unit_test(depth_and_size_are_bounded),
         cmocka_unit_test(the_owner_with_the_most_spans_gives_up_room),

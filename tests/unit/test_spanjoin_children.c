@@ -268,9 +268,24 @@ static void totals_are_those_of_the_children_and_of_the_root(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* Sends a span of send_spans again. Returns whether it opens its profile. */
-static bool opens_again(struct join *join, uint64_t span, uint64_t parent, uint64_t start,
-                        uint64_t end)
+/* What a span says of its samples. */
+struct said {
+    bool is_enriched;
+    bool opens;      /* its profile */
+    bool lacks_some; /* it may lack samples */
+};
+
+static struct said read_said(const SpanMessage *span)
+{
+    const char *complete = span_attribute(span, "profile.complete");
+    return (struct said){.is_enriched = span_attribute(span, "profile.samples") != NULL,
+                         .opens = span_attribute(span, "pyroscope.profile.id") != NULL,
+                         .lacks_some = complete && strcmp(complete, "false") == 0};
+}
+
+/* Sends a span, maybe again. Returns what it says. */
+static struct said send_span(struct join *join, uint64_t span, uint64_t parent, uint64_t start,
+                             uint64_t end)
 {
     struct request request, out;
     const struct recorder *recorder = &join->fixture.recorder;
@@ -281,11 +296,18 @@ static bool opens_again(struct join *join, uint64_t span, uint64_t parent, uint6
     const struct recorded *last = &recorder->items[recorder->count - 1];
     assert_int_equal(last->signal, SIGNAL_TRACES);
     request_read_traces(&out, slice_of(last->bytes, last->size));
-    const SpanMessage *message = request_span(&out, 0);
-    assert_non_null(span_attribute(message, "profile.samples"));
-    bool opens = span_attribute(message, "pyroscope.profile.id") != NULL;
+    struct said said = read_said(request_span(&out, 0));
     request_free(&out);
-    return opens;
+    return said;
+}
+
+/* Returns whether a span of send_spans, which has samples, opens its profile. */
+static bool opens_again(struct join *join, uint64_t span, uint64_t parent, uint64_t start,
+                        uint64_t end)
+{
+    struct said said = send_span(join, span, parent, start, end);
+    assert_true(said.is_enriched);
+    return said.opens;
 }
 
 static bool root_opens(struct join *join)
@@ -521,15 +543,21 @@ static void without_the_setting_they_become_sums(void **state)
     fixture_deinit(&join.fixture);
 }
 
-/* Sends an upload of 10 s, from a half second on, with a sample of a span. */
+/* Begins an upload of 10 s, from a half second on. */
+static void begin_upload_of(struct request *request, uint64_t begin_s)
+{
+    profiles_begin(request);
+    profiles_resource_string(request, "service.name", "shop");
+    ProfileMessage *profile = profiles_profile(request, "cpu", "nanoseconds");
+    profile->time_unix_nano = WALL + begin_s * SECOND + SECOND / 2;
+    profile->duration_nano = 10 * SECOND;
+}
+
+/* Sends such an upload with a sample of a span. */
 static void send_upload(struct join *join, uint64_t begin_s, uint64_t span, uint64_t at_ms)
 {
     struct request request;
-    profiles_begin(&request);
-    profiles_resource_string(&request, "service.name", "shop");
-    ProfileMessage *profile = profiles_profile(&request, "cpu", "nanoseconds");
-    profile->time_unix_nano = WALL + begin_s * SECOND + SECOND / 2;
-    profile->duration_nano = 10 * SECOND;
+    begin_upload_of(&request, begin_s);
     add_recorded(&request, span, 31, (const uint64_t[]){at_ms, 1}, 1);
     join_send(join, &request);
 }
@@ -563,6 +591,56 @@ static void uploads_whose_samples_go_on_cover_spans(void **state)
     assert_int_equal(count_traces(&join), 1);
     send_upload(&join, 20, QUERY, 21500);
     assert_int_equal(count_traces(&join), 2);
+    fixture_deinit(&join.fixture);
+}
+
+/* Samples of the root from 1100 to 1900 ms leave, and others that their spans name. */
+static void send_named(struct join *join)
+{
+    struct request request;
+    begin_upload_of(&request, 0);
+    add_sample(&request, ROOT, (const uint64_t[]){1100, 1, 1500, 2, 1900, 4}, 3);
+    add_sample(&request, LOAD, (const uint64_t[]){1300, 8}, 1);
+    add_sample(&request, QUERY, (const uint64_t[]){1300, 8}, 1);
+    add_sample(&request, OTHER, (const uint64_t[]){1300, 8}, 1);
+    join_send(join, &request);
+}
+
+/* Says whether a span may lack samples. */
+static bool lacks_some(struct join *join, uint64_t span, uint64_t parent, uint64_t start,
+                       uint64_t end)
+{
+    struct said said = send_span(join, span, parent, start, end);
+    assert_true(said.is_enriched);
+    return said.lacks_some;
+}
+
+static void a_child_that_arrives_late_says_that_it_lacks_samples(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "attribute_children: true, samples: {wait: 0s}");
+    send_span(&join, ROOT, 0, 1000, 3000);
+    send_span(&join, OTHER, ROOT, 1200, 1300);
+    send_named(&join);
+    assert_true(lacks_some(&join, LOAD, ROOT, 1400, 1600));
+    assert_false(lacks_some(&join, QUERY, ROOT, 1901, 2000)); /* they were taken before it */
+    assert_false(lacks_some(&join, OTHER, ROOT, 1200, 1300));
+    assert_false(lacks_some(&join, ROOT, 0, 1000, 3000));
+    fixture_deinit(&join.fixture);
+}
+
+static void a_span_says_that_it_has_samples_of_a_late_child(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "attribute_children: true, samples: {wait: 0s}");
+    send_span(&join, ROOT, 0, 1000, 3000);
+    send_span(&join, LOAD, ROOT, 1400, 1600);
+    send_named(&join);
+    assert_false(lacks_some(&join, LOAD, ROOT, 1400, 1600));
+    send_span(&join, OTHER, LOAD, 1450, 1550);
+    assert_true(lacks_some(&join, LOAD, ROOT, 1400, 1600));
     fixture_deinit(&join.fixture);
 }
 
@@ -629,6 +707,7 @@ struct model_span {
     uint64_t start;
     uint64_t end;
     int64_t thread; /* 0: none */
+    bool is_late;   /* it arrives when the samples have left */
 };
 struct model_sample {
     unsigned span;
@@ -640,6 +719,7 @@ struct model_sample {
 };
 struct model {
     uint64_t random;
+    bool knows_late;                          /* answers are those with all spans */
     bool is_recording;                        /* times and threads were added, and are removed */
     struct model_span spans[MODEL_SPANS + 1]; /* by id */
     struct model_sample samples[MODEL_SAMPLES];
@@ -653,7 +733,7 @@ static uint64_t next_random(struct model *model, uint64_t below)
 
 static void make_model(struct model *model, uint64_t seed)
 {
-    model->random = seed;
+    *model = (struct model){.random = seed};
     bool has_threads = next_random(model, 2);
     model->is_recording = next_random(model, 2);
     for (unsigned id = 1; id <= MODEL_SPANS; id++) {
@@ -676,12 +756,17 @@ static void make_model(struct model *model, uint64_t seed)
     }
 }
 
+static bool model_knows(const struct model *model, unsigned id)
+{
+    return model->knows_late || !model->spans[id].is_late;
+}
+
 static bool model_is_above(const struct model *model, unsigned upper, unsigned lower)
 {
-    for (unsigned id = model->spans[lower].parent; id != 0; id = model->spans[id].parent)
-        if (id == upper)
-            return true;
-    return false;
+    unsigned id = model->spans[lower].parent;
+    while (id != 0 && id != upper && model_knows(model, id))
+        id = model->spans[id].parent;
+    return id != 0 && id == upper;
 }
 
 /* Returns the span of a sample at a time. */
@@ -694,8 +779,8 @@ static unsigned model_answer(const struct model *model, const struct model_sampl
     for (unsigned id = 1; id <= MODEL_SPANS; id++) {
         const struct model_span *span = &model->spans[id];
         bool is_elsewhere = span->thread && sample->thread && span->thread != sample->thread;
-        if (model_is_above(model, sample->span, id) && span->start <= time && time < span->end &&
-            !is_elsewhere)
+        if (model_knows(model, id) && model_is_above(model, sample->span, id) &&
+            span->start <= time && time < span->end && !is_elsewhere)
             running[count++] = id;
     }
     for (unsigned i = 0; i < count; i++) {
@@ -720,16 +805,23 @@ static unsigned model_span_at(const struct model *model, const struct model_samp
     return span;
 }
 
-static void send_model_spans(struct join *join, const struct model *model)
+/* Sends all spans that are late, or not. */
+static void send_some_spans(struct join *join, const struct model *model, bool are_late)
 {
     struct request request;
     traces_begin(&request, "shop");
     traces_resource_string(&request, "telemetry.sdk.language",
                            model->is_recording ? "java" : "cpp");
     for (unsigned id = MODEL_SPANS; id > 0; id--)
-        add_span(&request, id, model->spans[id].parent, model->spans[id].start,
-                 model->spans[id].end, model->spans[id].thread);
+        if (model->spans[id].is_late == are_late)
+            add_span(&request, id, model->spans[id].parent, model->spans[id].start,
+                     model->spans[id].end, model->spans[id].thread);
     join_send(join, &request);
+}
+
+static void send_model_spans(struct join *join, const struct model *model)
+{
+    send_some_spans(join, model, false);
 }
 
 /* The value at a time tells which one it is: 10 times the sample, and the place of the time. */
@@ -737,6 +829,9 @@ static void send_model_samples(struct join *join, const struct model *model)
 {
     struct request request;
     begin_upload(&request);
+    profiles_resource_string(&request, "service.name", "shop");
+    request_profile(&request, 0)->time_unix_nano = WALL - 5 * SECOND / 2;
+    request_profile(&request, 0)->duration_nano = 10 * SECOND;
     for (unsigned i = 0; i < MODEL_SAMPLES; i++) {
         const struct model_sample *sample = &model->samples[i];
         SampleMessage *message = profiles_sample(&request, (int32_t)i);
@@ -835,22 +930,32 @@ static bool model_has_samples(const struct model *model, unsigned id)
     return false;
 }
 
-/* Spans that arrive again open a profile exactly if samples left with them. */
-static void check_profile_ids(struct join *join, const struct model *model)
+/* Sends all spans again, and reads what each of them says. */
+static void read_all_said(struct join *join, const struct model *model,
+                          struct said said_out[MODEL_SPANS + 1])
 {
     struct request out;
+    struct model all = *model;
     const struct recorder *recorder = &join->fixture.recorder;
-    send_model_spans(join, model);
+    for (unsigned id = 1; id <= MODEL_SPANS; id++)
+        all.spans[id].is_late = false;
+    send_model_spans(join, &all);
     fixture_advance(&join->fixture, 0);
     const struct recorded *last = &recorder->items[recorder->count - 1];
     assert_int_equal(last->signal, SIGNAL_TRACES);
     request_read_traces(&out, slice_of(last->bytes, last->size));
-    for (unsigned id = MODEL_SPANS; id > 0; id--) {
-        const SpanMessage *span = request_span(&out, MODEL_SPANS - id);
-        bool opens = span_attribute(span, "pyroscope.profile.id") != NULL;
-        assert_int_equal(opens, model_has_samples(model, id));
-    }
+    for (unsigned id = 1; id <= MODEL_SPANS; id++)
+        said_out[id] = read_said(request_span(&out, MODEL_SPANS - id));
     request_free(&out);
+}
+
+/* Spans that arrive again open a profile exactly if samples left with them. */
+static void check_profile_ids(struct join *join, const struct model *model)
+{
+    struct said said[MODEL_SPANS + 1];
+    read_all_said(join, model, said);
+    for (unsigned id = 1; id <= MODEL_SPANS; id++)
+        assert_int_equal(said[id].opens, model_has_samples(model, id));
 }
 
 static void random_trees_are_as_the_model_says(void **state)
@@ -874,10 +979,71 @@ static void random_trees_are_as_the_model_says(void **state)
     }
 }
 
+/* Some spans arrive when the samples have left. No span begins before its parent. */
+static void make_late_model(struct model *model, uint64_t seed)
+{
+    make_model(model, seed);
+    for (unsigned id = 2; id <= MODEL_SPANS; id++) {
+        struct model_span *span = &model->spans[id];
+        uint64_t earliest = model->spans[span->parent].start;
+        span->is_late = span->parent != 0 && next_random(model, 3) == 0;
+        if (span->start < earliest)
+            *span = (struct model_span){span->parent, earliest, earliest + span->end - span->start,
+                                        span->thread, span->is_late};
+    }
+}
+
+/* Whether a span would have other samples if all spans had arrived before. */
+static bool model_lacks(struct model *model, unsigned id)
+{
+    bool differs = false;
+    for (unsigned i = 0; i < MODEL_SAMPLES; i++)
+        for (unsigned k = 0; k < model->samples[i].count; k++) {
+            model->knows_late = false;
+            bool had = model_span_at(model, &model->samples[i], k) == id;
+            model->knows_late = true;
+            differs |= had != (model_span_at(model, &model->samples[i], k) == id);
+        }
+    return model->spans[id].parent != 0 && differs;
+}
+
+/* Those that have other samples than if all had arrived before say so; without late ones, nobody
+ * does. */
+static void check_lacks(struct join *join, struct model *model)
+{
+    struct said said[MODEL_SPANS + 1];
+    bool any_late = false;
+    read_all_said(join, model, said);
+    for (unsigned id = 1; id <= MODEL_SPANS; id++)
+        any_late |= model->spans[id].is_late;
+    for (unsigned id = 1; id <= MODEL_SPANS; id++) {
+        assert_true(said[id].lacks_some || !said[id].is_enriched || !model_lacks(model, id));
+        assert_true(!said[id].lacks_some || (any_late && model->spans[id].parent != 0));
+    }
+}
+
+static void spans_that_may_lack_samples_say_so(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= MODEL_RUNS; seed++) {
+        struct join join;
+        struct model model;
+        make_late_model(&model, seed);
+        join_init(&join, "attribute_children: true, samples: {wait: 5s, by_thread: false}");
+        send_some_spans(&join, &model, false);
+        send_model_samples(&join, &model);
+        fixture_advance(&join.fixture, 6 * SECOND);
+        send_some_spans(&join, &model, true);
+        check_lacks(&join, &model);
+        fixture_deinit(&join.fixture);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_trees_are_as_the_model_says),
+        cmocka_unit_test(spans_that_may_lack_samples_say_so),
         cmocka_unit_test(a_sample_goes_on_to_the_child_that_ran),
         cmocka_unit_test(a_root_is_kept_for_what_went_on),
         cmocka_unit_test(without_the_setting_it_stays),
@@ -896,6 +1062,8 @@ int main(void)
         cmocka_unit_test(recorded_samples_go_on_and_become_sums),
         cmocka_unit_test(without_the_setting_they_become_sums),
         cmocka_unit_test(uploads_whose_samples_go_on_cover_spans),
+        cmocka_unit_test(a_child_that_arrives_late_says_that_it_lacks_samples),
+        cmocka_unit_test(a_span_says_that_it_has_samples_of_a_late_child),
         cmocka_unit_test(recorded_samples_are_kept_or_folded),
         cmocka_unit_test(the_thread_of_a_recording_chooses_the_sibling),
         cmocka_unit_test(recorded_times_are_not_looked_up),
