@@ -91,6 +91,13 @@ bool attributes_get(const struct message_iter *message, uint32_t number, struct 
     }
 }
 
+struct slice attribute_value(struct slice message, uint32_t number, struct slice key)
+{
+    const struct message_iter it = message_iter_bytes(message);
+    struct slice value;
+    return attributes_get(&it, number, key, &value) ? value : (struct slice){0};
+}
+
 bool attributes_find(struct message_iter message, uint32_t number, struct slice key,
                      struct attribute *attribute_out)
 {

@@ -46,6 +46,9 @@ bool attributes_find(struct message_iter message, uint32_t number, struct slice 
 bool attributes_get(const struct message_iter *message, uint32_t number, struct slice key,
                     struct slice *value_out);
 
+/* The same of an encoded message. Returns the value; empty if it is absent, or has none. */
+struct slice attribute_value(struct slice message, uint32_t number, struct slice key);
+
 /* Moves to the next attribute with this key; returns false at the end. */
 bool attribute_next_of_key(struct attribute *attribute, struct slice key);
 

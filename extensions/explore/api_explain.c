@@ -361,6 +361,16 @@ static bool may_be_late(const struct explanation *e, const struct store_service 
            e->span->arrived_ns > saturate_sum(e->span->start_ns, e->request->store->wait_ns);
 }
 
+/* Returns what to say of a thread that is compared by name only. */
+static const char *language_text(const struct explanation *e)
+{
+    return e->span->lacks_language
+               ? " Its resource has no telemetry.sdk.language, so its thread.id is taken for one "
+                 "of the runtime and not compared with those of the operating system: let the "
+                 "spans keep this attribute (C++, Erlang, Go, PHP, Python and Swift need it)."
+               : "";
+}
+
 /* Such samples left when the join knew the span. */
 static bool may_be_ambiguous(const struct explanation *e, const struct store_service *service)
 {
@@ -377,16 +387,17 @@ static bool explain_threads(struct explanation *e, const struct store_service *s
         set_reason(e, "ambiguous_thread",
                    "No sample was joined to it, but of %s of the service it was not sure which "
                    "span ran on their thread (spans of one thread overlap, or threads look alike). "
-                   "Some may have been taken in this span.",
-                   samples_text(e, ambiguous));
+                   "Some may have been taken in this span.%s",
+                   samples_text(e, ambiguous), language_text(e));
     else if (may_be_late(e, service))
         set_reason(e, "maybe_late",
                    "No sample was joined to it, but it arrived %s after its start, and samples "
                    "wait %s (samples.wait): those of its thread may have left before. %s of the "
-                   "service found no span on their thread. If not, it hardly used the processor.",
+                   "service found no span on their thread. If not, it hardly used the processor.%s",
                    seconds_text(e, e->span->arrived_ns - e->span->start_ns),
                    seconds_text(e, e->request->store->wait_ns),
-                   samples_text(e, service->unjoined[STORE_UNJOINED_NO_SPAN_ON_THREAD]));
+                   samples_text(e, service->unjoined[STORE_UNJOINED_NO_SPAN_ON_THREAD]),
+                   language_text(e));
     return may_be_ambiguous(e, service) || may_be_late(e, service);
 }
 
@@ -409,13 +420,14 @@ static void explain_silence(struct explanation *e)
                    "thread (thread.id, thread.name), so they cannot be joined by thread either.",
                    name);
     else if (names_no_spans(service))
-        set_reason(e, "thread_unknown", "Samples of the service \"%s\" name no spans, and %s.",
+        set_reason(e, "thread_unknown", "Samples of the service \"%s\" name no spans, and %s.%s",
                    name,
                    service->unjoined[STORE_UNJOINED_NO_PROCESS] > 0
                        ? "nothing says that they are of the span's process: both need the same "
                          "process.pid, in containers container.id, or service.instance.id"
                        : "none was taken on the span's thread while it ran, or they have no thread "
-                         "and times");
+                         "and times",
+                   language_text(e));
     else if (e->root)
         set_reason(e, "local_root",
                    "No sample names this span, but %s %s \"%s\" of the same trace: SDKs label "

@@ -47,8 +47,9 @@ struct store_span {
     uint8_t kind, status;
     uint8_t notable; /* lists of its operation that it is in */
     bool is_used;
-    bool is_entry;   /* no parent in its own service (span_parent_is_remote) */
-    bool has_thread; /* it names its thread */
+    bool is_entry;       /* no parent in its own service (span_parent_is_remote) */
+    bool has_thread;     /* it names its thread */
+    bool lacks_language; /* of its resource, so that its thread is compared by name only */
 };
 
 struct store_trace {

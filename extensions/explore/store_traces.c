@@ -3,9 +3,11 @@
 #include "core/base/saturate.h"
 #include "core/base/text.h"
 #include "core/data/any_value.h"
+#include "core/data/attributes.h"
 #include "core/data/message.h"
 #include "core/data/span_fields.h"
 #include "core/data/span_trees.h"
+#include "core/data/thread_ids.h"
 #include "extensions/explore/percentiles.h"
 #include "extensions/explore/store.h"
 
@@ -20,6 +22,8 @@ struct reading {
     uint64_t arrived_ns;
     uint32_t service;                  /* number */
     uint32_t version, resource, scope; /* texts */
+    struct thread_ids thread_ids;
+    bool guesses_threads;
 };
 
 /* ---- attributes ---- */
@@ -124,6 +128,18 @@ static void count_span(struct reading *reading, const struct store_span *span)
     store_cells_add(cells, &entry);
 }
 
+/* Whether its thread is compared by name only, for want of a language of the resource. */
+static bool lacks_language(const struct reading *reading, struct slice span)
+{
+    int64_t id;
+    if (!reading->guesses_threads)
+        return false;
+    struct any_value value =
+        any_value_read(attribute_value(span, SPAN_ATTRIBUTES, SLICE("thread.id")));
+    return thread_id_read(&value, &id) &&
+           thread_ids_kind(reading->thread_ids, id) == THREAD_ID_RUNTIME;
+}
+
 static void set_fields(struct reading *reading, struct store_span *span,
                        const struct span_fields *fields, struct slice bytes)
 {
@@ -142,6 +158,7 @@ static void set_fields(struct reading *reading, struct store_span *span,
     span->scope = reading->scope;
     span->status_message = store_names_text(&store->names, fields->status_message, STORE_TEXT_MAX);
     span->attributes = read_attributes(store, bytes, SPAN_ATTRIBUTES, &span->has_thread);
+    span->lacks_language = span->has_thread && lacks_language(reading, bytes);
     span->operation = store_cells_operation(&store->cells, reading->service, name, fields->kind);
     const struct store_cell key = {.operation = span->operation,
                                    .version = reading->version,
@@ -211,6 +228,8 @@ static void read_group(struct reading *reading, struct slice bytes)
     store_read_service(store, resource, &service, &reading->version);
     reading->service = store_cells_service(&store->cells, service);
     reading->resource = read_attributes(store, resource, RESOURCE_ATTRIBUTES, &ignored);
+    reading->thread_ids = thread_ids_of(resource);
+    reading->guesses_threads = thread_ids_are_guessed(resource);
     it = message_iter_bytes(bytes);
     while (message_next_bytes(&it, RESOURCE_SPANS_SCOPE_SPANS, &field))
         read_scope(reading, field.wire.bytes);

@@ -128,20 +128,6 @@ bool span_view_key(const struct span_view *span, struct span_key *key_out)
            copy_id(key_out->trace_id, TRACE_ID_SIZE, span->fields.trace_id);
 }
 
-struct slice attribute_value(struct slice message, uint32_t number, struct slice key)
-{
-    struct message_iter it = message_iter_bytes(message);
-    struct message_field field;
-    while (message_next_bytes(&it, number, &field)) {
-        if (field.wire.bytes.size < key.size)
-            continue;
-        struct key_value pair = key_value_read(field.wire.bytes);
-        if (slice_equal(pair.key, key))
-            return pair.value;
-    }
-    return (struct slice){0};
-}
-
 /* ---- paths ---- */
 
 static struct slice text_or_nothing(struct arena *arena, struct slice text)

@@ -12,6 +12,7 @@
 #define PROFCOL_SPANJOIN_JOINED_VALUES_H
 
 #include "core/base/arena.h"
+#include "core/data/attributes.h"
 #include "core/data/span_fields.h"
 #include "core/data/span_index.h"
 #include "core/data/top_functions.h"
@@ -43,10 +44,6 @@ struct span_place {
 void span_place_set_resource(struct span_place *place, const struct spanjoin_side *side,
                              struct slice resource);
 void span_place_set_scope(struct span_place *place, struct slice scope);
-
-/* Returns the value of an attribute among the KeyValue fields `number` of a message; empty if it is
- * absent or has no value. */
-struct slice attribute_value(struct slice message, uint32_t number, struct slice key);
 
 /* Values that spans had to keep, by what they were made of: most spans of a request have the same
  * few names and attributes. Forgets one when another takes its place. */

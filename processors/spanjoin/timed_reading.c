@@ -1,8 +1,8 @@
 #include "processors/spanjoin/timed_reading.h"
 
 #include "core/data/any_value.h"
+#include "core/data/thread_ids.h"
 #include "processors/spanjoin/attribute_classes.h"
-#include "processors/spanjoin/thread_of_span.h"
 
 #include <assert.h>
 #include <string.h>

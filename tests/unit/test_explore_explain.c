@@ -460,6 +460,41 @@ static void test_thread_of_span(void **state)
     scene_end(&scene);
 }
 
+/* A small id is compared with ids of the operating system only if the language says that it is
+ * one. */
+static void test_language_is_missing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *resource;
+        int64_t thread;
+        bool is_told;
+    } spans[] = {{"", 12, true},
+                 {"process.pid=#5000", 12, true},
+                 {"process.pid=#5000", 5003, false},
+                 {"telemetry.sdk.language=cpp", 12, false},
+                 {"telemetry.sdk.language=java", 12, false}};
+    for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
+        struct scene scene;
+        struct request request;
+        scene_begin(&scene, 4 << 20, WAITS);
+        traces_begin(&request, "shop");
+        if (spans[i].resource[0])
+            request_resource(&request, spans[i].resource);
+        span_int(&request, add_span(&request, SPAN, SECOND), "thread.id", spans[i].thread);
+        scene_send(&scene, &request);
+        send_thread_sample(&scene, 2 * SECOND);
+        scene_wait(&scene, 10 * SECOND);
+        json_t *answer = scene_ask(&scene, "explain", "id=000000000000002a");
+        assert_string_equal(json_text_at(answer, "reason.code"), "thread_unknown");
+        const char *text = json_text_at(answer, "reason.text");
+        if (spans[i].is_told != (strstr(text, "has no telemetry.sdk.language") != NULL))
+            fail_msg("%zu: %s", i, text);
+        json_decref(answer);
+        scene_end(&scene);
+    }
+}
+
 static void test_short_span(void **state)
 {
     (void)state;
@@ -512,6 +547,7 @@ int main(void)
         cmocka_unit_test(test_ids_in_any_attribute),
         cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_spellings),
+        cmocka_unit_test(test_language_is_missing),
         cmocka_unit_test(test_short_span),
         cmocka_unit_test(test_samples_without_trace),
         cmocka_unit_test(test_other_trace),
