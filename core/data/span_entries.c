@@ -190,13 +190,12 @@ static uint32_t add_up_to(uint32_t most, uint32_t count, uint64_t more)
 
 static void note_left(struct span_operation *op, struct span_entry *entry, struct left more)
 {
-    const uint32_t left_max = (UINT32_C(1) << SPAN_LEFT_BITS) - 1;
-    const uint32_t passed_max = (UINT32_C(1) << SPAN_PASSED_BITS) - 1;
+    enum { LEFT_MAX = (1U << SPAN_LEFT_BITS) - 1, PASSED_MAX = (1U << SPAN_PASSED_BITS) - 1 };
     if (more.bare == 0 && more.passed == 0)
         return;
     struct span_samples *samples = span_shard_open_samples(op->shard, entry);
-    samples->left = add_up_to(left_max, samples->left, more.bare) & left_max;
-    samples->passed = add_up_to(passed_max, samples->passed, more.passed) & passed_max;
+    samples->left = add_up_to(LEFT_MAX, samples->left, more.bare) & (LEFT_MAX + 0U);
+    samples->passed = add_up_to(PASSED_MAX, samples->passed, more.passed) & (PASSED_MAX + 0U);
 }
 
 /* Moves the totals of samples from their entry to that of the span. The entry is the newest one. */
