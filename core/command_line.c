@@ -29,6 +29,15 @@ void command_line_add_source(struct config_sources *sources, const char *uri)
     add(&sources->uris, &sources->uri_count, uri);
 }
 
+/* What to write for a configuration that was given without --config. */
+#define CONFIG_IS_GIVEN "; a configuration is given as --config "
+
+static bool is_yaml(const char *written)
+{
+    const char *end = strrchr(written, '.');
+    return end && (strcmp(end, ".yaml") == 0 || strcmp(end, ".yml") == 0);
+}
+
 /* Reports an unknown command or option, with the name that was probably meant. */
 static void report_unknown(const char *kind, const char *prefix, const char *written,
                            const char *near)
@@ -36,6 +45,8 @@ static void report_unknown(const char *kind, const char *prefix, const char *wri
     fprintf(stderr, "Error: unknown %s \"%s%s\"", kind, prefix, written);
     if (near)
         fprintf(stderr, ", did you mean \"%s%s\"?", prefix, near);
+    else if (is_yaml(written))
+        fprintf(stderr, CONFIG_IS_GIVEN "%s", written);
     fprintf(stderr, "\nRun `profcol --help` for the usage.\n");
 }
 
@@ -296,6 +307,16 @@ static bool check_options(const struct command_line *line, const bool used[OPTIO
     return true;
 }
 
+static bool report_unexpected(const struct command_line *line, const char *written)
+{
+    bool takes_config = find_option(OPTION_CONFIG)->commands >> line->command & 1U;
+    fprintf(stderr, "Error: unexpected argument \"%s\"", written);
+    if (takes_config && line->operand_count == 0)
+        fprintf(stderr, CONFIG_IS_GIVEN "%s", written);
+    fprintf(stderr, "\nRun `profcol --help` for the usage.\n");
+    return false;
+}
+
 /* Takes what follows the command. */
 static bool read_operands(struct command_line *line, int argc, char **argv)
 {
@@ -304,7 +325,7 @@ static bool read_operands(struct command_line *line, int argc, char **argv)
         limit = 0;
     for (; optind < argc; optind++) {
         if (line->operand_count == limit)
-            return command_line_complain("unexpected argument \"%s\"", argv[optind]);
+            return report_unexpected(line, argv[optind]);
         add(&line->operands, &line->operand_count, argv[optind]);
     }
     return true;

@@ -79,7 +79,11 @@ class CommandTest(FileTest):
     def test_wrong_usage(self):
         self.assertIn('unknown command "validat", did you mean "validate"?', self.fails("validat"))
         self.assertIn("unknown command", self.fails("serve"))
-        self.assertIn("unexpected argument", self.fails("validate", "x.yaml"))
+        for command in ("validate", "print-config"):
+            self.assertIn('unexpected argument "x.conf"; a configuration is given as --config x.conf\n', self.fails(command, "x.conf"))
+        self.assertIn('unexpected argument "x.yaml"\n', self.fails("components", "x.yaml"))
+        self.assertIn('unexpected argument "c.yaml"\n', self.fails("validate", "--diff", "a.yaml", "b.yaml", "c.yaml"))
+        self.assertIn('unknown command "x.yaml"; a configuration is given as --config x.yaml\n', self.fails("x.yaml"))
         self.assertIn('unknown option "--nonsense"', self.fails("--nonsense"))
         self.assertIn('unknown option "--wrokers", did you mean "--workers"?', self.fails("--wrokers=2"))
         self.assertIn('unknown option "-x"', self.fails("-x"))
