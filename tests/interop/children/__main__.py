@@ -5,52 +5,29 @@
 Each kind of span does its work in a function of its own, so what samples have on their stacks is the truth about the span that
 they should name. --without-threads: only what the profiler names goes on, nothing is joined by thread.
 """
-import argparse
 import collections
 import os
 import pathlib
-import subprocess
 import sys
 
 ROOT = pathlib.Path(os.environ["PROFCOL_SOURCE"])
 sys.path[:0] = [str(ROOT / "tests/interop"), str(ROOT)]
 
+import thread_runs  # noqa: E402
 from tests.oracle import server, stack_kinds  # noqa: E402
-from thread_runs import AGENT, CLASSES, EXTENSION, build_java, counts_of, requests_of  # noqa: E402
 
 # The innermost of these functions on a stack tells the span.
 SPANS = {"acceptOrder": "a local root", "loadItems": "load", "readRow": "query", "renderPage": "render", "sendMail": "mail",
          "findPrice": "price", "countStock": "stock"}
-CONFIG = """
-receivers:
-  otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}}}
-  pyroscope: {endpoint: "127.0.0.1:@pyroscope@"}
-processors:
-  spanjoin: {window: 10m, attribute_children: true, samples: {by_thread: BY_THREAD}, spans: {wait: 30s}}
-exporters:
-  file/traces: {path: "@dir@/traces.proto", format: proto}
-  file/profiles: {path: "@dir@/profiles.proto", format: proto}
-service:
-  pipelines:
-    traces: {receivers: [otlp], processors: [spanjoin], exporters: [file/traces]}
-    profiles: {receivers: [pyroscope], processors: [spanjoin], exporters: [file/profiles]}
-"""
+SETTINGS = "window: 10m, attribute_children: true, samples: {by_thread: BY_THREAD}, spans: {wait: 30s}"
 
 
-def run(work, options):
-    """Run the program; return the requests that left, and what the join counts."""
-    with server.Profcol(CONFIG.replace("BY_THREAD", "false" if options.without_threads else "true")) as profcol:
-        environment = {**os.environ, "OTEL_SERVICE_NAME": "children", "PYROSCOPE_APPLICATION_NAME": "children",
-                       "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{profcol.address('grpc')}", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
-                       "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none", "PYROSCOPE_PROFILER_EVENT": options.event,
-                       "PYROSCOPE_PROFILER_ALLOC": "512k", "PYROSCOPE_PROFILER_LOCK": "1ms",
-                       "PYROSCOPE_SERVER_ADDRESS": f"http://{profcol.address('pyroscope')}"}
-        subprocess.run(["java", f"-javaagent:{AGENT}", f"-Dotel.javaagent.extensions={EXTENSION}", "-cp", CLASSES, "App",
-                        str(options.seconds)], cwd=work, env=environment, check=True)
-        server.wait_until(lambda: not profcol.metric("profcol_spanjoin_held_requests"), timeout=60, what="requests to leave")
-        counts = {**counts_of(profcol), "to children": profcol.metric("profcol_spanjoin_samples_to_children")}
-        profcol.stop()
-        return requests_of(profcol, "traces"), requests_of(profcol, "profiles"), counts
+def run(options):
+    """Run the program; return what left profcol."""
+    settings = SETTINGS.replace("BY_THREAD", "false" if options.without_threads else "true")
+    with server.Profcol(thread_runs.configuration(settings)) as profcol:
+        thread_runs.run_profiled("children", options, profcol.address("grpc"), profcol.address("pyroscope"), options.event)
+        return thread_runs.finish(profcol, "to_children")
 
 
 def spans_of(traces):
@@ -91,16 +68,14 @@ def check_costs(spans, samples):
 
 def main():
     """Entry point."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=int, default=60)
+    parser = thread_runs.parser_of(__doc__, "children")
     parser.add_argument("--event", default="itimer", help="cpu, itimer or wall")
     parser.add_argument("--without-threads", action="store_true")
-    parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/interop/children")
     options = parser.parse_args()
-    build_java(options.work, "tests/interop/children/App.java")
-    traces, profiles, counts = run(options.work, options)
-    spans, samples = spans_of(traces), list(samples_of(profiles))
-    print(f"{len(spans)} spans, {counts}")
+    thread_runs.build_java(options.work, "tests/interop/children/App.java")
+    left = run(options)
+    spans, samples = spans_of(left.traces), list(samples_of(left.profiles))
+    print(f"{len(spans)} spans, {left.counts}")
     shares = collections.defaultdict(collections.Counter)
     for kind, function, span_id, value in (sample for sample in samples if sample[1]):
         name = spans[span_id][0] if span_id in spans else "no span"
@@ -108,8 +83,7 @@ def main():
         shares[kind, SPANS[function]]["right" if is_right else "the root" if name == "a local root" else name] += value
     is_good = check_costs(spans, samples)
     for (kind, name), share in sorted(shares.items()):
-        total = sum(share.values())
-        print(f"{kind} in {name}: {total}, " + ", ".join(f"{part} {value / total:.2%}" for part, value in share.most_common()))
+        print(f"{kind} in {name}: {sum(share.values())}, {thread_runs.shares_text(share)}")
     children = sum((share for (kind, name), share in shares.items() if kind == "cpu" and name != "a local root"), collections.Counter())
     known = sum(children.values()) - (children["no span"] + children["the root"] if options.without_threads else 0)
     print(f"CPU time in children: {children['right'] / sum(children.values()):.2%} has its own span")

@@ -3,12 +3,12 @@
     python tests/interop/ebpf PROFILER [--container] [--pools] [--seconds N] [--work DIRECTORY]
 
 With --container each program runs in a pid namespace and a cgroup of its own, as in a container of Docker, beside a shell: its
-spans have other ids of processes and threads than the samples. With --pools all threads of the Java program that serve have one name,
-as far as the operating system knows it, so that times have to tell them apart. PROFILER is the profiler's program, which needs root. What its samples have on their stacks is the truth: each kind of span
-runs a function of its own. A joined sample is right if its span is of that kind, and all its times are in the span. When
-Python's interpreter lock changes hands, the profiler may show the stack of the thread that had it, so more seem to be wrong.
+spans have other ids of processes and threads than the samples. With --pools all threads of the Java program that serve have one
+name, as far as the operating system knows it, so that times have to tell them apart. PROFILER is the profiler's program, which
+needs root. What its samples have on their stacks is the truth: each kind of span runs a function of its own. A joined sample is
+right if its span is of that kind, and all its times are in the span. When Python's interpreter lock changes hands, the profiler may
+show the stack of the thread that had it, so more seem to be wrong.
 """
-import argparse
 import collections
 import os
 import pathlib
@@ -22,23 +22,10 @@ ROOT = pathlib.Path(os.environ["PROFCOL_SOURCE"])
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(ROOT)]
 
+import thread_runs  # noqa: E402
 from tests.oracle import server, stack_kinds  # noqa: E402
-from thread_runs import AGENT, CLASSES, build_java, counts_of, requests_of  # noqa: E402
 
 SOURCES = {"App.java": "java", "ebpf/main.py": "python"}
-CONFIG = """
-receivers:
-  otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}, http: {endpoint: "127.0.0.1:@http@"}}}
-processors:
-  spanjoin: {window: 10m}
-exporters:
-  file/traces: {path: "@dir@/traces.proto", format: proto}
-  file/profiles: {path: "@dir@/profiles.proto", format: proto}
-service:
-  pipelines:
-    traces: {receivers: [otlp], processors: [spanjoin], exporters: [file/traces]}
-    profiles: {receivers: [otlp], processors: [spanjoin], exporters: [file/profiles]}
-"""
 # Puts itself into the cgroup; then, as process 1 of a new pid namespace, runs the program beside a shell.
 CONTAINER = """echo $$ > "$1/cgroup.procs"; host=$2; shift 2
 exec unshare --pid --fork --mount-proc --uts sh -c '
@@ -48,7 +35,7 @@ exec unshare --pid --fork --mount-proc --uts sh -c '
 
 def build(work):
     """Fetch what the programs need, and compile the Java one."""
-    build_java(work)
+    thread_runs.build_java(work)
     if not (work / "venv").exists():
         subprocess.run([sys.executable, "-m", "venv", "venv"], cwd=work, check=True)
         subprocess.run(["venv/bin/pip", "install", "-q", "opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"], cwd=work,
@@ -73,25 +60,24 @@ def leave(directory):
     directory.rmdir()
 
 
-def run(profiler, work, options):
-    """Run the programs; return the requests that left profcol, and its counts."""
-    with server.Profcol(CONFIG) as profcol:
-        environment = {**os.environ, "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none",
-                       "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{profcol.address('http')}",
-                       "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}
+def run(profiler, options):
+    """Run the programs; return what left profcol."""
+    work = options.work
+    with server.Profcol(thread_runs.configuration()) as profcol:
         with open(work / "profiler.log", "w", encoding="utf-8") as log:
             profiling = subprocess.Popen([profiler, "-collection-agent", profcol.address("grpc"), "-disable-tls", "-reporter-interval",
                                           "5s", "-samples-per-second", "97"], stdout=log, stderr=log)
             server.wait_until(lambda: "Attached prctl monitor" in (work / "profiler.log").read_text(), timeout=120,
                               what="the profiler")
             programs, directories = [], []
-            seconds, pool = str(options.seconds), "http-nio-8080-exec-" if options.pools else "server-"
-            for language, command in (("java", ["java", f"-javaagent:{AGENT}", f"-Dpool={pool}", "-cp", CLASSES, "App", seconds]),
-                                      ("python", ["venv/bin/python", HERE / "main.py", seconds])):
+            pool = "http-nio-8080-exec-" if options.pools else "server-"
+            for language, command in (("java", thread_runs.java(options.seconds, f"-Dpool={pool}")),
+                                      ("python", ["venv/bin/python", HERE / "main.py", str(options.seconds)])):
                 if options.container:
                     directories.append(container())
                     command = ["sh", "-c", CONTAINER, "sh", directories[-1], directories[-1].name[:12]] + command
-                programs.append(subprocess.Popen(command, cwd=work, env={**environment, "OTEL_SERVICE_NAME": f"ebpf-{language}"}))
+                environment = thread_runs.environment_of(f"ebpf-{language}", profcol.address("http"), "http/protobuf")
+                programs.append(subprocess.Popen(command, cwd=work, env=environment))
             for program in programs:
                 program.wait()
             for directory in directories:
@@ -99,10 +85,7 @@ def run(profiler, work, options):
             time.sleep(12)    # what the profiler has, and what still waits
             profiling.terminate()
             profiling.wait()
-        server.wait_until(lambda: not profcol.metric("profcol_spanjoin_held_requests"), timeout=60, what="requests to leave")
-        counts = counts_of(profcol)
-        profcol.stop()
-        return requests_of(profcol, "traces"), requests_of(profcol, "profiles"), counts
+        return thread_runs.finish(profcol)
 
 
 def language_of(files):
@@ -112,19 +95,17 @@ def language_of(files):
 
 def main():
     """Entry point."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = thread_runs.parser_of(__doc__, "ebpf")
     parser.add_argument("profiler")
     parser.add_argument("--container", action="store_true")
     parser.add_argument("--pools", action="store_true")
-    parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/interop/ebpf")
     options = parser.parse_args()
     build(options.work)
-    traces, profiles, counts = run(os.path.abspath(options.profiler), options.work, options)
-    spans = stack_kinds.spans_of(traces)
-    print(f"{len(spans)} spans, {counts}")
+    left = run(os.path.abspath(options.profiler), options)
+    spans = stack_kinds.spans_of(left.traces)
+    print(f"{len(spans)} spans, {left.counts}")
     shares, begun = collections.defaultdict(collections.Counter), set()
-    for files, kind, span_id, times in stack_kinds.samples_of(profiles):
+    for files, kind, span_id, times in stack_kinds.samples_of(left.profiles):
         language, span = language_of(files), spans.get(span_id)
         if not language:
             continue
@@ -139,8 +120,7 @@ def main():
     for language, share in sorted(shares.items()):
         early = share.pop("before the first spans arrived", 0)
         known = sum(share.values())
-        print(f"{language}: {early} observations before the first spans arrived, then {known}: "
-              + ", ".join(f"{count / known:.2%} {name}" for name, count in share.most_common()))
+        print(f"{language}: {early} observations before the first spans arrived, then {known}: {thread_runs.shares_text(share)}")
         least = 0.8 if options.pools and language == "java" else 0.98    # times tell them apart after some dozens of requests
         is_good = is_good and share["right"] / known >= least and share["wrong"] / known <= 0.02
     sys.exit(0 if is_good else 1)

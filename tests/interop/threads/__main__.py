@@ -5,35 +5,19 @@
 A proxy takes the profiler's recordings. It passes them on as they are to one profcol, and without everything that names a
 span to another one, which gets the spans. What the first one's samples name is the truth about those of the second.
 """
-import argparse
 import collections
 import http.server
 import os
 import pathlib
-import subprocess
 import sys
 import threading
 
 ROOT = pathlib.Path(os.environ["PROFCOL_SOURCE"])
 sys.path[:0] = [str(ROOT / "tests/interop"), str(ROOT)]
 
+import thread_runs  # noqa: E402
 from tests.oracle import decode, server, spanless, uploads  # noqa: E402
-from thread_runs import AGENT, CLASSES, EXTENSION, build_java, counts_of, requests_of  # noqa: E402
 
-JOIN = """
-receivers:
-  otlp: {protocols: {grpc: {endpoint: "127.0.0.1:@grpc@"}}}
-  pyroscope: {endpoint: "127.0.0.1:@pyroscope@"}
-processors:
-  spanjoin: {window: 10m}
-exporters:
-  file/traces: {path: "@dir@/traces.proto", format: proto}
-  file/profiles: {path: "@dir@/profiles.proto", format: proto}
-service:
-  pipelines:
-    traces: {receivers: [otlp], processors: [spanjoin], exporters: [file/traces]}
-    profiles: {receivers: [pyroscope], processors: [spanjoin], exporters: [file/profiles]}
-"""
 PLAIN = """
 receivers:
   pyroscope: {endpoint: "127.0.0.1:@pyroscope@"}
@@ -79,25 +63,17 @@ class Proxy(http.server.BaseHTTPRequestHandler):
         """Be quiet."""
 
 
-def run(work, seconds):
-    """Run the program; return its spans' messages, and the profiles with and without names of spans."""
-    with server.Profcol(PLAIN) as named, server.Profcol(JOIN) as unnamed:
+def run(options):
+    """Run the program; return what left the profcol that joins, and the profiles with names of spans."""
+    with server.Profcol(PLAIN) as named, server.Profcol(thread_runs.configuration()) as unnamed:
         Proxy.named, Proxy.unnamed = named.address("pyroscope"), unnamed.address("pyroscope")
         proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
         threading.Thread(target=proxy.serve_forever, daemon=True).start()
-        environment = {**os.environ, "OTEL_SERVICE_NAME": "threads", "PYROSCOPE_APPLICATION_NAME": "threads",
-                       "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{unnamed.address('grpc')}", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
-                       "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none", "PYROSCOPE_PROFILER_EVENT": "itimer",
-                       "PYROSCOPE_PROFILER_ALLOC": "512k", "PYROSCOPE_PROFILER_LOCK": "1ms",
-                       "PYROSCOPE_SERVER_ADDRESS": f"http://127.0.0.1:{proxy.server_address[1]}"}
-        subprocess.run(["java", f"-javaagent:{AGENT}", f"-Dotel.javaagent.extensions={EXTENSION}", "-cp", CLASSES, "App",
-                        str(seconds)], cwd=work, env=environment, check=True)
-        server.wait_until(lambda: not unnamed.metric("profcol_spanjoin_held_requests"), timeout=60, what="requests to leave")
-        counts = counts_of(unnamed)
+        thread_runs.run_profiled("threads", options, unnamed.address("grpc"), f"127.0.0.1:{proxy.server_address[1]}")
+        joined = thread_runs.finish(unnamed)
         named.stop()
-        unnamed.stop()
         proxy.shutdown()
-        return requests_of(unnamed, "traces"), requests_of(named, "profiles"), requests_of(unnamed, "profiles"), counts
+        return joined, thread_runs.requests_of(named, "profiles")
 
 
 def names_spans(message):
@@ -119,17 +95,14 @@ def after_first_spans(named, unnamed):
 
 def main():
     """Entry point."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("--work", type=pathlib.Path, default=ROOT / "build/interop/threads")
-    options = parser.parse_args()
-    build_java(options.work)
-    traces, named, unnamed, counts = run(options.work, options.seconds)
-    roots = spanless.roots_of(traces)
-    named, unnamed = after_first_spans(named, unnamed)
+    options = thread_runs.parser_of(__doc__, "threads").parse_args()
+    thread_runs.build_java(options.work)
+    left, named = run(options)
+    roots = spanless.roots_of(left.traces)
+    named, unnamed = after_first_spans(named, left.profiles)
     truth, joined = (spanless.totals(messages, roots) for messages in (named, unnamed))
     is_good = spanless.sums(truth) == spanless.sums(joined)
-    print(f"{len(roots)} spans, {Proxy.recordings} recordings, totals {'equal' if is_good else 'DIFFER'}, {counts}")
+    print(f"{len(roots)} spans, {Proxy.recordings} recordings, totals {'equal' if is_good else 'DIFFER'}, {left.counts}")
     shares = collections.defaultdict(lambda: [0, 0, 0])
     for key in truth:
         values = spanless.compare({key: truth[key]}, {key: joined.get(key, {})})
