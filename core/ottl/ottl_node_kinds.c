@@ -120,20 +120,27 @@ static int kind_of_call(const struct ottl_function *function)
     return OTTL_KIND_UNKNOWN;
 }
 
-/* The result of + and - for times and durations, as end_time - start_time. */
-static int kind_of_math(const struct ottl_node *node)
+/* The result of an operation: integers make an integer, and with a float a float; of times and
+ * durations it is that of + and -, as end_time - start_time. */
+static int kind_of_operation(int left, enum ottl_operator operator, int right)
 {
-    if (node->operand_count != 2)
-        return OTTL_KIND_UNKNOWN;
-    int left = ottl_node_kind(node->operands[0]), right = ottl_node_kind(node->operands[1]);
-    bool subtracts = node->operators[1] == OTTL_SUBTRACT;
-    if (!subtracts && node->operators[1] != OTTL_ADD)
-        return OTTL_KIND_UNKNOWN;
+    bool subtracts = operator== OTTL_SUBTRACT, adds = operator== OTTL_ADD;
+    bool are_numbers =
+        (left == OTTL_INT || left == OTTL_FLOAT) && (right == OTTL_INT || right == OTTL_FLOAT);
+    if (are_numbers)
+        return left == OTTL_FLOAT ? left : right;
     if (left == OTTL_TIME && right == OTTL_TIME && subtracts)
         return OTTL_DURATION;
-    if (left == OTTL_TIME && right == OTTL_DURATION)
-        return OTTL_TIME;
-    return left == OTTL_DURATION && right == OTTL_DURATION ? OTTL_DURATION : OTTL_KIND_UNKNOWN;
+    bool moves = (left == OTTL_TIME || left == OTTL_DURATION) && right == OTTL_DURATION;
+    return moves && (adds || subtracts) ? left : OTTL_KIND_UNKNOWN;
+}
+
+static int kind_of_math(const struct ottl_node *node)
+{
+    int kind = ottl_node_kind(node->operands[0]);
+    for (uint32_t i = 1; i < node->operand_count; i++)
+        kind = kind_of_operation(kind, node->operators[i], ottl_node_kind(node->operands[i]));
+    return kind;
 }
 
 /* The parser limits the depth. */

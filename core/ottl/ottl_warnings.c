@@ -54,6 +54,11 @@ static void append_name(struct text *out, const struct ottl_ast *ast)
     }
 }
 
+static bool is_number(int kind)
+{
+    return kind == OTTL_INT || kind == OTTL_FLOAT;
+}
+
 static bool is_id(int kind)
 {
     return kind == OTTL_TRACE_ID || kind == OTTL_SPAN_ID || kind == OTTL_PROFILE_ID;
@@ -153,7 +158,7 @@ static void hint_value(const struct mismatch *m, struct text *out)
         text_append(out, "; write UnixNano(...)");
     else if (m->wanted == OTTL_DURATION)
         text_append(out, "; write Duration(\"1s\")");
-    else if (is_set_by(m, ottl_set_duration) && m->got == OTTL_DURATION)
+    else if (is_number(m->wanted) && m->got == OTTL_DURATION)
         text_append(out, "; write Nanoseconds(...)");
     else if (m->path && m->wanted == OTTL_STRING && m->got == OTTL_NIL)
         text_append(out, "; an absent text is \"\"");
@@ -163,17 +168,122 @@ static void hint_value(const struct mismatch *m, struct text *out)
         text_append(out, "; write String(...)");
 }
 
-/* ---- comparisons ---- */
+/* ---- values that a path never has ---- */
 
-static bool is_number(int kind)
+static bool is_hex(struct slice text, size_t bytes)
 {
-    return kind == OTTL_INT || kind == OTTL_FLOAT;
+    bool is_digits = text.size == 2 * bytes;
+    for (size_t i = 0; i < text.size && is_digits; i++)
+        is_digits = text_hex_digit(text.data[i]) >= 0;
+    return is_digits;
 }
+
+/* As kind.string has them. */
+static bool is_kind_text(struct slice text)
+{
+    static const char *const names[] = {"Unspecified", "Internal", "Server",
+                                        "Client",      "Producer", "Consumer"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (slice_is(text, names[i]))
+            return true;
+    return false;
+}
+
+/* Returns what an integer must be, if it is not; NULL otherwise. */
+static const char *find_range(const struct ottl_path_row *row, int64_t value)
+{
+    if (row->write == ottl_set_enum && (value < 0 || value > 5))
+        return "a kind of span is SPAN_KIND_UNSPECIFIED (0) to SPAN_KIND_CONSUMER (5)";
+    if (row->write == ottl_set_status_code && (value < 0 || value > 2))
+        return "a status is STATUS_CODE_UNSET (0), STATUS_CODE_OK (1) or STATUS_CODE_ERROR (2)";
+    bool is_small = row->write == ottl_set_count || row->write == ottl_set_flags;
+    if (is_small && (value < 0 || value > UINT32_MAX))
+        return "it must be between 0 and 4294967295";
+    bool is_positive = row->write == ottl_set_duration || row->write == ottl_set_link_index;
+    return is_positive && value < 0 ? "it must not be negative" : NULL;
+}
+
+/* Returns what a text must be, if it is not; NULL otherwise. */
+static const char *find_form(const struct ottl_path_row *row, struct slice text)
+{
+    int64_t ignored;
+    if (row->write == ottl_set_id_text && row->number == SPAN_TRACE_ID)
+        return is_hex(text, TRACE_ID_SIZE) ? NULL : "a trace id is 32 hex digits";
+    if (row->write == ottl_set_id_text)
+        return is_hex(text, SPAN_ID_SIZE) ? NULL : "a span id is 16 hex digits";
+    if (row->write == ottl_set_profile_id_text)
+        return is_hex(text, PROFILE_ID_SIZE) ? NULL : "a profile id is 32 hex digits";
+    if (row->write == ottl_set_kind_text)
+        return is_kind_text(text)
+                   ? NULL
+                   : "it is one of Unspecified, Internal, Server, Client, Producer, Consumer";
+    bool is_symbol =
+        text.size > 5 && memcmp(text.data, "SPAN_", 5) == 0 && ottl_enum_find(text, &ignored);
+    return row->write == ottl_set_kind_symbol && !is_symbol ? "write a text as SPAN_KIND_SERVER"
+                                                            : NULL;
+}
+
+/* Returns what a constant of a path's kind must be, if it is not; NULL otherwise. */
+static const char *find_problem(const struct ottl_path_row *row, const struct ottl_value *value)
+{
+    return value->kind == OTTL_INT      ? find_range(row, value->integer)
+           : value->kind == OTTL_STRING ? find_form(row, value->bytes)
+                                        : NULL;
+}
+
+/* ---- comparisons ---- */
 
 static bool is_comparable(int one, int other)
 {
     return one == OTTL_KIND_UNKNOWN || other == OTTL_KIND_UNKNOWN || one == other ||
            (is_number(one) && is_number(other));
+}
+
+/* Returns why an id, which is written with small letters, is never this text; NULL otherwise. */
+static const char *find_capital(const struct ottl_path_row *row, struct slice text)
+{
+    bool is_id_text = row->write == ottl_set_id_text || row->write == ottl_set_profile_id_text;
+    for (size_t i = 0; is_id_text && i < text.size; i++)
+        if (text.data[i] >= 'A' && text.data[i] <= 'F')
+            return "its hex digits are lower case";
+    return NULL;
+}
+
+/* Returns why a path never equals a constant of its kind; NULL otherwise. A text may be compared
+ * with "" to be sure that there is one. */
+static const char *find_unequal(const struct ottl_path_row *row, const struct ottl_value *value,
+                                enum ottl_operator operator)
+{
+    bool is_empty = value->kind == OTTL_STRING && value->bytes.size == 0;
+    if ((operator!= OTTL_EQUAL && operator!= OTTL_NOT_EQUAL) ||
+        (is_empty && (operator== OTTL_NOT_EQUAL || row->write != ottl_set_id_text)))
+        return NULL;
+    if (is_empty && row->number == SPAN_PARENT_SPAN_ID)
+        return "a span id is 16 hex digits; a span without a parent has zeros: IsRootSpan()";
+    const char *problem = find_problem(row, value);
+    return problem || value->kind != OTTL_STRING ? problem : find_capital(row, value->bytes);
+}
+
+static void append_outcome(struct text *out, enum ottl_operator operator)
+{
+    text_append(out, operator== OTTL_NOT_EQUAL ? "always true: " : "always false: ");
+}
+
+/* The kinds are the same. */
+static void check_equality(struct ottl_compiler *c, const struct ottl_ast *ast,
+                           const struct ottl_node *node, uint32_t fixed)
+{
+    const struct ottl_node *left = node->operands[fixed], *right = node->operands[!fixed];
+    bool is_known = left->code == OTTL_PATH && left->key_count == 0 && right->code == OTTL_CONSTANT;
+    const char *problem =
+        is_known ? find_unequal(left->path, &right->constant, node->operators[1]) : NULL;
+    struct text text = {0};
+    if (!problem)
+        return;
+    append_outcome(&text, node->operators[1]);
+    append_name(&text, ast->parts[fixed].value);
+    text_printf(&text, " cannot be this: %s", problem);
+    warn(c, ast->parts[!fixed].value->position, &text);
 }
 
 void ottl_warn_comparison(struct ottl_compiler *c, const struct ottl_ast *ast,
@@ -184,12 +294,14 @@ void ottl_warn_comparison(struct ottl_compiler *c, const struct ottl_ast *ast,
     const struct ottl_node *left = node->operands[fixed], *right = node->operands[!fixed];
     const struct ottl_ast *subject = ast->parts[fixed].value;
     int kind = ottl_node_kind(left), other = ottl_node_kind(right);
+    if (is_comparable(kind, other))
+        check_equality(c, ast, node, fixed);
     if (left->code == OTTL_CONSTANT || is_comparable(kind, other))
         return;
     bool is_path = left->code == OTTL_PATH;
     struct mismatch m = {is_path ? subject : NULL, is_path ? left->path : NULL, kind, right, other};
     struct text text = {0};
-    text_append(&text, node->operators[1] == OTTL_NOT_EQUAL ? "always true: " : "always false: ");
+    append_outcome(&text, node->operators[1]);
     append_name(&text, subject);
     text_printf(&text, " is %s, and is compared with %s", ottl_kind_name((enum ottl_kind)kind),
                 ottl_kind_name((enum ottl_kind)other));
@@ -275,67 +387,12 @@ static const struct ottl_ast *argument_of(const struct ottl_ast *call, const cha
     return NULL;
 }
 
-static bool is_hex(struct slice text, size_t bytes)
-{
-    bool is_digits = text.size == 2 * bytes;
-    for (size_t i = 0; i < text.size && is_digits; i++)
-        is_digits = text_hex_digit(text.data[i]) >= 0;
-    return is_digits;
-}
-
-/* As kind.string has them. */
-static bool is_kind_text(struct slice text)
-{
-    static const char *const names[] = {"Unspecified", "Internal", "Server",
-                                        "Client",      "Producer", "Consumer"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (slice_is(text, names[i]))
-            return true;
-    return false;
-}
-
-/* Returns what an integer must be, if it is not; NULL otherwise. */
-static const char *find_range(const struct ottl_path_row *row, int64_t value)
-{
-    if (row->write == ottl_set_enum && (value < 0 || value > 5))
-        return "a kind of span is SPAN_KIND_UNSPECIFIED (0) to SPAN_KIND_CONSUMER (5)";
-    if (row->write == ottl_set_status_code && (value < 0 || value > 2))
-        return "a status is STATUS_CODE_UNSET (0), STATUS_CODE_OK (1) or STATUS_CODE_ERROR (2)";
-    bool is_small = row->write == ottl_set_count || row->write == ottl_set_flags;
-    if (is_small && (value < 0 || value > UINT32_MAX))
-        return "it must be between 0 and 4294967295";
-    bool is_positive = row->write == ottl_set_duration || row->write == ottl_set_link_index;
-    return is_positive && value < 0 ? "it must not be negative" : NULL;
-}
-
-/* Returns what a text must be, if it is not; NULL otherwise. */
-static const char *find_form(const struct ottl_path_row *row, struct slice text)
-{
-    int64_t ignored;
-    if (row->write == ottl_set_id_text && row->number == SPAN_TRACE_ID)
-        return is_hex(text, TRACE_ID_SIZE) ? NULL : "a trace id is 32 hex digits";
-    if (row->write == ottl_set_id_text)
-        return is_hex(text, SPAN_ID_SIZE) ? NULL : "a span id is 16 hex digits";
-    if (row->write == ottl_set_profile_id_text)
-        return is_hex(text, PROFILE_ID_SIZE) ? NULL : "a profile id is 32 hex digits";
-    if (row->write == ottl_set_kind_text)
-        return is_kind_text(text)
-                   ? NULL
-                   : "it is one of Unspecified, Internal, Server, Client, Producer, Consumer";
-    bool is_symbol =
-        text.size > 5 && memcmp(text.data, "SPAN_", 5) == 0 && ottl_enum_find(text, &ignored);
-    return row->write == ottl_set_kind_symbol && !is_symbol ? "write a text as SPAN_KIND_SERVER"
-                                                            : NULL;
-}
-
 /* The kind is right, but not the value. */
 static void check_value(struct ottl_compiler *c, const struct ottl_ast *path,
                         const struct ottl_path_row *row, const struct ottl_ast *written,
                         const struct ottl_value *value)
 {
-    const char *problem = value->kind == OTTL_INT      ? find_range(row, value->integer)
-                          : value->kind == OTTL_STRING ? find_form(row, value->bytes)
-                                                       : NULL;
+    const char *problem = find_problem(row, value);
     struct text text = {0};
     if (!problem)
         return;
