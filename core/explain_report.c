@@ -77,7 +77,7 @@ static void print_samples(const json_t *answer, struct text *out)
     const json_t *sample;
     size_t i;
     if (json_array_size(json_object_get(answer, "samples")) > 0)
-        text_append(out, "Samples that named it, newest first:\n");
+        text_append(out, "Its samples, newest first:\n");
     json_array_foreach(json_object_get(answer, "samples"), i, sample)
     {
         const json_t *lag = json_object_get(sample, "lag_ns");

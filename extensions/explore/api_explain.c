@@ -24,7 +24,7 @@ struct explanation {
     const struct store_span *span; /* NULL: not remembered, or only its samples are */
     const struct store_span *root; /* of its trace, whose samples may stand for it; NULL: none */
     const struct store_unread *unread;
-    /* Samples that named it: */
+    /* Its samples: */
     const struct store_trail *trails[TRAILS_LISTED]; /* newest first */
     unsigned listed;
     uint64_t joined, unjoined;        /* Sample messages */
@@ -34,6 +34,7 @@ struct explanation {
     bool is_kept_out_dry;             /* some of them would be kept out, but for dry_run */
     /* Of a trace: */
     unsigned spans, spans_with_samples;
+    unsigned spans_kept_out; /* further ones, whose samples left without their detail */
     struct fact facts[FACTS_MAX];
     unsigned fact_count;
     const char *code;
@@ -135,7 +136,33 @@ static bool is_zero(const uint8_t *id, size_t size)
     return any == 0;
 }
 
-/* Looks at the trace: the span that has samples instead, and how many spans have any. */
+static const struct store_service *service_of(const struct explanation *e,
+                                              const struct store_span *span)
+{
+    const struct store_cells *cells = &e->request->store->cells;
+    return store_service_at(cells, store_operation_at(cells, span->operation)->service);
+}
+
+/* Returns how many samples were joined to a span. */
+static uint64_t samples_of(const struct store_span *span)
+{
+    return (uint64_t)span->samples + span->kept_out;
+}
+
+/* Looks at a span of the trace: it may be the one that samples name instead. */
+static void look_at_span(struct explanation *e, const struct store_span *span)
+{
+    bool has_arrived = store_span_has_arrived(span);
+    e->spans += has_arrived;
+    e->spans_with_samples += span->samples > 0;
+    e->spans_kept_out += span->samples == 0 && span->kept_out > 0;
+    if (!e->span || span == e->span || !has_arrived || samples_of(span) == 0 ||
+        service_of(e, span) != service_of(e, e->span))
+        return;
+    if (!e->root || is_zero(span->parent_id, SPAN_ID_SIZE))
+        e->root = span;
+}
+
 static void look_at_trace(struct explanation *e, uint32_t trace)
 {
     const struct store_spans *spans = &e->request->store->spans;
@@ -144,11 +171,7 @@ static void look_at_trace(struct explanation *e, uint32_t trace)
     for (uint32_t at = store_trace_at(spans, trace)->first; at;) {
         const struct store_span *span = store_span_at(spans, at - 1);
         at = span->next;
-        e->spans += store_span_has_arrived(span);
-        e->spans_with_samples += span->samples > 0;
-        if (span != e->span && span->samples > 0 && store_span_has_arrived(span) &&
-            (!e->root || is_zero(span->parent_id, SPAN_ID_SIZE)))
-            e->root = span;
+        look_at_span(e, span);
     }
 }
 
@@ -167,13 +190,6 @@ static void find_span(struct explanation *e)
     const struct store_span *span = store_span_at(spans, number);
     e->span = store_span_has_arrived(span) ? span : NULL;
     look_at_trace(e, span->trace);
-}
-
-static const struct store_service *service_of(const struct explanation *e,
-                                              const struct store_span *span)
-{
-    const struct store_cells *cells = &e->request->store->cells;
-    return store_service_at(cells, store_operation_at(cells, span->operation)->service);
 }
 
 /* ---- reasons: of samples that named the span ---- */
@@ -203,14 +219,19 @@ static const char *keep_text(struct explanation *e)
     return e->is_kept_out_dry ? " Without dry_run, `keep` would take their detail." : "";
 }
 
+static void explain_kept_out(struct explanation *e)
+{
+    set_reason(e, "kept_out",
+               "Its samples were joined, but `keep` of spanjoin took their detail: the span met "
+               "none of the conditions of span_detail_when when they left.");
+}
+
 static void explain_joined(struct explanation *e)
 {
     uint8_t cpu = e->request->store->spans.cpu_type;
     bool has_cpu = cpu < STORE_TYPES_MAX && (e->types >> cpu & 1);
     if (e->kept_out == e->joined)
-        set_reason(e, "kept_out",
-                   "Its samples were joined, but `keep` of spanjoin took their detail: the span "
-                   "met none of the conditions of span_detail_when when they left.");
+        explain_kept_out(e);
     else if (!has_cpu)
         set_reason(e, "other_types",
                    "%s %s joined, but of %s only. spans.profile_types says for which types a span "
@@ -401,11 +422,25 @@ static bool explain_threads(struct explanation *e, const struct store_service *s
     return may_be_ambiguous(e, service) || may_be_late(e, service);
 }
 
+static void explain_root(struct explanation *e)
+{
+    uint64_t samples = samples_of(e->root);
+    set_reason(e, "local_root",
+               "No sample names this span, but %s %s \"%s\" of the same trace: SDKs label samples "
+               "with the local root span.%s",
+               samples_text(e, samples), samples == 1 ? "names" : "name", text_of(e, e->root->name),
+               e->root->kept_out > 0 ? " `keep` took the detail of that span." : "");
+}
+
 static void explain_silence(struct explanation *e)
 {
     const struct store_service *service = service_of(e, e->span);
     const char *name = text_of(e, service->name);
-    if (!e->root && has_profiles(service) && explain_threads(e, service))
+    if (e->root) {
+        explain_root(e);
+        return;
+    }
+    if (has_profiles(service) && explain_threads(e, service))
         return;
     if (!has_profiles(service) && has_profiles_of_unknown(e))
         explain_no_process(e, name);
@@ -428,12 +463,6 @@ static void explain_silence(struct explanation *e)
                        : "none was taken on the span's thread while it ran, or they have no thread "
                          "and times",
                    language_text(e));
-    else if (e->root)
-        set_reason(e, "local_root",
-                   "No sample names this span, but %s %s \"%s\" of the same trace: SDKs label "
-                   "samples with the local root span.",
-                   samples_text(e, e->root->samples), e->root->samples == 1 ? "names" : "name",
-                   text_of(e, e->root->name));
     else if (e->span->duration_ns < SHORT_NS)
         set_reason(e, "too_short",
                    "It took %.1f ms. A profiler takes a sample every 10 ms or so, so most spans "
@@ -454,6 +483,8 @@ static void explain_span(struct explanation *e)
     else if (e->span && e->span->samples > 0)
         set_reason(e, "joined", "%s %s to it; the details are forgotten.",
                    samples_text(e, e->span->samples), e->span->samples == 1 ? "belongs" : "belong");
+    else if (e->span && e->span->kept_out > 0)
+        explain_kept_out(e);
     else if (e->unread)
         set_reason(e, "unread_id",
                    "The attribute \"%s\" of samples has this id, but spanjoin does not read it: "
@@ -473,13 +504,23 @@ static void explain_span(struct explanation *e)
 static void explain_trace(struct explanation *e)
 {
     if (e->spans_with_samples > 0)
-        set_reason(e, "joined", "%u of its %u spans that have arrived have samples.",
-                   e->spans_with_samples, e->spans);
+        set_reason(e, "joined", "%u of its %u spans that have arrived have samples.%s",
+                   e->spans_with_samples, e->spans,
+                   e->spans_kept_out == 0
+                       ? ""
+                       : arena_printf(&e->request->arena,
+                                      " Of %u more, `keep` of spanjoin took the detail.",
+                                      e->spans_kept_out));
+    else if (e->spans_kept_out > 0)
+        set_reason(e, "kept_out",
+                   "%u of its %u spans had samples, but `keep` of spanjoin took their detail: the "
+                   "spans met none of the conditions of span_detail_when when they left.",
+                   e->spans_kept_out, e->spans);
     else if (e->missed)
         set_reason(e, "not_joined", "%s of its spans %s not joined.", samples_text(e, e->unjoined),
                    e->unjoined == 1 ? "was" : "were");
     else if (e->spans > 0)
-        set_reason(e, "no_samples", "No sample names one of its %u spans.", e->spans);
+        set_reason(e, "no_samples", "No sample was joined to one of its %u spans.", e->spans);
     else
         set_reason(e, "unknown", "None of its spans was seen, or they are forgotten.");
 }
@@ -517,6 +558,8 @@ static void add_span_facts(struct explanation *e)
     add_fact(e, "names_thread", "%s", span->has_thread ? "yes" : "no");
     add_thread_facts(e);
     add_fact(e, "samples", "%u", span->samples);
+    if (span->kept_out > 0)
+        add_fact(e, "without_detail", "%u", span->kept_out);
 }
 
 static void add_facts(struct explanation *e)

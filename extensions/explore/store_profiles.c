@@ -539,6 +539,18 @@ static bool add_to_trail(struct reading *reading, const struct join_key *key, ui
     return true;
 }
 
+/* Samples that left without the detail of their span have no Link any more. */
+static void note_kept_out(struct reading *reading, const struct join_key *key)
+{
+    struct store_spans *spans = &reading->store->spans;
+    uint32_t number = store_spans_find(spans, key->trace_id, key->span_id);
+    if (number == STORE_NONE)
+        return;
+    struct store_span *span = store_span_at(spans, number);
+    uint32_t room = UINT32_MAX - span->kept_out;
+    span->kept_out += key->samples < room ? key->samples : room;
+}
+
 static void read_report(struct reading *reading)
 {
     const struct join_report *report = reading->offer->report;
@@ -555,6 +567,8 @@ static void read_report(struct reading *reading)
         if (!find_key(reading, key->trace_id, key->span_id, &first))
             index_table_add_new(&reading->keys, hash_ids(key->trace_id, key->span_id), k);
         bool has_room = reading->store->trail_count - before < reading->store->trail_limit;
+        if (key->is_kept_out)
+            note_kept_out(reading, key);
         if (key->samples == 0 || add_to_trail(reading, key, reading->trails[first]) || !has_room)
             continue;
         add_trail(reading, key);

@@ -40,7 +40,8 @@ struct store_span {
     uint32_t cell;
     uint32_t version, status_message, scope, attributes, resource; /* texts; the last two: JSON */
     uint32_t first_cost;                                           /* number + 1; 0: none */
-    uint32_t samples;
+    uint32_t samples;                                              /* with its Link */
+    uint32_t kept_out;   /* Sample messages that left without its detail (`keep`) */
     uint32_t minute;     /* that of its cell when it left the join */
     uint32_t trace;      /* number; STORE_NONE: in none */
     uint32_t next, last; /* in the trace: the next and the previous one, number + 1 */

@@ -173,14 +173,14 @@ static void hand_on(struct hold *hold)
     hold->kept = NULL;
     join_lags_record(&hold->lags, hold->node->join->metrics.lag, hold->node->node.worker->index);
     spanjoin_settle(hold->node);
+    join_offer_make(hold->node, batch, hold->report);
+    hold->report = NULL;
     if (batch->items == 0) {
         batch_free(batch);
         spanjoin_count(hold->node, &hold->counts);
         end(hold);
         return;
     }
-    join_offer_make(hold->node, batch, hold->report);
-    hold->report = NULL;
     offer_send(&hold->offer, &holds->offers, batch, true, on_offer_settled);
 }
 

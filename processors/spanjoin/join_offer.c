@@ -63,8 +63,9 @@ static uint64_t tenant_of(const struct spanjoin_settings *settings, const struct
 void join_offer_make(struct spanjoin_node *node, struct batch *batch, struct join_report *report)
 {
     struct join_feed *feed = node->join->process->join_feed;
+    bool tells = batch->items > 0 || (report && report->key_count > 0);
     assert(batch->owner == node->node.worker);
-    if (join_feed_is_open(feed))
+    if (tells && join_feed_is_open(feed))
         join_feed_offer(feed, batch, node->node.component->id,
                         tenant_of(node->join->settings, batch), report);
     else

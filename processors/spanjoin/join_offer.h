@@ -16,7 +16,8 @@
 /* Returns what became of the samples of a request whose spans are looked up; NULL if nobody
  * listens. */
 struct join_report *join_report_of(const struct spanjoin *join, const struct sample_plan *plan);
-/* Offers a request that is about to be sent on. Takes over the report, which may be NULL. */
+/* Offers a request that is about to be sent on, or of which `keep` has dropped all samples. Takes
+ * over the report, which may be NULL. */
 void join_offer_make(struct spanjoin_node *node, struct batch *batch, struct join_report *report);
 
 #endif

@@ -154,13 +154,11 @@ void spanjoin_forward(struct spanjoin_node *node, struct batch *batch,
 {
     spanjoin_count(node, counts);
     spanjoin_settle(node);
-    if (batch->items == 0) { /* it had no samples, or `keep` has dropped them all */
-        free(report);
-        batch_drop(batch, &verdict_ok);
-        return;
-    }
     join_offer_make(node, batch, report);
-    node_forward(&node->node, batch);
+    if (batch->items == 0) /* it had no samples, or `keep` has dropped them all */
+        batch_drop(batch, &verdict_ok);
+    else
+        node_forward(&node->node, batch);
 }
 
 /* Sends the request on at once, with its own receipt. */

@@ -187,6 +187,22 @@ static void is_below_root(struct scene *scene)
     send_sample(scene, OTHER);
 }
 
+/* A span of another process in its trace has samples. */
+static void is_below_foreign_span(struct scene *scene)
+{
+    struct request request;
+    traces_begin(&request, "web");
+    add_span(&request, OTHER, SECOND);
+    scene_send(scene, &request);
+    send_child(scene, SPAN, OTHER);
+    profiles_begin(&request);
+    profiles_resource_string(&request, "service.name", "web");
+    profiles_profile(&request, "cpu", "nanoseconds");
+    add_sample(&request, OTHER);
+    scene_send(scene, &request);
+    send_sample(scene, 0);
+}
+
 static void is_short(struct scene *scene)
 {
     struct request request;
@@ -305,6 +321,11 @@ static void has_nothing(struct scene *scene)
     WAITS ", keep: {span_detail_when: [{duration_above: 1h}], otherwise: fold, dry_run: true}"
 #define KEEPS_CPU WAITS ", keep: {span_detail_when: [{cpu_above: 45ms}], otherwise: fold}"
 #define KEEPS WAITS ", keep: {span_detail_when: [{duration_above: 1h}], otherwise: fold}"
+#define KEEPS_LONG WAITS ", keep: {span_detail_when: [{duration_above: 2s}], otherwise: fold}"
+#define DROPS WAITS ", keep: {span_detail_when: [{duration_above: 1h}], otherwise: drop}"
+#define KEEPS_NAMELESS                                                                             \
+    "window: 60s, samples: {wait: 5s, attributes: []}, "                                           \
+    "keep: {span_detail_when: [{duration_above: 1h}], otherwise: fold}"
 static const struct {
     void (*prepare)(struct scene *scene);
     const char *settings;
@@ -313,6 +334,11 @@ static const struct {
 } cases[] = {
     {is_joined, WAITS, "joined", "1 sample (cpu) was joined"},
     {is_joined, KEEPS, "kept_out", "`keep`"},
+    {is_joined, DROPS, "kept_out", "`keep`"},
+    {is_below_root, KEEPS, "local_root", "`keep` took the detail of that span"},
+    {is_below_root, DROPS, "local_root", "1 sample names \"GET /a\" of the same trace"},
+    {is_below_root, KEEPS_NAMELESS, "local_root", "`keep` took the detail of that span"},
+    {is_below_foreign_span, WAITS, "no_thread", "Samples of the service \"shop\" name no spans"},
     {is_kept_by_cpu, KEEPS_CPU, "joined",
      "2 samples (cpu) were joined. 1 of them left without detail (keep)"},
     {is_joined, KEEPS_DRY, "joined", "Without dry_run, `keep` would take their detail"},
@@ -525,6 +551,40 @@ static void test_trace(void **state)
     scene_end(&scene);
 }
 
+/* The samples of its only span with any have lost their detail. */
+static void test_trace_kept_out(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene, 4 << 20, KEEPS);
+    is_below_root(&scene);
+    scene_wait(&scene, 10 * SECOND);
+    json_t *answer = scene_ask(&scene, "explain", "id=AAAAaaaaaaaaaaaa0000000000000007");
+    assert_string_equal(json_text_at(answer, "reason.code"), "kept_out");
+    assert_non_null(strstr(json_text_at(answer, "reason.text"), "1 of its 2 spans had samples"));
+    assert_string_equal(json_text_at(answer, "samples.0.text"),
+                        "joined, without its detail (keep)");
+    json_decref(answer);
+    scene_end(&scene);
+}
+
+/* One span is worth its detail, another one is not. */
+static void test_trace_partly_kept_out(void **state)
+{
+    (void)state;
+    struct scene scene;
+    scene_begin(&scene, 4 << 20, KEEPS_LONG);
+    send_span(&scene, OTHER, 3 * SECOND);
+    send_child(&scene, SPAN, OTHER);
+    send_sample(&scene, OTHER);
+    send_sample(&scene, SPAN);
+    json_t *answer = scene_ask(&scene, "explain", "id=AAAAaaaaaaaaaaaa0000000000000007");
+    assert_string_equal(json_text_at(answer, "reason.code"), "joined");
+    assert_non_null(strstr(json_text_at(answer, "reason.text"), "Of 1 more, `keep`"));
+    json_decref(answer);
+    scene_end(&scene);
+}
+
 static void test_wrong_ids(void **state)
 {
     (void)state;
@@ -553,6 +613,8 @@ int main(void)
         cmocka_unit_test(test_other_trace),
         cmocka_unit_test(test_thread_of_span),
         cmocka_unit_test(test_trace),
+        cmocka_unit_test(test_trace_kept_out),
+        cmocka_unit_test(test_trace_partly_kept_out),
         cmocka_unit_test(test_wrong_ids),
     };
     scan_init();
