@@ -321,10 +321,22 @@ static const char *name_of(struct config_check *check, const char *path,
     return name;
 }
 
+/* A block `attribute` with `enabled: false` has no key: it is refused. */
+static bool is_on(struct config_check *check, size_t i, const struct keep_condition *condition)
+{
+    bool is_off = condition->given[KEEP_ATTRIBUTE] && !condition->attribute.enabled;
+    if (is_off)
+        config_check_error(check, path_of(check, i, KEEP_ATTRIBUTE),
+                           "a condition cannot be turned off; remove it");
+    return !is_off;
+}
+
 /* Sets the kind by the key that is written. Returns false if it is not exactly one. */
 static bool read_kind(struct config_check *check, size_t i, struct keep_condition *condition)
 {
     unsigned written = 0;
+    if (!is_on(check, i, condition))
+        return false;
     for (int kind = 0; kind < KEEP_KINDS; kind++)
         if (condition->given[kind]) {
             condition->kind = (enum keep_kind)kind;

@@ -257,6 +257,12 @@ static const struct {
      "otherwise and other conditions have no effect; for 1 % write 0.01"},
     {"keep: {span_detail_when: [{attribute: {key: a}}]}",
      "keep::span_detail_when::0::attribute: needs `matches`, `above` or `below`"},
+    {"keep: {span_detail_when: [{attribute: {enabled: false}}]}",
+     "t:1:52: error: processors::spanjoin::keep::span_detail_when::0::attribute: a condition "
+     "cannot be turned off; remove it"},
+    {"keep: {span_detail_when: [{status: ok, attribute: {key: a, matches: b, enabled: false}}]}",
+     "cannot be turned off"},
+    {"keep: {enabled: false, span_detail_when: [{attribute: {enabled: false}}]}", ""},
     {"keep: {span_detail_when: [{attribute: {key: a, matches: ''}}]}",
      "warning: processors::spanjoin::keep::span_detail_when::0::attribute::matches: is empty, so "
      "it "
