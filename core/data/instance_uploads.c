@@ -472,6 +472,32 @@ void instances_add_upload(struct instances *instances, const struct instance_upl
     pthread_mutex_unlock(&instances->lock);
 }
 
+/* ---- samples that name unknown spans ---- */
+
+static void note_unjoined(struct instances *instances, uint16_t number, struct upload_range range,
+                          const struct instance_clock *clock)
+{
+    if (!instance_is_live(instances, number))
+        return;
+    struct instance *instance = &instances->items[number];
+    uint64_t since_ns = clock->now_ns - instance->unjoined_ns;
+    bool is_first = instance->unjoined_ns == 0 || since_ns > clock->window_ns;
+    instance->unjoined = is_first ? range : upload_ranges_union(instance->unjoined, range);
+    instance->unjoined_ns = clock->now_ns;
+}
+
+void instances_note_unjoined(struct instances *instances, const struct instance_upload *upload,
+                             struct upload_range range, const struct instance_clock *clock)
+{
+    pthread_mutex_lock(&instances->lock);
+    for (size_t i = 0; i < upload->joined_count; i++)
+        note_unjoined(instances, upload->joined[i], range, clock);
+    note_unjoined(instances, upload->uploader, range, clock);
+    if (instance_is_live(instances, upload->uploader))
+        note_unjoined(instances, instances->items[upload->uploader].shows, range, clock);
+    pthread_mutex_unlock(&instances->lock);
+}
+
 /* ---- clocks that are ahead ---- */
 
 void instances_note_lead(struct instances *instances, uint16_t uploader, uint32_t form,
@@ -551,12 +577,14 @@ struct instance_coverage instances_coverage(struct instances *instances, uint16_
     struct instance_coverage coverage;
     coverage.until_ns = coverage.from_ns = 0;
     coverage.gaps.count = 0;
+    coverage.unjoined = (struct upload_range){0, 0};
     pthread_mutex_lock(&instances->lock);
     if (instance_is_live(instances, number)) {
         coverage.until_ns = covered(instances, number, clock);
         tell_held(instances, number, &coverage);
         tell_held(instances, shown_by_of(instances, number), &coverage);
         tell_slots(instances, number, clock, &coverage);
+        coverage.unjoined = instances->items[number].unjoined;
     }
     pthread_mutex_unlock(&instances->lock);
     return coverage;

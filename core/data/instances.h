@@ -111,6 +111,10 @@ void instances_add_upload(struct instances *instances, const struct instance_upl
  * maybe at once; UINT64_MAX: not until another upload or span has arrived. */
 uint64_t instances_settle(struct instances *instances, const struct instance_clock *clock,
                           struct span_wakeups *wakeups);
+/* Notes that an upload of this time leaves, whose samples name spans that have not arrived. Call it
+ * before instances_add_upload. Only these members of the upload count: uploader, joined. */
+void instances_note_unjoined(struct instances *instances, const struct instance_upload *upload,
+                             struct upload_range range, const struct instance_clock *clock);
 /* Notes that the times of an upload are ahead of its arrival. */
 void instances_note_lead(struct instances *instances, uint16_t uploader, uint32_t form,
                          struct upload_ahead ahead, const struct instance_clock *clock);
@@ -144,6 +148,7 @@ struct instance_coverage {
     uint64_t until_ns; /* since 1970; 0: it has no uploads that count, or still awaits some */
     uint64_t from_ns;  /* what arrived for earlier times, another index may know; 0: nothing did */
     struct upload_ranges gaps;
+    struct upload_range unjoined; /* instances_note_unjoined; to_ns 0: there was none */
 };
 
 /* Who waits until an instance is covered. Allocated by instances_wait. */

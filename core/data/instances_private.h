@@ -58,6 +58,8 @@ struct instance {
     uint64_t showed_ns;       /* its samples showed `shows` last */
     uint64_t shared_ns;       /* they showed another one than before; 0: never */
     uint64_t in_container_ns; /* profiles of its container asked for its threads last; 0: never */
+    uint64_t unjoined_ns;     /* instances_note_unjoined was called last; 0: never */
+    struct upload_range unjoined;    /* of the calls that had no window between them */
     struct process_spans spans;      /* that name their threads */
     struct recent_processes *recent; /* NULL: it stands for no group */
     int64_t pid;                     /* of its spans with threads; 0: not known */

@@ -27,7 +27,8 @@ struct node_span {
     uint64_t parent; /* 0: none */
     uint32_t moved;  /* samples that went on from it, if it is a root; UINT32_MAX: or more */
     bool is_root;
-    bool lacks; /* as in struct tree_ask */
+    bool is_late; /* as in struct tree_span, if it is a root */
+    bool lacks;   /* as in struct tree_ask */
 };
 
 /* When and where a span ran. */
@@ -167,7 +168,8 @@ static void insert(struct tree *tree, uint32_t at, const struct tree_span *span,
     tree->spans = open_gap(tree->spans, tree->count, tree->capacity, at, sizeof *tree->spans);
     tree->spans[at] = (struct node_span){.id = id_number(span->place.key.span_id),
                                          .parent = id_number(span->parent_id),
-                                         .is_root = span->is_root};
+                                         .is_root = span->is_root,
+                                         .is_late = span->is_root && span->is_late};
     if (keeps_run) {
         tree->runs = open_gap(tree->runs, tree->count, tree->capacity, at, sizeof *tree->runs);
         tree->runs[at] = run_of(span);
@@ -179,6 +181,13 @@ static void insert(struct tree *tree, uint32_t at, const struct tree_span *span,
 static bool ran_within(const struct node_run *run, uint64_t from_ns, uint64_t to_ns)
 {
     return run->start_ns <= to_ns && from_ns < run->end_ns;
+}
+
+/* Whether a span ran when samples of its tree were taken that have left. */
+static bool ran_while_left(const struct tree *tree, const struct node_span *span)
+{
+    return tree->left_to_ns > 0 &&
+           ran_within(&tree->runs[span - tree->spans], tree->left_from_ns, tree->left_to_ns);
 }
 
 /* A span that arrives when samples have left may have owned some of them: instead of those that run
@@ -450,8 +459,13 @@ static void answer_ask(const struct span_trees *trees, struct tree_ask *ask)
 {
     const struct tree *tree = find_tree(trees, hash_of(&ask->place));
     const struct node_span *span = tree ? find_span(tree, id_number(ask->place.key.span_id)) : NULL;
-    ask->moved = span ? span->moved : 0;
-    ask->lacks = span && !span->is_root && span->lacks;
+    *ask = (struct tree_ask){.place = ask->place};
+    if (!span)
+        return;
+    const struct node_span *root = root_above(tree, span->id);
+    ask->moved = span->moved;
+    ask->has_late_root = root != span && (!root || root->is_late);
+    ask->lacks = root != span && (span->lacks || (!root && ran_while_left(tree, span)));
 }
 
 void span_trees_ask(struct span_trees *trees, struct tree_ask *asks, size_t count)

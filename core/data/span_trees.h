@@ -43,6 +43,7 @@ bool span_parent_is_remote(uint64_t flags, uint64_t kind);
 struct tree_span {
     struct tree_place place;
     bool is_root;                    /* it is a local root */
+    bool is_late;                    /* samples that named it have left before it arrived */
     uint8_t parent_id[SPAN_ID_SIZE]; /* all zero: none */
     /* Only needed if the table keeps runs: */
     uint64_t start_ns; /* since 1970 */
@@ -83,7 +84,10 @@ struct tree_ask {
     struct tree_place place;
     uint64_t moved; /* result: samples that went on from it */
     bool lacks;     /* result: which samples are its own would be answered differently now, since
-                       another span below its root has arrived, or itself */
+                       another span below its root has arrived, or itself; or its root is not known,
+                       and others of its tree were asked for */
+    bool has_late_root; /* result: samples that named its root may have left before the root
+                           arrived, which it has not yet, or too late */
 };
 void span_trees_ask(struct span_trees *trees, struct tree_ask *asks, size_t count);
 

@@ -19,7 +19,8 @@ struct seen_span {
     struct span_surroundings around;
     uint64_t moved; /* samples that went on to its children */
     bool is_incomplete;
-    bool has_detail; /* as in struct span_put */
+    bool ran_unjoined; /* as in struct span_put */
+    bool has_detail;   /* as in struct span_put */
 };
 
 /* Spans read in one block. Few, because their values can be much larger than the spans if they
@@ -68,6 +69,7 @@ static void keep_totals(struct request_spans *spans, const struct span_put *put,
         (struct seen_span){.number = number,
                            .around.totals = put->totals,
                            .is_incomplete = put->is_incomplete || put->lacks,
+                           .ran_unjoined = put->ran_unjoined,
                            .has_detail = put->has_detail};
 }
 
@@ -122,7 +124,8 @@ static void ask_trees(struct reading *reading)
     span_trees_ask(span_index_trees(reading->sender->index), asks, spans->seen_count);
     for (size_t i = 0; i < spans->seen_count; i++) {
         spans->seen[i].moved = asks[i].moved;
-        spans->seen[i].is_incomplete |= asks[i].lacks;
+        spans->seen[i].is_incomplete |=
+            asks[i].lacks || (asks[i].has_late_root && spans->seen[i].ran_unjoined);
     }
 }
 
@@ -160,10 +163,23 @@ static void put_threads(struct reading *reading)
     reading->thread_count = 0;
 }
 
+static void put_trees(struct reading *reading, size_t put_count)
+{
+    if (reading->tree_count == 0)
+        return;
+    assert(reading->tree_count == put_count);
+    for (size_t i = 0; i < put_count; i++)
+        reading->trees[i].is_late = reading->puts[i].samples_left > 0;
+    span_trees_put(span_index_trees(reading->sender->index), reading->trees, put_count,
+                   reading->sender->now_ns);
+    reading->tree_count = 0;
+}
+
 static void read_block(struct reading *reading)
 {
     struct request_spans *spans = reading->spans;
-    if (reading->put_count == 0)
+    size_t put_count = reading->put_count;
+    if (put_count == 0)
         return;
     reading->reader->read(reading->reader, reading->puts, reading->put_count, &spans->arena);
     const struct spanjoin_settings *settings = reading->sender->settings;
@@ -180,10 +196,7 @@ static void read_block(struct reading *reading)
     reading->put_count = 0;
     if (reading->thread_count > 0)
         put_threads(reading);
-    if (reading->tree_count > 0)
-        span_trees_put(span_index_trees(reading->sender->index), reading->trees,
-                       reading->tree_count, reading->sender->now_ns);
-    reading->tree_count = 0;
+    put_trees(reading, put_count);
     arena_deinit(&reading->values);
     remembered_values_forget(&reading->remembered);
 }

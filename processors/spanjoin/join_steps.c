@@ -114,6 +114,14 @@ static void count_evictions(struct spanjoin_node *node)
 
 /* ---- traces ---- */
 
+/* Marks the spans that ran when samples of unknown spans were taken. */
+static void mark_unjoined(struct span_put *puts, size_t count, struct upload_range unjoined)
+{
+    for (size_t i = 0; i < count; i++)
+        puts[i].ran_unjoined = upload_ranges_overlap(
+            unjoined, (struct upload_range){puts[i].facts.start_ns, puts[i].facts.end_ns});
+}
+
 /* Marks the spans that profiles do not cover yet. puts: of one instance. Called before their totals
  * are read, so that a span that is not marked has all of its samples. A process that no upload
  * covers is marked, too: a span that has samples all the same has them of an upload that waits, or
@@ -130,6 +138,8 @@ static void mark_incomplete(struct spanjoin *join, struct span_put *puts, size_t
     for (size_t i = 0; i < count && coverage.gaps.count > 0; i++)
         puts[i].is_incomplete |= !instance_covers(
             &coverage, (struct upload_range){puts[i].facts.start_ns, puts[i].facts.end_ns});
+    if (coverage.unjoined.to_ns > 0)
+        mark_unjoined(puts, count, coverage.unjoined);
 }
 
 /* Returns when those of the spans ran that are marked. */
@@ -620,6 +630,13 @@ uint64_t join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uin
     for (uint32_t k = 0; k < plan->key_count; k++)
         late += plan->finds[k].samples_late;
     return late;
+}
+
+void join_note_unjoined(struct spanjoin *join, const struct sample_plan *plan, uint64_t now_ns)
+{
+    struct instance_clock clock = clock_of(join, now_ns);
+    if (join->settings->attribute_children && sample_plan_missing(plan) > 0)
+        upload_times_note_unjoined(plan, span_index_instances(join->index), &clock);
 }
 
 struct join_counts join_count_samples(const struct sample_plan *plan)

@@ -113,6 +113,9 @@ uint64_t join_leave_samples(struct spanjoin *join, struct sample_plan *plan, uin
                             const struct span_waiter *waiter);
 /* Counts the results. */
 struct join_counts join_count_samples(const struct sample_plan *plan);
+/* Notes that samples leave whose spans have not arrived, if children of these want to know it. Call
+ * it before join_end_hold and join_tell_uploads. */
+void join_note_unjoined(struct spanjoin *join, const struct sample_plan *plan, uint64_t now_ns);
 /* Adds the totals to the index, tells of the uploads, and updates the metrics. waiter: waits for
  * missing spans; NULL: nobody waits. */
 void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,

@@ -140,6 +140,7 @@ void spanjoin_tell_samples(struct spanjoin_node *node, struct sample_plan *plan)
     join_leave_threads(plan, now_of(node), &left);
     if (plan->index) {
         bool records = join_records_samples(plan);
+        join_note_unjoined(node->join, plan, now_of(node));
         join_add_samples(node, plan, NULL);
         if (records)
             counts.keep.late = join_leave_samples(node->join, plan, now_of(node), NULL);
@@ -329,6 +330,7 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
     uint64_t late = 0;
     if (join_records_samples(plan)) /* before spans that wait for the upload leave */
         late = join_leave_samples(join, plan, now_ns, &waiter);
+    join_note_unjoined(join, plan, now_ns);
     join_end_hold(join, &hold->uploads, now_ns);
     join_tell_uploads(join, plan, now_ns);
     hold->counts = join_count_samples(plan);

@@ -325,6 +325,30 @@ static struct upload_range all_times(const struct sample_plan *plan,
     return all;
 }
 
+static bool has_missing(const struct sample_plan *plan, const struct resource_upload *upload)
+{
+    const uint32_t *samples = plan->samples + upload->first_sample;
+    for (uint32_t i = 0; i < upload->sample_count; i++) {
+        uint32_t key = samples[i] & SAMPLE_KEY;
+        if (key > 0 && plan->finds[key - 1].presence == SPAN_MISSING)
+            return true;
+    }
+    return false;
+}
+
+void upload_times_note_unjoined(const struct sample_plan *plan, struct instances *instances,
+                                const struct instance_clock *clock)
+{
+    for (uint32_t i = 0; i < plan->upload_count; i++) {
+        struct told_upload upload;
+        if (!has_missing(plan, &plan->uploads[i]))
+            continue;
+        begin_telling(&upload, plan, &plan->uploads[i], 0);
+        instances_note_unjoined(instances, &upload.told, all_times(plan, &plan->uploads[i]), clock);
+        end_telling(&upload);
+    }
+}
+
 void upload_times_hold(const struct sample_plan *plan, struct instances *instances,
                        struct held_uploads *held_out)
 {

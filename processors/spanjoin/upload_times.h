@@ -67,6 +67,10 @@ void upload_times_find_several(struct sample_plan *plan, struct instances *insta
 void upload_times_tell(struct sample_plan *plan, struct instances *instances,
                        const struct instance_clock *clock, bool covers,
                        struct span_wakeups *wakeups);
+/* Tells instances.h which uploads have samples that name spans which have not arrived. Call it when
+ * the request leaves, before its time is covered. */
+void upload_times_note_unjoined(const struct sample_plan *plan, struct instances *instances,
+                                const struct instance_clock *clock);
 enum { UPLOADS_HELD_UNREAD = 1024 };
 /* The uploads of a request that waits. All-zero: none. */
 struct held_uploads {

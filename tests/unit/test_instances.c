@@ -400,6 +400,47 @@ static void test_joined_samples_show_the_process(void **state)
     instances_free(instances);
 }
 
+static void note_unjoined(struct instances *instances, uint16_t uploader, uint16_t joined,
+                          uint64_t from_s, uint64_t to_s)
+{
+    struct instance_clock clock = clock_at(to_s * SECOND);
+    struct instance_upload upload = {
+        .uploader = uploader, .joined = &joined, .joined_count = joined ? 1 : 0};
+    struct upload_range range = {from_s * SECOND, to_s * SECOND};
+    instances_note_unjoined(instances, &upload, range, &clock);
+}
+
+static void expect_unjoined(struct instances *instances, uint16_t number, uint64_t from_s,
+                            uint64_t to_s)
+{
+    struct instance_clock clock = clock_at(1);
+    struct upload_range range = instances_coverage(instances, number, &clock).unjoined;
+    assert_int_equal(range.from_ns, from_s * SECOND);
+    assert_int_equal(range.to_ns, to_s * SECOND);
+}
+
+/* Uploads with samples of spans that are not known: of all instances that they may be of. */
+static void test_when_samples_of_unknown_spans_left(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    uint16_t process = find(instances, 1, 1), uploader = find(instances, 2, 1);
+    note_unjoined(instances, uploader, 0, 10, 20);
+    expect_unjoined(instances, uploader, 10, 20);
+    expect_unjoined(instances, process, 0, 0);
+    note_unjoined(instances, uploader, process, 30, 40);
+    expect_unjoined(instances, uploader, 10, 40);
+    expect_unjoined(instances, process, 30, 40);
+    upload(instances, uploader, process, 45 * SECOND, 45 * SECOND); /* shows the process */
+    note_unjoined(instances, uploader, 0, 40, 50);
+    expect_unjoined(instances, process, 30, 50);
+    note_unjoined(instances, uploader, 0, 110, 111); /* more than a window later */
+    expect_unjoined(instances, process, 110, 111);
+    note_unjoined(instances, 0, 0, 120, 130);
+    expect_unjoined(instances, 0, 0, 0);
+    instances_free(instances);
+}
+
 /* Those who wait for a gap count, and are woken when it is filled. */
 static void test_those_who_wait_for_a_gap(void **state)
 {
@@ -595,6 +636,7 @@ int main(void)
         cmocka_unit_test(test_an_upload_wakes_those_that_it_covers),
         cmocka_unit_test(test_the_slowest_sample_type_decides),
         cmocka_unit_test(test_joined_samples_show_the_process),
+        cmocka_unit_test(test_when_samples_of_unknown_spans_left),
         cmocka_unit_test(test_those_who_wait_for_a_gap),
         cmocka_unit_test(test_a_gap_is_waited_for_in_the_window),
         cmocka_unit_test(test_gaps_that_overlap_are_told_as_one),

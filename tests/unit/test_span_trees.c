@@ -267,6 +267,48 @@ static void spans_lack_because_of_one_that_arrives_later(void **state)
     span_trees_free(trees);
 }
 
+static bool has_late_root(struct span_trees *trees, uint64_t span)
+{
+    struct tree_ask ask = {.place = place_of(7, span, 1)};
+    span_trees_ask(trees, &ask, 1);
+    return ask.has_late_root;
+}
+
+static void a_root_may_arrive_when_its_samples_have_left(void **state)
+{
+    (void)state;
+    struct span_trees *trees = span_trees_new(100, true);
+    add_run(trees, 12, 11, 20, 30, 0);
+    add_run(trees, 22, 20, 20, 30, 0);
+    assert_true(has_late_root(trees, 12)); /* as far as is known */
+    assert_true(has_late_root(trees, 22));
+    add_run(trees, 11, 10, 0, 50, 0);
+    struct tree_span root = {
+        .place = place_of(7, 10, 1), .is_root = true, .is_late = true, .end_ns = 100};
+    span_trees_put(trees, &root, 1, 1);
+    add_run(trees, 20, 0, 0, 100, 0);
+    assert_true(has_late_root(trees, 12));
+    assert_true(has_late_root(trees, 11));
+    assert_false(has_late_root(trees, 10));
+    assert_false(has_late_root(trees, 22));
+    span_trees_free(trees);
+}
+
+/* The span that connects it with the root has not arrived. */
+static void a_span_without_a_root_lacks_what_left(void **state)
+{
+    (void)state;
+    struct span_trees *trees = span_trees_new(100, true);
+    add_run(trees, 10, 0, 0, 100, 0);
+    add_run(trees, 12, 11, 20, 30, 0);
+    add_run(trees, 13, 11, 30, 40, 0);
+    assert_false(lacks(trees, 12));
+    running(trees, 10, 25, 0, 1000);
+    assert_true(lacks(trees, 12));
+    assert_false(lacks(trees, 13));
+    span_trees_free(trees);
+}
+
 /* A chain that is as long as a tree may be, and a circle. */
 static void steps_limit_the_work(void **state)
 {
@@ -295,6 +337,8 @@ int main(void)
         cmocka_unit_test(steps_limit_the_work),
         cmocka_unit_test(a_span_that_arrives_later_lacks_what_left),
         cmocka_unit_test(spans_lack_because_of_one_that_arrives_later),
+        cmocka_unit_test(a_root_may_arrive_when_its_samples_have_left),
+        cmocka_unit_test(a_span_without_a_root_lacks_what_left),
         cmocka_unit_test(the_root_is_above),
         cmocka_unit_test(depth_and_size_are_bounded),
         cmocka_unit_test(the_owner_with_the_most_spans_gives_up_room),

@@ -283,22 +283,35 @@ static struct said read_said(const SpanMessage *span)
                          .lacks_some = complete && strcmp(complete, "false") == 0};
 }
 
-/* Sends a span, maybe again. Returns what it says. */
-static struct said send_span(struct join *join, uint64_t span, uint64_t parent, uint64_t start,
-                             uint64_t end)
+static void put_span(struct join *join, uint64_t span, uint64_t parent, uint64_t start,
+                     uint64_t end)
 {
-    struct request request, out;
-    const struct recorder *recorder = &join->fixture.recorder;
+    struct request request;
     traces_begin(&request, "shop");
     traces_resource_string(&request, "telemetry.sdk.language", "cpp");
     add_span(&request, span, parent, start, end, 0);
     join_send(join, &request);
+}
+
+/* Returns what the first span of the last request says. */
+static struct said last_said(const struct join *join)
+{
+    struct request out;
+    const struct recorder *recorder = &join->fixture.recorder;
     const struct recorded *last = &recorder->items[recorder->count - 1];
     assert_int_equal(last->signal, SIGNAL_TRACES);
     request_read_traces(&out, slice_of(last->bytes, last->size));
     struct said said = read_said(request_span(&out, 0));
     request_free(&out);
     return said;
+}
+
+/* Sends a span, maybe again. Returns what it says. */
+static struct said send_span(struct join *join, uint64_t span, uint64_t parent, uint64_t start,
+                             uint64_t end)
+{
+    put_span(join, span, parent, start, end);
+    return last_said(join);
 }
 
 /* Returns whether a span of send_spans, which has samples, opens its profile. */
@@ -644,6 +657,55 @@ static void a_span_says_that_it_has_samples_of_a_late_child(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* A root that lasts longer than its samples wait. */
+static void children_of_a_root_that_arrives_late_say_that_they_lack_samples(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "attribute_children: true, samples: {wait: 0s}");
+    send_span(&join, LOAD, ROOT, 1200, 2000);
+    send_span(&join, OTHER, 0, 1200, 2000);
+    send_named(&join);
+    assert_true(lacks_some(&join, LOAD, ROOT, 1200, 2000)); /* the root is not known */
+    assert_false(lacks_some(&join, OTHER, 0, 1200, 2000));
+    assert_false(lacks_some(&join, ROOT, 0, 1000, 5000));
+    assert_true(lacks_some(&join, LOAD, ROOT, 1200, 2000));
+    fixture_deinit(&join.fixture);
+}
+
+/* The child waits for the upload, and the upload for the root. */
+static void a_child_that_waits_knows_that_its_root_is_late(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "attribute_children: true, samples: {wait: 5s}, spans: {wait: 20s}");
+    put_span(&join, LOAD, ROOT, 1200, 2000);
+    send_named(&join);
+    fixture_advance(&join.fixture, 4 * SECOND);
+    assert_int_equal(join.fixture.recorder.count, 0);
+    fixture_advance(&join.fixture, 2 * SECOND);
+    assert_int_equal(count_traces(&join), 1);
+    assert_true(last_said(&join).is_enriched && last_said(&join).lacks_some);
+    fixture_deinit(&join.fixture);
+}
+
+/* Samples that name no unknown span show that the root's have not left. */
+static void children_lack_nothing_while_all_samples_are_joined(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    join_init(&join, "attribute_children: true, samples: {wait: 0s}");
+    send_span(&join, LOAD, ROOT, 1200, 2000);
+    begin_upload_of(&request, 0);
+    add_sample(&request, LOAD, (const uint64_t[]){1300, 8}, 1);
+    join_send(&join, &request);
+    assert_false(lacks_some(&join, LOAD, ROOT, 1200, 2000));
+    send_upload(&join, 10, ROOT, 11000);
+    assert_false(lacks_some(&join, LOAD, ROOT, 1200, 2000));
+    fixture_deinit(&join.fixture);
+}
+
 static void recorded_samples_are_kept_or_folded(void **state)
 {
     (void)state;
@@ -774,7 +836,7 @@ static unsigned model_answer(const struct model *model, const struct model_sampl
                              uint64_t time)
 {
     unsigned running[MODEL_SPANS], count = 0, innermost = sample->span;
-    if (model->spans[sample->span].parent != 0)
+    if (model->spans[sample->span].parent != 0 || !model_knows(model, sample->span))
         return sample->span;
     for (unsigned id = 1; id <= MODEL_SPANS; id++) {
         const struct model_span *span = &model->spans[id];
@@ -983,10 +1045,11 @@ static void random_trees_are_as_the_model_says(void **state)
 static void make_late_model(struct model *model, uint64_t seed)
 {
     make_model(model, seed);
+    model->spans[1].is_late = next_random(model, 4) == 0;
     for (unsigned id = 2; id <= MODEL_SPANS; id++) {
         struct model_span *span = &model->spans[id];
         uint64_t earliest = model->spans[span->parent].start;
-        span->is_late = span->parent != 0 && next_random(model, 3) == 0;
+        span->is_late = next_random(model, 3) == 0;
         if (span->start < earliest)
             *span = (struct model_span){span->parent, earliest, earliest + span->end - span->start,
                                         span->thread, span->is_late};
@@ -1064,6 +1127,9 @@ int main(void)
         cmocka_unit_test(uploads_whose_samples_go_on_cover_spans),
         cmocka_unit_test(a_child_that_arrives_late_says_that_it_lacks_samples),
         cmocka_unit_test(a_span_says_that_it_has_samples_of_a_late_child),
+        cmocka_unit_test(children_of_a_root_that_arrives_late_say_that_they_lack_samples),
+        cmocka_unit_test(a_child_that_waits_knows_that_its_root_is_late),
+        cmocka_unit_test(children_lack_nothing_while_all_samples_are_joined),
         cmocka_unit_test(recorded_samples_are_kept_or_folded),
         cmocka_unit_test(the_thread_of_a_recording_chooses_the_sibling),
         cmocka_unit_test(recorded_times_are_not_looked_up),
