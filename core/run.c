@@ -27,6 +27,8 @@
 #include <time.h>
 
 struct server_process {
+    sigset_t signals; /* that are waited for */
+    struct kept_memory kept;
     struct process process;
     struct budget budget;
     struct source_accounts accounts;
@@ -224,49 +226,68 @@ static bool open_log(struct server_process *self, const struct config *config, s
     return made;
 }
 
+/* Always returns 1, the exit status. */
+static int refuse_to_start(const struct error *err)
+{
+    log_error(LOG_PROCESS, "Cannot start", LOG_TEXT("error", err->text));
+    return 1;
+}
+
+/* Before any thread starts. */
+static void prepare(struct server_process *self)
+{
+    block_signals(&self->signals);
+    raise_descriptor_limit();
+    kept_memory_init(&self->kept, memory_limit_bytes());
+    scan_init();
+}
+
+/* Serves until a signal ends it, and drains. */
+static void serve(struct server_process *self, struct config_sources *sources,
+                  const struct run_options *options)
+{
+    self->reload = reload_new(&self->process, self->telemetry, sources, options->watch);
+    self->process.running_since_ns = clock_monotonic_ns();
+    atomic_store_explicit(&self->process.phase, PROCESS_RUNNING, memory_order_release);
+    log_info(LOG_PROCESS, "Everything is ready. Begin running and processing data.");
+    wait_for_end(&self->signals, &self->kept, self->reload);
+    self->graph = self->process.graph;
+    drain(self, options->drain_timeout_ns);
+}
+
+/* Stops what runs, and returns the exit status. */
+static int end(struct server_process *self, bool has_served)
+{
+    stop_pipelines(self);
+    bool is_fine = kept_promises(self) && has_served;
+    stop_workers(&self->process);
+    free_process(self);
+    if (is_fine)
+        log_info(LOG_PROCESS, "Shutdown complete.");
+    log_close();
+    return is_fine ? 0 : 1;
+}
+
 int run(const struct config *config, const char *warnings, struct config_sources *sources,
         const struct run_options *options)
 {
-    sigset_t signals;
-    block_signals(&signals);
-    raise_descriptor_limit();
-    struct kept_memory kept;
-    kept_memory_init(&kept, memory_limit_bytes());
-    scan_init();
-
     struct server_process self = {0};
     struct error err;
+    prepare(&self);
     if (!open_log(&self, config, &err)) {
-        log_error(LOG_PROCESS, "Cannot start", LOG_TEXT("error", err.text));
         process_resource_free(self.resource);
-        return 1;
+        return refuse_to_start(&err);
     }
     config_log(warnings);
     config_log_unused(config);
     init_process(&self, count_workers(options->workers));
     size_pool(self.process.worker_count);
-    if (!start_workers(&self.process, &err)) {
-        log_error(LOG_PROCESS, "Cannot start", LOG_TEXT("error", err.text));
-        return 1; /* threads may run already, so nothing is freed */
-    }
-    bool fine = start_pipelines(&self, config, &err);
-    if (fine) {
-        self.reload = reload_new(&self.process, self.telemetry, sources, options->watch);
-        self.process.running_since_ns = clock_monotonic_ns();
-        atomic_store_explicit(&self.process.phase, PROCESS_RUNNING, memory_order_release);
-        log_info(LOG_PROCESS, "Everything is ready. Begin running and processing data.");
-        wait_for_end(&signals, &kept, self.reload);
-        self.graph = self.process.graph;
-        drain(&self, options->drain_timeout_ns);
-    } else {
-        log_error(LOG_PROCESS, "Cannot start", LOG_TEXT("error", err.text));
-    }
-    stop_pipelines(&self);
-    fine = kept_promises(&self) && fine;
-    stop_workers(&self.process);
-    free_process(&self);
-    if (fine)
-        log_info(LOG_PROCESS, "Shutdown complete.");
-    log_close();
-    return fine ? 0 : 1;
+    if (!start_workers(&self.process, &err))
+        return refuse_to_start(&err); /* threads may run already, so nothing is freed */
+    bool starts = start_pipelines(&self, config, &err);
+    if (starts)
+        serve(&self, sources, options);
+    else
+        refuse_to_start(&err);
+    return end(&self, starts);
 }
