@@ -340,6 +340,11 @@ bool config_check_wants_files(const struct config_check *check)
     return check->files;
 }
 
+const char *config_check_key(struct config_check *check, const char *key, const char *name)
+{
+    return *key ? arena_printf(check->arena, "%s::%s", key, name) : name;
+}
+
 const char *config_check_item(struct config_check *check, const char *key, size_t i)
 {
     return arena_printf(check->arena, "%s::%zu", key, i);

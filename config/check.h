@@ -43,6 +43,8 @@ bool config_check_is_written(const struct config_check *check, const char *key);
 bool config_check_is_chosen(const struct config_check *check, const char *key);
 /* Returns the text at `key` (as for config_check_error), after expansion; NULL if there is none. */
 const char *config_check_text(const struct config_check *check, const char *key);
+/* Returns the key of a setting in the block at `key`: "tls::cert_file"; in that at "": its name. */
+const char *config_check_key(struct config_check *check, const char *key, const char *name);
 /* Returns the key of an item of the list at `key`: "actions::0". */
 const char *config_check_item(struct config_check *check, const char *key, size_t i);
 /* Returns how many errors were reported until now. */

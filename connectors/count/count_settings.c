@@ -5,7 +5,6 @@
 #include "core/pipeline/configured_value.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 static const struct field attribute_fields[] = {
     FIELD_STRING(count_attribute, key, "The key of the attribute.", .required = true),
@@ -138,17 +137,24 @@ struct metric_check {
     struct count_metric *metric;
 };
 
+static const char *key_of_metric(const struct metric_check *c)
+{
+    return config_check_key(c->check, c->section->key, c->metric->name);
+}
+
+/* Returns the key of an item of one of its lists. */
+static const char *item_of(const struct metric_check *c, const char *list, size_t at)
+{
+    return config_check_item(c->check, config_check_key(c->check, key_of_metric(c), list), at);
+}
+
 /* Conditions of what no pipeline contains are valid as well. */
 static void check_condition(const struct metric_check *c, size_t at)
 {
-    struct arena *arena = config_check_arena(c->check);
     struct error err;
     struct ottl_program *program = count_condition_compile((enum counted)(c->section - sections),
                                                            c->metric->conditions.items[at], &err);
-    ottl_check_program(
-        c->check,
-        arena_printf(arena, "%s::%s::conditions::%zu", c->section->key, c->metric->name, at),
-        program, &err);
+    ottl_check_program(c->check, item_of(c, "conditions", at), program, &err);
 }
 
 static void check_attribute(const struct metric_check *c, size_t at, struct count_keys *keys)
@@ -158,8 +164,7 @@ static void check_attribute(const struct metric_check *c, size_t at, struct coun
     for (size_t i = 0; i < at; i++)
         if (strcmp(attributes[i].key, attributes[at].key) == 0)
             config_check_error(c->check,
-                               arena_printf(arena, "%s::%s::attributes::%zu::key", c->section->key,
-                                            c->metric->name, at),
+                               config_check_key(c->check, item_of(c, "attributes", at), "key"),
                                "\"%s\" is listed twice", attributes[at].key);
     if (attributes[at].default_value)
         attributes[at].encoded_default =
@@ -169,13 +174,11 @@ static void check_attribute(const struct metric_check *c, size_t at, struct coun
 
 static void check_metric(const struct metric_check *c, struct count_keys *keys)
 {
-    const char *path =
-        arena_printf(config_check_arena(c->check), "%s::%s", c->section->key, c->metric->name);
     for (size_t i = 0; i < c->metric->conditions.count; i++)
         check_condition(c, i);
     if (c->section->offset == offsetof(struct count_settings, metrics) &&
         c->metric->attributes.count > 0)
-        config_check_error(c->check, path,
+        config_check_error(c->check, key_of_metric(c),
                            "a metric has no attributes to count by; count data points instead");
     for (size_t i = 0; i < c->metric->attributes.count; i++)
         check_attribute(c, i, keys);

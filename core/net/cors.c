@@ -28,11 +28,6 @@ const struct field cors_fields[] = {
 
 /* ---- checking ---- */
 
-static const char *key_of(struct config_check *check, const char *key, const char *member)
-{
-    return arena_printf(config_check_arena(check), "%s::%s", key, member);
-}
-
 /* Returns what prevents any browser from sending this origin; NULL if it may match. */
 static const char *origin_problem(const char *origin)
 {
@@ -51,7 +46,7 @@ static void check_origins(const struct cors_settings *settings, struct config_ch
         const char *origin = settings->allowed_origins.items[i];
         const char *problem = origin_problem(origin);
         if (problem)
-            config_check_warn(check, key_of(check, key, "allowed_origins"),
+            config_check_warn(check, config_check_key(check, key, "allowed_origins"),
                               "\"%s\" matches no page: an origin %s", origin, problem);
     }
 }
@@ -69,8 +64,8 @@ void cors_check(const struct cors_settings *settings, struct config_check *check
     if (!settings->enabled)
         return;
     check_origins(settings, check, key);
-    check_names(&settings->allowed_headers, check, key_of(check, key, "allowed_headers"));
-    check_names(&settings->exposed_headers, check, key_of(check, key, "exposed_headers"));
+    check_names(&settings->allowed_headers, check, config_check_key(check, key, "allowed_headers"));
+    check_names(&settings->exposed_headers, check, config_check_key(check, key, "exposed_headers"));
     bool has_rest = settings->allowed_headers.count + settings->exposed_headers.count > 0 ||
                     settings->max_age != 0;
     if (settings->allowed_origins.count == 0 && has_rest)

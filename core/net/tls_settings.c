@@ -87,11 +87,6 @@ static bool is_given(const char *text)
     return text && text[0];
 }
 
-static const char *join(struct config_check *check, const char *key, const char *member)
-{
-    return is_given(key) ? arena_printf(config_check_arena(check), "%s::%s", key, member) : member;
-}
-
 static void check_pair(struct config_check *check, const char *key, const char *what,
                        const char *file, const char *pem)
 {
@@ -116,10 +111,10 @@ static int check_version(struct config_check *check, const char *key, const char
         return fallback;
     int minor = minor_version(version);
     if (minor < 0)
-        config_check_error(check, join(check, key, member),
+        config_check_error(check, config_check_key(check, key, member),
                            "unsupported TLS version \"%s\"; the versions are 1.2 and 1.3", version);
     else if (minor < 2)
-        config_check_warn(check, join(check, key, member),
+        config_check_warn(check, config_check_key(check, key, member),
                           "TLS %s is no longer supported; 1.2 is used", version);
     return minor < 0 ? fallback : minor;
 }
@@ -130,7 +125,8 @@ static void check_versions(struct config_check *check, const char *key, const ch
     int low = check_version(check, key, "min_version", min_version, 2);
     int high = check_version(check, key, "max_version", max_version, 3);
     if (low > high)
-        config_check_error(check, join(check, key, "max_version"), "is lower than min_version");
+        config_check_error(check, config_check_key(check, key, "max_version"),
+                           "is lower than min_version");
 }
 
 const char *tls_curve_name(const char *curve)
@@ -151,7 +147,7 @@ static bool check_curves(struct config_check *check, const char *key,
                          const struct config_strings *curves)
 {
     size_t known = 0, missing = 0;
-    const char *place = join(check, key, "curve_preferences");
+    const char *place = config_check_key(check, key, "curve_preferences");
     for (size_t i = 0; i < curves->count; i++) {
         const char *name = tls_curve_name(curves->items[i]);
         known += name != NULL;
@@ -177,7 +173,7 @@ static void check_tpm(struct config_check *check, const char *key, const struct 
     const struct config_node *enabled =
         tpm && config_node_kind(tpm) == CONFIG_NODE_MAP ? config_node_get(tpm, "enabled") : NULL;
     if (enabled && strcasecmp(config_node_text(enabled), "true") == 0)
-        config_check_error(check, join(check, key, "tpm"),
+        config_check_error(check, config_check_key(check, key, "tpm"),
                            "profcol cannot use a TPM; write key_file or key_pem");
 }
 

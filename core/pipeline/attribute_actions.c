@@ -7,7 +7,6 @@
 #include "core/pipeline/configured_value.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 static const char *const action_names[] = {"insert", "update",  "upsert",  "delete",
@@ -45,19 +44,18 @@ static bool is_set(const struct config_node *node)
 struct action_check {
     struct config_check *check;
     struct attribute_action *action;
-    char key[96]; /* "attributes::3" */
+    const char *key; /* "attributes::3" */
 };
 
 __attribute__((format(printf, 3, 4))) static void tell(struct action_check *c, const char *field,
                                                        const char *format, ...)
 {
-    char key[160];
+    const char *key = *field ? config_check_key(c->check, c->key, field) : c->key;
     struct text text = {0};
     va_list args;
     va_start(args, format);
     text_vprintf(&text, format, args);
     va_end(args);
-    snprintf(key, sizeof key, "%s%s%s", c->key, *field ? "::" : "", field);
     config_check_error(c->check, key, "%s", text_string(&text));
     text_deinit(&text);
 }
@@ -74,8 +72,7 @@ static void check_header(const struct action_check *c)
     const char *from = c->action->from_context;
     const char *so =
         is_set(c->action->default_value) ? "default_value is always set" : "nothing is set";
-    char key[160];
-    snprintf(key, sizeof key, "%s::from_context", c->key);
+    const char *key = config_check_key(c->check, c->key, "from_context");
     if (strncmp(from, "auth.", 5) == 0)
         config_check_header(c->check, key, NULL, so);
     else if (strcmp(from, "client.address") != 0)
@@ -188,8 +185,7 @@ void attribute_actions_check(struct config_list *list, struct config_check *chec
 {
     struct attribute_action *actions = list->items;
     for (size_t i = 0; i < list->count; i++) {
-        struct action_check c = {.check = check, .action = &actions[i]};
-        snprintf(c.key, sizeof c.key, "%s::%zu", key, i);
+        struct action_check c = {check, &actions[i], config_check_item(check, key, i)};
         check_sources(&c);
         check_other_fields(&c);
         if (attribute_setting_is_given(actions[i].pattern))

@@ -3,8 +3,6 @@
 #include "core/pipeline/metadata_keys.h"
 #include "core/pipeline/queue.h"
 
-#include <stdio.h>
-
 static const char *const sizer_names[] = {"requests", "items", "bytes", NULL};
 
 static const char *const batch_sizer_names[] = {"auto", "items", "bytes", NULL};
@@ -92,17 +90,16 @@ static void check_batch(const struct sending_queue_settings *queue, struct confi
     const struct queue_batch_settings *batch = &queue->batch;
     bool same_unit = sending_queue_batches_bytes(queue) ? queue->sizer == QUEUE_SIZER_BYTES
                                                         : queue->sizer == QUEUE_SIZER_ITEMS;
-    char path[128];
-    snprintf(path, sizeof(path), "%.80s::batch::min_size", key);
+    const char *path = config_check_key(check, key, "batch::min_size");
     if (same_unit && batch->min_size > queue->queue_size)
         config_check_error(check, path, "must not be greater than queue_size");
-    snprintf(path, sizeof(path), "%.80s::batch::max_size", key);
+    path = config_check_key(check, key, "batch::max_size");
     if (batch->max_size > 0 && batch->max_size < batch->min_size)
         config_check_error(check, path, "must not be less than min_size");
     if (batch->max_size > UINT32_MAX)
         config_check_error(check, path, "must not be greater than %u", UINT32_MAX);
-    snprintf(path, sizeof(path), "%.80s::batch::partition::metadata_keys", key);
-    metadata_keys_check(&batch->partition.metadata_keys, check, path);
+    metadata_keys_check(&batch->partition.metadata_keys, check,
+                        config_check_key(check, key, "batch::partition::metadata_keys"));
 }
 
 void sending_queue_check(const struct sending_queue_settings *queue, struct config_check *check,
@@ -110,17 +107,15 @@ void sending_queue_check(const struct sending_queue_settings *queue, struct conf
 {
     if (!queue->enabled)
         return;
-    char path[128];
-    snprintf(path, sizeof(path), "%.80s::storage", key);
-    config_check_refuse(check, queue->storage, path, "a queue on disk is not supported yet");
+    config_check_refuse(check, queue->storage, config_check_key(check, key, "storage"),
+                        "a queue on disk is not supported yet");
     if (queue->batch.enabled)
         check_batch(queue, check, key);
 }
 
 void retry_check(const struct retry_settings *retry, struct config_check *check, const char *key)
 {
-    char path[128];
-    snprintf(path, sizeof(path), "%.80s::max_elapsed_time", key);
+    const char *path = config_check_key(check, key, "max_elapsed_time");
     if (!retry->enabled || retry->max_elapsed_time == 0)
         return;
     if (retry->max_elapsed_time < retry->initial_interval)

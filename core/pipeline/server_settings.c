@@ -6,11 +6,9 @@
 #include "core/pipeline/component.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <strings.h>
 
 enum {
-    KEY_MAX = 160,
     CONNECTION_SHARE_BYTES = 256 * 1024, /* of the memory limit; see server_max_connections */
     CONNECTIONS_LEAST = 64,
     CONNECTIONS_MOST = 65536,
@@ -149,18 +147,12 @@ const struct field http_server_fields[] = {
     FIELD_END,
 };
 
-/* Writes the path of a setting in the block at `key`. */
-static void print_key(char path[KEY_MAX], const char *key, const char *setting)
-{
-    snprintf(path, KEY_MAX, "%s%s%s", key, key[0] ? "::" : "", setting);
-}
-
 static void check_endpoint(const char *endpoint, int transport, struct config_check *check,
                            const char *key)
 {
-    char host[256], why[128], path[KEY_MAX];
+    const char *path = config_check_key(check, key, "endpoint");
+    char host[256], why[128];
     uint16_t port;
-    print_key(path, key, "endpoint");
     if (strcmp(transports[transport], "unix") == 0) {
         if (!endpoint[0])
             config_check_error(check, path, "the path of the socket is missing");
@@ -183,28 +175,23 @@ static void check_endpoint(const char *endpoint, int transport, struct config_ch
 static void check_tls(const struct tls_server_settings *tls, struct config_check *check,
                       const char *key)
 {
-    char path[KEY_MAX];
-    print_key(path, key, "tls");
     if (tls->enabled)
-        tls_server_check(tls, check, path);
+        tls_server_check(tls, check, config_check_key(check, key, "tls"));
 }
 
 static void check_auth(bool enabled, const char *authenticator, struct config_check *check,
                        const char *key)
 {
-    char path[KEY_MAX];
-    print_key(path, key, "auth::authenticator");
     if (enabled)
-        auth_check(check, path, authenticator, AUTH_SERVER);
+        auth_check(check, config_check_key(check, key, "auth::authenticator"), authenticator,
+                   AUTH_SERVER);
 }
 
 static void check_middlewares(const struct config_node *middlewares, struct config_check *check,
                               const char *key)
 {
-    char path[KEY_MAX];
-    print_key(path, key, "middlewares");
     if (middlewares && config_node_count(middlewares) > 0)
-        config_check_error(check, path,
+        config_check_error(check, config_check_key(check, key, "middlewares"),
                            "profcol has no middleware extensions: remove the list. Sizes are "
                            "limited by max_request_body_size, max_recv_msg_size_mib and the "
                            "processor memory_limiter, clients by auth");
@@ -252,8 +239,7 @@ static bool is_framing(const char *name)
 static void check_response_headers(const struct config_pairs *headers, struct config_check *check,
                                    const char *key)
 {
-    char path[KEY_MAX];
-    print_key(path, key, "response_headers");
+    const char *path = config_check_key(check, key, "response_headers");
     if (headers->count > RESPONSE_HEADERS_MAX)
         config_check_error(check, path, "more than %d headers", RESPONSE_HEADERS_MAX);
     for (size_t i = 0; i < headers->count; i++) {
@@ -272,14 +258,6 @@ static void check_response_headers(const struct config_pairs *headers, struct co
     }
 }
 
-static void check_cors(const struct cors_settings *cors, struct config_check *check,
-                       const char *key)
-{
-    char path[KEY_MAX];
-    print_key(path, key, "cors");
-    cors_check(cors, check, path);
-}
-
 void http_server_check(const struct http_server_settings *settings, const char *endpoint,
                        struct config_check *check, const char *key)
 {
@@ -287,18 +265,15 @@ void http_server_check(const struct http_server_settings *settings, const char *
     check_tls(&settings->tls, check, key);
     check_auth(settings->auth.enabled, settings->auth.authenticator, check, key);
     check_response_headers(&settings->response_headers, check, key);
-    check_cors(&settings->cors, check, key);
+    cors_check(&settings->cors, check, config_check_key(check, key, "cors"));
     check_middlewares(settings->middlewares, check, key);
     const char *unknown = NULL;
     compression_mask(&settings->compression_algorithms, &unknown);
-    if (unknown) {
-        char path[KEY_MAX];
-        print_key(path, key, "compression_algorithms");
-        config_check_error(check, path,
+    if (unknown)
+        config_check_error(check, config_check_key(check, key, "compression_algorithms"),
                            "unknown encoding \"%s\"; the encodings are \"\", gzip, zstd, zlib, "
                            "snappy, deflate, lz4 and x-snappy-framed",
                            unknown);
-    }
 }
 
 const char *http_server_transport(const struct http_server_settings *settings)

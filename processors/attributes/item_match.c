@@ -52,14 +52,16 @@ struct match_check {
     const char *name; /* "include" */
 };
 
+static const char *item_of(const struct match_check *c, const char *list, size_t i)
+{
+    return config_check_item(c->check, config_check_key(c->check, c->name, list), i);
+}
+
 static void check_pattern(const struct match_check *c, const char *list, size_t i,
                           const char *pattern)
 {
-    char key[96];
-    if (c->settings->match_type != MATCH_REGEXP)
-        return;
-    snprintf(key, sizeof key, "%s::%s::%zu", c->name, list, i);
-    ottl_check_pattern(c->check, key, pattern);
+    if (c->settings->match_type == MATCH_REGEXP)
+        ottl_check_pattern(c->check, item_of(c, list, i), pattern);
 }
 
 static void check_texts(const struct match_check *c, const char *list,
@@ -84,12 +86,11 @@ static void check_attributes(const struct match_check *c, const char *list,
 {
     struct match_attribute *items = attributes->items;
     for (size_t i = 0; i < attributes->count; i++) {
-        char key[96];
         if (!items[i].value || config_node_kind(items[i].value) == CONFIG_NODE_NULL)
             continue;
-        snprintf(key, sizeof key, "%s::%s::%zu", c->name, list, i);
         if (c->settings->match_type == MATCH_REGEXP && !is_text(items[i].value))
-            config_check_error(c->check, key, "with match_type regexp, value must be a pattern");
+            config_check_error(c->check, item_of(c, list, i),
+                               "with match_type regexp, value must be a pattern");
         else if (c->settings->match_type == MATCH_REGEXP)
             check_pattern(c, list, i, config_node_text(items[i].value));
         else
@@ -117,14 +118,12 @@ static void check_kinds(const struct match_check *c)
 {
     const struct config_strings *kinds = &c->settings->span_kinds;
     for (size_t i = 0; i < kinds->count && c->settings->match_type == MATCH_STRICT; i++) {
-        char key[96];
         size_t known = 0;
         while (known < KINDS && strcmp(kinds->items[i], kind_names[known]) != 0)
             known++;
-        snprintf(key, sizeof key, "%s::span_kinds::%zu", c->name, i);
         if (known == KINDS)
             config_check_error(
-                c->check, key,
+                c->check, item_of(c, "span_kinds", i),
                 "with match_type strict, a span kind is SPAN_KIND_INTERNAL, _SERVER, "
                 "_CLIENT, _PRODUCER, _CONSUMER or _UNSPECIFIED");
     }

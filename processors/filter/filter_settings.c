@@ -198,18 +198,24 @@ static void add_strings(const struct filter_making *m, const struct config_node 
     }
 }
 
+/* key: of the group. */
+static const char *condition_key(const struct filter_making *m, const char *key, size_t i)
+{
+    return config_check_item(m->check, config_check_key(m->check, key, "conditions"), i);
+}
+
 /* Without `context`, the lowest one that a condition of the group asks for. Sets are_wrong for
  * conditions that an error was reported for. */
 static bool find_context(const struct filter_making *m, const char *key, const struct group *group,
                          bool *are_wrong, enum ottl_context *out)
 {
     if (group->context && group->context[0])
-        return ottl_check_context(m->check, arena_printf(m->arena, "%s::context", key),
+        return ottl_check_context(m->check, config_check_key(m->check, key, "context"),
                                   group->context, keys[m->signal].contexts, limits_of(m), out);
     *out = OTTL_RESOURCE;
     for (size_t i = 0; i < group->conditions.count; i++) {
         enum ottl_context context = OTTL_RESOURCE;
-        const char *place = arena_printf(m->arena, "%s::conditions::%zu", key, i);
+        const char *place = condition_key(m, key, i);
         are_wrong[i] = are_wrong[i] || !infer(m, place, group->conditions.items[i], &context);
         if (ottl_context_depth(context) > ottl_context_depth(*out))
             *out = context;
@@ -233,8 +239,7 @@ static void add_group(const struct filter_making *m, const struct config_node *n
     }
     bool *are_wrong = arena_zalloc(m->arena, group.conditions.count * sizeof *are_wrong);
     for (size_t i = 0; i < group.conditions.count; i++)
-        are_wrong[i] = !check_text(m, arena_printf(m->arena, "%s::conditions::%zu", key, i),
-                                   group.conditions.items[i]);
+        are_wrong[i] = !check_text(m, condition_key(m, key, i), group.conditions.items[i]);
     if (!find_context(m, key, &group, are_wrong, &condition.context))
         return;
     condition.error_mode = (enum ottl_error_mode)(
@@ -245,7 +250,7 @@ static void add_group(const struct filter_making *m, const struct config_node *n
         condition.place =
             arena_printf(m->arena, "%s[%zu].conditions[%zu]", keys[m->signal].list, index, i);
         if (!are_wrong[i])
-            add(m, arena_printf(m->arena, "%s::conditions::%zu", key, i), &condition);
+            add(m, condition_key(m, key, i), &condition);
     }
 }
 
@@ -295,7 +300,7 @@ static void add_block(const struct filter_making *m, const char *block, const ch
                       enum ottl_context context, const struct config_strings *texts)
 {
     for (size_t i = 0; i < texts->count; i++) {
-        const char *key = arena_printf(m->arena, "%s::%s::%zu", block, name, i);
+        const char *key = config_check_item(m->check, config_check_key(m->check, block, name), i);
         struct filter_condition condition = {
             .text = texts->items[i],
             .place = arena_printf(m->arena, "%s.%s[%zu]", block, name, i),

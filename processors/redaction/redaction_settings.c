@@ -3,7 +3,6 @@
 #include "core/base/memory.h"
 #include "core/ottl/ottl_regex.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static const char *const hash_names[] = {"",  "md5", "sha1", "sha3", "hmac-sha256", "hmac-sha512",
@@ -78,10 +77,9 @@ static void check_patterns(struct config_check *check, const char *key, const ch
     for (size_t i = 0; i < patterns->count; i++) {
         struct error err = {0};
         struct ottl_regex *regex = ottl_regex_new(slice_of_string(patterns->items[i]), &err);
-        char place[64];
-        snprintf(place, sizeof place, "%s::%zu", key, i);
         if (!regex)
-            config_check_error(check, place, "failed to process %s list: %s", list, err.text);
+            config_check_error(check, config_check_item(check, key, i),
+                               "failed to process %s list: %s", list, err.text);
         ottl_regex_free(regex);
     }
 }
@@ -116,12 +114,10 @@ static void check_words(const struct secret_words_settings *settings, struct con
                   "names are hashed");
     if (settings->words.count == 0)
         config_check_error(check, "secret_words::words", "needs at least one word");
-    for (size_t i = 0; i < settings->words.count; i++) {
-        char place[64];
-        snprintf(place, sizeof place, "secret_words::words::%zu", i);
+    for (size_t i = 0; i < settings->words.count; i++)
         if (!secret_word_is_valid(settings->words.items[i]))
-            config_check_error(check, place, "a word must have letters or digits of ASCII");
-    }
+            config_check_error(check, config_check_item(check, "secret_words::words", i),
+                               "a word must have letters or digits of ASCII");
 }
 
 static void warn_sanitizer(struct config_check *check, const char *key, bool has_names,

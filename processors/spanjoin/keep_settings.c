@@ -97,7 +97,7 @@ struct bound {
 static void append_bound(struct config_check *check, const char *path, const char *key,
                          const struct bound *bound, struct text *out)
 {
-    const char *number = arena_printf(config_check_arena(check), "%s::%s", path, bound->name);
+    const char *number = config_check_key(check, path, bound->name);
     text_append(out, out->size ? " and " : "");
     text_append(out, "span.attributes[");
     ottl_append_text(out, key);
@@ -168,13 +168,12 @@ static void check_attribute_key(struct config_check *check, const char *path, co
 static void check_attribute_warnings(struct config_check *check, const char *path,
                                      const struct keep_attribute *attribute)
 {
-    struct arena *arena = config_check_arena(check);
-    check_attribute_key(check, arena_printf(arena, "%s::key", path), attribute->key);
+    check_attribute_key(check, config_check_key(check, path, "key"), attribute->key);
     if (attribute->has_below && attribute->has_above && attribute->above >= attribute->below)
-        config_check_warn(check, arena_printf(arena, "%s::below", path),
+        config_check_warn(check, config_check_key(check, path, "below"),
                           "no number is above %g and below %g", attribute->above, attribute->below);
     if (attribute->matches && !attribute->matches[0])
-        config_check_warn(check, arena_printf(arena, "%s::matches", path),
+        config_check_warn(check, config_check_key(check, path, "matches"),
                           "is empty, so it matches every text");
 }
 
@@ -182,10 +181,9 @@ static void check_attribute_warnings(struct config_check *check, const char *pat
 static bool check_attribute(struct config_check *check, const char *path,
                             const struct keep_attribute *attribute)
 {
-    struct arena *arena = config_check_arena(check);
     check_attribute_warnings(check, path, attribute);
     return !attribute->matches ||
-           ottl_check_pattern(check, arena_printf(arena, "%s::matches", path), attribute->matches);
+           ottl_check_pattern(check, config_check_key(check, path, "matches"), attribute->matches);
 }
 
 static bool compiles(struct config_check *check, const char *path, const char *condition)
@@ -294,7 +292,7 @@ static void name_attribute(struct config_check *check, const char *path,
     const bool are_given[] = {attribute->key, attribute->matches, attribute->has_above,
                               attribute->has_below};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const char *at = arena_printf(config_check_arena(check), "%s::%s", path, keys[i]);
+        const char *at = config_check_key(check, path, keys[i]);
         const char *written = are_given[i] ? config_check_text(check, at) : NULL;
         if (written)
             text_printf(out, "%s%s: %s", i == 0 ? "{" : ", ", keys[i], written);

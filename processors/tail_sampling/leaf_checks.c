@@ -6,11 +6,6 @@
 
 #include <strings.h>
 
-static const char *below(struct config_check *check, const char *key, const char *name)
-{
-    return arena_printf(config_check_arena(check), "%s::%s", key, name);
-}
-
 static void warn_of_no_match(struct config_check *check, const char *key, const char *why,
                              bool inverts)
 {
@@ -74,7 +69,7 @@ static void check_status(struct config_check *check, const char *key,
         known |= 1U << status;
         if (status == STATUSES)
             config_check_error(
-                check, config_check_item(check, below(check, key, "status_codes"), i),
+                check, config_check_item(check, config_check_key(check, key, "status_codes"), i),
                 "unknown status code \"%s\", supported: OK, ERROR, UNSET%s%s%s", codes->items[i],
                 near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
     }
@@ -87,7 +82,8 @@ static void check_string(struct config_check *check, const char *key,
 {
     check_match(check, key, string->key, &string->values, string->invert_match);
     for (size_t i = 0; string->enabled_regex_matching && i < string->values.count; i++)
-        ottl_check_pattern(check, config_check_item(check, below(check, key, "values"), i),
+        ottl_check_pattern(check,
+                           config_check_item(check, config_check_key(check, key, "values"), i),
                            string->values.items[i]);
 }
 
@@ -107,8 +103,9 @@ static void check_ottl(struct config_check *check, const char *key,
 {
     if (ottl->span.count == 0 && ottl->spanevent.count == 0)
         config_check_error(check, key, "expected at least one OTTL condition to filter on");
-    check_conditions(check, below(check, key, "span"), &ottl->span, OTTL_SPAN);
-    check_conditions(check, below(check, key, "spanevent"), &ottl->spanevent, OTTL_SPAN_EVENT);
+    check_conditions(check, config_check_key(check, key, "span"), &ottl->span, OTTL_SPAN);
+    check_conditions(check, config_check_key(check, key, "spanevent"), &ottl->spanevent,
+                     OTTL_SPAN_EVENT);
 }
 
 /* ---- what the Collector takes, too: warnings ---- */
@@ -117,10 +114,10 @@ static void check_latency(struct config_check *check, const char *key,
                           const struct tail_latency *latency)
 {
     if (latency->upper_threshold_ms != 0 && latency->upper_threshold_ms <= latency->threshold_ms)
-        config_check_warn(check, below(check, key, "upper_threshold_ms"),
+        config_check_warn(check, config_check_key(check, key, "upper_threshold_ms"),
                           "is not above threshold_ms, so no trace is sampled");
     else if (latency->threshold_ms < 0)
-        config_check_warn(check, below(check, key, "threshold_ms"),
+        config_check_warn(check, config_check_key(check, key, "threshold_ms"),
                           "is negative, so every trace is sampled");
 }
 
@@ -128,30 +125,31 @@ static void check_span_count(struct config_check *check, const char *key,
                              const struct tail_span_count *count)
 {
     if (count->max_spans != 0 && count->max_spans < count->min_spans)
-        config_check_warn(check, below(check, key, "max_spans"),
+        config_check_warn(check, config_check_key(check, key, "max_spans"),
                           "is below min_spans, so no trace is sampled");
     else if (count->max_spans == 0 && count->min_spans <= 1)
-        config_check_warn(check, below(check, key, "min_spans"),
+        config_check_warn(check, config_check_key(check, key, "min_spans"),
                           "is not above 1, so every trace is sampled");
 }
 
 static void check_percentage(struct config_check *check, const char *key, double percentage)
 {
     if (percentage < 0)
-        config_check_warn(check, below(check, key, "sampling_percentage"),
+        config_check_warn(check, config_check_key(check, key, "sampling_percentage"),
                           "is negative, so no trace is sampled");
     else if (percentage == 0)
-        config_check_warn(check, below(check, key, "sampling_percentage"),
+        config_check_warn(check, config_check_key(check, key, "sampling_percentage"),
                           "is 0, so no trace is sampled");
     else if (percentage > 100)
-        config_check_warn(check, below(check, key, "sampling_percentage"),
+        config_check_warn(check, config_check_key(check, key, "sampling_percentage"),
                           "is above 100, so every trace is sampled");
 }
 
 static void check_rate(struct config_check *check, const char *key, const char *name, int64_t rate)
 {
     if (rate == 0)
-        config_check_warn(check, below(check, key, name), "is 0, so no trace is sampled");
+        config_check_warn(check, config_check_key(check, key, name),
+                          "is 0, so no trace is sampled");
 }
 
 /* Types whose settings have defaults: what they mean, and an example of what may be missing. */
@@ -172,7 +170,7 @@ static bool warn_without_block(struct config_check *check, const char *place, en
                                const struct tail_leaf *leaf)
 {
     if (without_block[type].means &&
-        !config_check_is_written(check, below(check, place, leaf->type))) {
+        !config_check_is_written(check, config_check_key(check, place, leaf->type))) {
         config_check_warn(check, place, "has no settings, so %s; expected %s: {%s}",
                           without_block[type].means, leaf->type, without_block[type].example);
         return true;
@@ -185,7 +183,7 @@ static bool warn_without_block(struct config_check *check, const char *place, en
 void leaf_check(struct config_check *check, const char *place, enum tail_type type,
                 const struct tail_leaf *leaf)
 {
-    const char *key = below(check, place, leaf->type);
+    const char *key = config_check_key(check, place, leaf->type);
     if (warn_without_block(check, place, type, leaf))
         return;
     switch (type) {
@@ -205,7 +203,8 @@ void leaf_check(struct config_check *check, const char *place, enum tail_type ty
         check_span_count(check, key, &leaf->span_count);
         break;
     case TAIL_CPU_SHARE_ABOVE:
-        cpu_share_check(check, below(check, key, "threshold"), leaf->cpu_share_above.threshold);
+        cpu_share_check(check, config_check_key(check, key, "threshold"),
+                        leaf->cpu_share_above.threshold);
         break;
     case TAIL_NUMERIC_ATTRIBUTE:
         check_numeric(check, key, &leaf->numeric_attribute);
@@ -230,7 +229,8 @@ void leaf_check(struct config_check *check, const char *place, enum tail_type ty
         if (!leaf->function.pattern || !leaf->function.pattern[0])
             config_check_error(check, key, "pattern is required");
         else
-            ottl_check_pattern(check, below(check, key, "pattern"), leaf->function.pattern);
+            ottl_check_pattern(check, config_check_key(check, key, "pattern"),
+                               leaf->function.pattern);
         break;
     default:
         break;

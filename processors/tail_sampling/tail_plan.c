@@ -40,7 +40,7 @@ struct making {
 
 static const char *below(const struct making *m, const char *key, const char *name)
 {
-    return arena_printf(m->arena, "%s::%s", key, name);
+    return config_check_key(m->check, key, name);
 }
 
 static const char *item(const struct making *m, const char *key, size_t index)

@@ -193,16 +193,16 @@ static void add_written(const struct making *m, const char *key, const struct co
     bool is_named = written.context && written.context[0];
     struct keyed_group keyed = {
         .statement_keys =
-            keys_below(m, arena_printf(m->arena, "%s::statements", key), written.statements.count),
+            keys_below(m, config_check_key(m->check, key, "statements"), written.statements.count),
         .condition_keys =
-            keys_below(m, arena_printf(m->arena, "%s::conditions", key), written.conditions.count),
+            keys_below(m, config_check_key(m->check, key, "conditions"), written.conditions.count),
         .group = {.prefix = is_named ? OTTL_PREFIX_OPTIONAL : OTTL_PREFIX_REQUIRED,
                   .error_mode = (enum ottl_error_mode)(has_mode ? written.error_mode
                                                                 : m->settings->error_mode),
                   .conditions = written.conditions,
                   .statements = written.statements}};
     if (is_named &&
-        !ottl_check_context(m->check, arena_printf(m->arena, "%s::context", key), written.context,
+        !ottl_check_context(m->check, config_check_key(m->check, key, "context"), written.context,
                             keys[m->signal].contexts, relayed_hint(m), &keyed.group.context))
         return;
     if (written.statements.count == 0)

@@ -6,7 +6,6 @@
 #include "receivers/pprof/static_labels.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 #define SECOND_NS INT64_C(1000000000)
 
@@ -173,13 +172,11 @@ static void check_labels(const struct config_pairs *labels, struct config_check 
 
 static void check_target(struct scrape_target *target, size_t index, struct config_check *check)
 {
-    char key[64];
+    const char *key = config_check_item(check, "scrape::targets", index);
     struct error err;
-    snprintf(key, sizeof key, "scrape::targets::%zu::endpoint", index);
     if (!endpoint_parse_url(config_check_arena(check), target->endpoint, &target->place, &err))
-        config_check_error(check, key, "%s", err.text);
-    snprintf(key, sizeof key, "scrape::targets::%zu::labels", index);
-    check_labels(&target->labels, check, key);
+        config_check_error(check, config_check_key(check, key, "endpoint"), "%s", err.text);
+    check_labels(&target->labels, check, config_check_key(check, key, "labels"));
 }
 
 static void check_profiles(const struct scrape_settings *settings, struct config_check *check)
@@ -188,11 +185,10 @@ static void check_profiles(const struct scrape_settings *settings, struct config
     for (int kind = 0; kind < SCRAPE_KIND_COUNT; kind++) {
         const struct scrape_profile *profile =
             scrape_profile_of(&settings->profiles, (enum scrape_kind)kind);
-        char key[64];
-        snprintf(key, sizeof key, "scrape::profiles::%s::path", scrape_kind_names[kind]);
+        const char *key = config_check_key(check, "scrape::profiles", scrape_kind_names[kind]);
         any |= profile->enabled;
         if (profile->enabled && profile->path[0] != '/')
-            config_check_error(check, key, "must begin with /");
+            config_check_error(check, config_check_key(check, key, "path"), "must begin with /");
     }
     if (!any)
         config_check_error(check, "scrape::profiles", "none is enabled");
