@@ -102,6 +102,9 @@ void ottl_program_free(struct ottl_program *program);
  * NULL: there are no more. Sets *offset_out to its place in the text. */
 const char *ottl_program_warning(const struct ottl_program *program, uint32_t i,
                                  size_t *offset_out);
+/* Whether the condition reads nothing of an item, so that it is always true, or always false. Sets
+ * *truth_out. */
+bool ottl_program_is_constant(const struct ottl_program *program, bool *truth_out);
 /* What came of looking for the context of a text. */
 enum ottl_inference {
     OTTL_INFERRED,

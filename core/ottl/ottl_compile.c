@@ -410,6 +410,12 @@ static void quote_warnings(struct ottl_program *program, const char *kind, struc
     }
 }
 
+bool ottl_program_is_constant(const struct ottl_program *program, bool *truth_out)
+{
+    *truth_out = program->is_always;
+    return program->root->code == OTTL_CONSTANT;
+}
+
 const char *ottl_program_warning(const struct ottl_program *program, uint32_t i, size_t *offset_out)
 {
     if (i >= program->warning_count)

@@ -149,11 +149,12 @@ static bool is_of_resource(const char *key)
 static void check_attribute_key(struct config_check *check, const char *path, const char *key)
 {
     const char *bracket = strstr(key, "attributes[");
-    if (is_of_resource(key))
+    const char *alone = strncmp(key, "resource.", 9) == 0 ? key + 9 : key;
+    if (is_of_resource(alone))
         config_check_warn(check, path,
                           "is an attribute of the resource, but that of the span is read; write "
                           "condition: 'resource.attributes[\"%s\"] == \"...\"'",
-                          key);
+                          alone);
     else if (bracket && strncmp(key, "resource.", 9) == 0)
         config_check_warn(check, path,
                           "is the name of one attribute of the span; for the resource's write "
@@ -186,11 +187,38 @@ static bool check_attribute(struct config_check *check, const char *path,
            ottl_check_pattern(check, config_check_key(check, path, "matches"), attribute->matches);
 }
 
+/* Warns of a condition that is true of all spans, or of none. */
+static void warn_of_all(struct config_check *check, const char *path, const char *what,
+                        const char *advice)
+{
+    config_check_warn(check, path, "is %s, so otherwise and other conditions have no effect%s",
+                      what, advice);
+}
+
+static void warn_of_none(struct config_check *check, const char *path, const char *what)
+{
+    config_check_warn(check, path, "is %s, so this condition has no effect", what);
+}
+
+static void warn_of_constant(struct config_check *check, const char *path,
+                             const struct ottl_program *program)
+{
+    bool truth;
+    if (!ottl_program_is_constant(program, &truth))
+        return;
+    if (truth)
+        warn_of_all(check, path, "true of all spans", "");
+    else
+        warn_of_none(check, path, "true of no span");
+}
+
 static bool compiles(struct config_check *check, const char *path, const char *condition)
 {
     struct error err;
     struct ottl_program *program =
         ottl_compile_condition(OTTL_SPAN, slice_of_string(condition), OTTL_PREFIX_OPTIONAL, &err);
+    if (program)
+        warn_of_constant(check, path, program);
     return ottl_check_program(check, path, program, &err);
 }
 
@@ -353,6 +381,10 @@ static void read_condition(struct config_check *check, size_t i, struct keep_set
     const char *path = path_of(check, i, condition->kind);
     condition->name = name_of(check, path, condition);
     switch (condition->kind) {
+    case KEEP_DURATION_ABOVE:
+        if (condition->duration_above == 0)
+            warn_of_all(check, path, "all spans that take any time", "");
+        break;
     case KEEP_CPU_ABOVE:
         keep->reads_cpu = true;
         break;
@@ -363,11 +395,9 @@ static void read_condition(struct config_check *check, size_t i, struct keep_set
     case KEEP_RATIO:
         condition->threshold = sampling_threshold(condition->ratio, SAMPLING_DIGITS);
         if (condition->ratio >= 1)
-            config_check_warn(check, path,
-                              "is all traces, so otherwise and other conditions have no effect; "
-                              "for 1 %% write 0.01");
+            warn_of_all(check, path, "all traces", "; for 1 % write 0.01");
         else if (condition->ratio <= 0)
-            config_check_warn(check, path, "is no trace, so this condition has no effect");
+            warn_of_none(check, path, "no trace");
         break;
     case KEEP_ATTRIBUTE:
         if (!check_attribute(check, path, &condition->attribute))

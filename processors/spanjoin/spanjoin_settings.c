@@ -696,6 +696,28 @@ static void check_wait_by_thread(const struct spanjoin_settings *settings,
                           "them, but most arrive later; write 10s, or by_thread: false");
 }
 
+static void check_wait_of_children(const struct spanjoin_settings *settings,
+                                   struct config_check *check)
+{
+    if (settings->samples.wait == 0 && settings->attribute_children)
+        config_check_warn(check, "samples::wait",
+                          "is 0, so with attribute_children samples whose root has not arrived "
+                          "leave at once, and do not go on to its children; write 10s");
+}
+
+/* Samples that are joined by thread wait for all of samples::wait. By default most are joined by
+ * ids, and then a span may be complete before. */
+static void check_wait_for_threads(const struct spanjoin_settings *settings,
+                                   struct config_check *check)
+{
+    if (settings->spans.wait > 0 && settings->spans.wait < settings->samples.wait &&
+        settings->samples.by_thread && config_check_is_chosen(check, "samples::by_thread"))
+        config_check_warn(check, "spans::wait",
+                          "is shorter than samples::wait, for which samples that are joined by "
+                          "thread wait themselves, so most of their spans leave incomplete; write "
+                          "the time between uploads + samples::wait + 5s");
+}
+
 void spanjoin_check(void *config, struct config_check *check)
 {
     struct spanjoin_settings *settings = config;
@@ -710,6 +732,8 @@ void spanjoin_check(void *config, struct config_check *check)
 
     check_sources(settings, check);
     check_wait_by_thread(settings, check);
+    check_wait_of_children(settings, check);
+    check_wait_for_threads(settings, check);
     read_tenant_places(settings, check);
     read_side(settings, &settings->samples, check);
     read_side(settings, &settings->spans, check);

@@ -145,6 +145,17 @@ static const struct {
      "only if their spans arrive before them, but most arrive later; write 10s, or by_thread: "
      "false"},
     {"attribute_children: true", ""},
+    {"attribute_children: true, samples: {wait: 0s}",
+     "t:1:67: warning: processors::spanjoin::samples::wait: is 0, so with attribute_children "
+     "samples whose root has not arrived leave at once, and do not go on to its children; write "
+     "10s"},
+    {"samples: {by_thread: true}, spans: {wait: 9s}",
+     "t:1:67: warning: processors::spanjoin::spans::wait: is shorter than samples::wait, for which "
+     "samples that are joined by thread wait themselves, so most of their spans leave incomplete; "
+     "write the time between uploads + samples::wait + 5s"},
+    {"samples: {by_thread: true}, spans: {wait: 10s}", ""},
+    {"samples: {by_thread: true}, spans: {wait: 0s}", ""},
+    {"samples: {wait: 20s}, spans: {wait: 10s}", ""},
     {"ack: delivered", "processors::spanjoin::ack: is not supported yet"},
     {"storage: file_storage", "processors::spanjoin::storage: is not supported yet"},
     {"spans: {profile_types: [cup]}",
@@ -255,6 +266,16 @@ static const struct {
     {"keep: {span_detail_when: [{ratio: 1}]}",
      "t:1:59: warning: processors::spanjoin::keep::span_detail_when::0::ratio: is all traces, so "
      "otherwise and other conditions have no effect; for 1 % write 0.01"},
+    {"keep: {span_detail_when: [{condition: 'true'}]}",
+     "t:1:63: warning: processors::spanjoin::keep::span_detail_when::0::condition: is true of all "
+     "spans, so otherwise and other conditions have no effect"},
+    {"keep: {span_detail_when: [{condition: 'span.name == \"a\"'}, {condition: '1 == 2'}]}",
+     "keep::span_detail_when::1::condition: is true of no span, so this condition has no effect"},
+    {"keep: {span_detail_when: [{duration_above: 0s}]}",
+     "keep::span_detail_when::0::duration_above: is all spans that take any time, so otherwise"},
+    {"keep: {span_detail_when: [{cpu_above: 0s}, {cpu_share_above: 0}]}", ""},
+    {"keep: {span_detail_when: [{condition: 'span.status.code == 3'}]}",
+     "always false: span.status.code cannot be this: a status is STATUS_CODE_UNSET (0), "},
     {"keep: {span_detail_when: [{attribute: {key: a}}]}",
      "keep::span_detail_when::0::attribute: needs `matches`, `above` or `below`"},
     {"keep: {span_detail_when: [{attribute: {enabled: false}}]}",
@@ -271,6 +292,9 @@ static const struct {
      "t:1:69: warning: processors::spanjoin::keep::span_detail_when::0::attribute::key: is an "
      "attribute of the resource, but that of the span is read; write condition: "
      "'resource.attributes[\"service.name\"] == \"...\"'"},
+    {"keep: {span_detail_when: [{attribute: {key: resource.service.name, matches: shop}}]}",
+     "write condition: 'resource.attributes[\"service.name\"] == \"...\"'"},
+    {"keep: {span_detail_when: [{attribute: {key: resource.name, matches: shop}}]}", ""},
     {"keep: {span_detail_when: [{attribute: {key: service.namespace, matches: shop}}]}",
      "write condition: 'resource.attributes[\"service.namespace\"] == \"...\"'"},
     {"keep: {span_detail_when: [{attribute: {key: 'span.attributes[\"x\"]', matches: a}}]}",
