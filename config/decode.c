@@ -98,6 +98,16 @@ static void collect_keys(struct known_keys *keys, const struct field *fields)
     }
 }
 
+/* optional: the block may have `enabled`, too. */
+static struct known_keys known_keys(const struct field *fields, bool optional)
+{
+    struct known_keys known = {0};
+    collect_keys(&known, fields);
+    if (optional && known.count < sizeof known.names / sizeof known.names[0])
+        known.names[known.count++] = "enabled";
+    return known;
+}
+
 /* Returns the path of a nested field with this name, for users who forgot a level. */
 static const char *find_deeper(struct arena *arena, const struct field *fields, const char *name)
 {
@@ -136,10 +146,7 @@ static void tell_unknown_key(struct config_check *check, const struct config_pat
         config_error_at(check, key->place, path, "unknown key %s: %s", written, hint);
         return;
     }
-    struct known_keys known = {0};
-    collect_keys(&known, fields);
-    if (optional && known.count < sizeof known.names / sizeof known.names[0])
-        known.names[known.count++] = "enabled";
+    struct known_keys known = known_keys(fields, optional);
     const char *near = config_suggest(key->text, known.names, known.count);
     if (!near)
         near = find_deeper(arena, fields, key->text);
@@ -283,8 +290,7 @@ static void decode_map(struct config_check *check, const struct config_path *pat
     if (node && node->broken)
         return;
     if (node && node->kind != CONFIG_NODE_NULL && node->kind != CONFIG_NODE_MAP) {
-        struct known_keys known = {0};
-        collect_keys(&known, fields);
+        struct known_keys known = known_keys(fields, enabled != NULL);
         config_error_at(check, node->place, path, "expected a map, got %s%s",
                         config_node_describe(node), list_keys(check->arena, &known));
         return;

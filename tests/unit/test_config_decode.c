@@ -123,7 +123,9 @@ static const char *const cases[][2] = {
     {"off: {enabled: false, numbr: 1}",
      "33: error: K::off: unknown key \"numbr\", did you mean \"number\"?\n"},
     {"off: true",
-     "16: error: K::off: expected a map, got text; the keys are number, text, token\n"},
+     "16: error: K::off: expected a map, got text; the keys are number, text, token, enabled\n"},
+    {"off: {other: 1}",
+     "17: error: K::off: unknown key \"other\"; the keys are number, text, token, enabled\n"},
 };
 
 static void expand_short_form(struct text *out, const char *report)
