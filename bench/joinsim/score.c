@@ -37,6 +37,17 @@ struct out_sample {
     struct slice attributes, values, times;
 };
 
+/* Whether it shows in any way which span it is of: by thread, only on the one that the span names,
+ * and while it runs. */
+static bool is_seen(const struct traffic *traffic, const struct sim_sample *sample)
+{
+    const struct sim_span *span = &traffic->spans[sample->span];
+    return traffic->schedule->by_thread
+               ? sample->java_thread == span->java_thread && sample->time_ns >= span->start_ns &&
+                     sample->time_ns <= span->end_ns
+               : sample->is_linked;
+}
+
 void score_init(struct score *score, const struct traffic *traffic)
 {
     *score = (struct score){.traffic = traffic};
@@ -44,6 +55,9 @@ void score_init(struct score *score, const struct traffic *traffic)
     score->leaves = memory_zalloc(traffic->request_count + 1);
     score->seen_by = memory_zalloc((traffic->sample_count + 1) * sizeof(uint64_t));
     score->tables = memory_zalloc(sizeof *score->tables);
+    score->truth = memory_zalloc((traffic->span_count + 1) * sizeof *score->truth);
+    for (size_t i = 0; i < traffic->sample_count; i++)
+        score->truth[traffic->samples[i].span] += is_seen(traffic, &traffic->samples[i]);
     score->first_ns = memory_zalloc(traffic->schedule->services * sizeof(uint64_t));
     for (uint32_t i = 0; i < traffic->schedule->services; i++)
         score->first_ns[i] = NEVER;
@@ -63,6 +77,7 @@ void score_deinit(struct score *score)
     free(score->tables);
     free(score->delays_ms);
     free(score->leaves);
+    free(score->truth);
     free(score->first_ns);
     free(score->seen_by);
     *score = (struct score){0};
@@ -526,27 +541,40 @@ static void judge_profiles(struct score *score, const struct sim_request *reques
 
 /* ---- what spans say that they cost ---- */
 
-/* Returns how many samples a span has; 0: it does not say so. */
-static uint64_t samples_of_span(struct slice span)
+struct span_costs {
+    uint64_t samples; /* 0: it does not say so */
+    bool is_complete;
+};
+
+static struct span_costs costs_of_span(struct slice span)
 {
     struct wire_cursor cursor = wire_cursor(span);
     struct wire_field field, value;
+    struct span_costs costs = {.is_complete = true};
     while (wire_next_bytes(&cursor, SPAN_ATTRIBUTES, &field)) {
         struct wire_cursor any = wire_cursor(wire_last_bytes(field.bytes, KEY_VALUE_VALUE));
-        if (has_text(wire_last_bytes(field.bytes, KEY_VALUE_KEY), "profile.samples") &&
-            wire_next(&any, &value))
-            return value.value;
+        struct slice key = wire_last_bytes(field.bytes, KEY_VALUE_KEY);
+        if (has_text(key, "profile.samples") && wire_next(&any, &value))
+            costs.samples = value.value;
+        costs.is_complete &= !has_text(key, "profile.complete");
     }
-    return 0;
+    return costs;
 }
 
-static void count_costs(struct score *score, struct slice bytes)
+static void count_costs(struct score *score, const struct sim_request *request, struct slice bytes)
 {
     struct slice scope = wire_last_bytes(wire_last_bytes(bytes, REQUEST_GROUPS), GROUP_SCOPES);
     struct wire_cursor spans = wire_cursor(scope);
     struct wire_field field;
-    while (wire_next_bytes(&spans, SCOPE_SPANS_SPANS, &field))
-        score->costs_out += samples_of_span(field.bytes);
+    for (uint32_t i = request->first; wire_next_bytes(&spans, SCOPE_SPANS_SPANS, &field); i++) {
+        struct span_costs costs = costs_of_span(field.bytes);
+        score->costs_out += costs.samples;
+        if (costs.samples == 0)
+            continue;
+        score->costly++;
+        score->complete += costs.is_complete;
+        score->silent += costs.is_complete && costs.samples < score->truth[i];
+    }
 }
 
 void score_out(struct score *score, bool is_profile, struct slice bytes, uint64_t now_ns)
@@ -560,7 +588,7 @@ void score_out(struct score *score, bool is_profile, struct slice bytes, uint64_
         judge_profiles(score, request, bytes, now_ns);
         return;
     }
-    count_costs(score, bytes);
+    count_costs(score, request, bytes);
     size_t spans = payload_count_items(bytes, SIGNAL_TRACES);
     score->spans_out += spans;
     score->mistakes += spans != request->count;

@@ -32,10 +32,14 @@ struct score {
     uint64_t spans_out;
     uint64_t costs;      /* samples of spans that arrived */
     uint64_t costs_out;  /* samples that spans say to have */
+    uint64_t costly;     /* spans that say so */
+    uint64_t complete;   /* of these, those that do not say that samples may be missing, */
+    uint64_t silent;     /* and lack some all the same */
     uint64_t mistakes;   /* samples and spans lost, doubled or changed */
     double index_bytes;  /* of a span, when the index had the most entries */
     uint64_t *delays_ms; /* [ms]: samples that were held so long */
     uint8_t *leaves;     /* [request]: how often it left */
+    uint32_t *truth;     /* [span]: its samples that show it */
     uint64_t *first_ns;  /* [service]: when its first spans arrived */
     uint64_t *seen_by;   /* [sample]: the request that it left in last */
     struct score_tables *tables;

@@ -50,6 +50,8 @@ struct kept_thread {
     uint64_t newest_ns;                 /* no time is later */
     uint64_t lost_ns;                   /* the newest time that is not here any more; 0: none */
     uint64_t lost_at_ns;                /* when it was lost; monotonic */
+    struct doubted_times doubts;
+    uint64_t doubted_at_ns; /* when the last one came; monotonic */
 };
 
 /* Read without the lock: pages stay until the end. */
@@ -60,13 +62,18 @@ struct process {
     uint32_t threads;
     uint64_t lost_ns; /* the newest time, by the clock of its spans, of threads that were removed */
     uint64_t lost_at_ns;
+    /* Likewise, of doubts: */
+    _Atomic uint64_t doubted_ns;
+    _Atomic uint64_t doubts_lost_ns;
+    uint64_t doubts_lost_at_ns;
 };
 
 struct owner {
     uint64_t bytes;
-    struct list idle;  /* blocks of threads without spans, oldest first */
-    struct list busy;  /* blocks of other threads */
-    struct list empty; /* threads without blocks */
+    uint64_t doubt_bytes; /* of these, of doubts */
+    struct list idle;     /* blocks of threads without spans, oldest first */
+    struct list busy;     /* blocks of other threads */
+    struct list empty;    /* threads without blocks */
 };
 
 struct left_samples {
@@ -124,10 +131,16 @@ static uint64_t moved(uint64_t time_ns, int64_t offset_ns)
     return !wraps ? result : offset_ns < 0 ? 0 : UINT64_MAX;
 }
 
+/* Moves a time of a process on. */
+static void raise_to(_Atomic uint64_t *latest_ns, uint64_t time_ns)
+{
+    if (time_ns > atomic_load_explicit(latest_ns, memory_order_relaxed))
+        atomic_store_explicit(latest_ns, time_ns, memory_order_relaxed);
+}
+
 static void reach(struct process *process, uint64_t time_ns)
 {
-    if (time_ns > atomic_load_explicit(&process->reach_ns, memory_order_relaxed))
-        atomic_store_explicit(&process->reach_ns, time_ns, memory_order_relaxed);
+    raise_to(&process->reach_ns, time_ns);
 }
 
 void left_samples_watch(struct left_samples *left, uint16_t instance)
@@ -280,6 +293,9 @@ static void let_names_find(struct left_samples *left, struct kept_thread *kept)
             thread_hash(THREAD_HASH_MATCHED, thread->instance, (uint64_t)thread->id[THREAD_ID_OS]));
     if (thread->name.size > 0)
         let_find(left, kept, THREAD_HASH_NAME, thread_hash_name(thread->instance, thread->name));
+    if (thread->name.size > 0 && !thread->has_id[THREAD_ID_OS])
+        let_find(left, kept, THREAD_HASH_NAMED,
+                 thread_hash_of_name(THREAD_HASH_NAMED, thread->instance, thread->name));
 }
 
 static uint32_t take_number(struct left_samples *left)
@@ -334,14 +350,71 @@ static struct kept_thread *open_thread(struct left_samples *left, const struct s
     return kept ? kept : new_thread(left, source, thread);
 }
 
+/* ---- doubts ---- */
+
+static void charge_doubts(struct left_samples *left, const struct kept_thread *kept,
+                          uint32_t capacity_before)
+{
+    size_t more = (kept->doubts.capacity - capacity_before) * sizeof *kept->doubts.ranges;
+    left->owners[kept->source.owner]->doubt_bytes += more;
+    charge(left, kept->source.owner, more);
+}
+
+static void forget_doubts(struct left_samples *left, struct kept_thread *kept)
+{
+    size_t bytes = kept->doubts.capacity * sizeof *kept->doubts.ranges;
+    struct owner *owner = left->owners[kept->source.owner];
+    assert(owner->doubt_bytes >= bytes);
+    owner->doubt_bytes -= bytes;
+    release(left, kept->source.owner, bytes);
+    doubted_times_deinit(&kept->doubts);
+}
+
+/* Its process remembers them as long as other things that are lost. */
+static void lose_doubts(struct left_samples *left, struct kept_thread *kept, uint64_t now_ns)
+{
+    struct process *process = process_of(left, kept->thread.instance);
+    if (kept->doubts.count == 0)
+        return;
+    raise_to(&process->doubts_lost_ns,
+             atomic_load_explicit(&process->doubted_ns, memory_order_relaxed));
+    process->doubts_lost_at_ns = now_ns;
+    forget_doubts(left, kept);
+}
+
+static void add_doubts(struct left_samples *left, struct kept_thread *kept,
+                       const struct time_range *doubts, uint32_t count, uint64_t now_ns)
+{
+    uint32_t capacity = kept->doubts.capacity;
+    for (uint32_t i = 0; i < count; i++)
+        doubted_times_add(&kept->doubts, doubts[i]);
+    kept->doubted_at_ns = now_ns;
+    charge_doubts(left, kept, capacity);
+}
+
+/* Adds doubts about a thread, and if only its name tells which one it is, about all of that name.
+ */
+static void doubt_thread(struct left_samples *left, struct kept_thread *kept,
+                         const struct time_range *doubts, uint32_t count, bool by_name,
+                         uint64_t now_ns)
+{
+    struct sample_thread named = {.name = kept->thread.name, .instance = kept->thread.instance};
+    add_doubts(left, kept, doubts, count, now_ns);
+    if (by_name && named.name.size > 0 && kept->thread.has_id[THREAD_ID_OS])
+        add_doubts(left, open_thread(left, &kept->source, &named), doubts, count, now_ns);
+}
+
 /* Frees a thread without blocks. */
 static void free_thread(struct left_samples *left, struct kept_thread *kept)
 {
     struct process *process = process_of(left, kept->thread.instance);
     assert(kept->count == 0 && kept->blocks.count == 0 && process && process->threads > 0);
     process->threads--;
-    if (process->threads == 0)
+    if (process->threads == 0) {
         atomic_store_explicit(&process->reach_ns, process->lost_ns, memory_order_relaxed);
+        atomic_store_explicit(&process->doubted_ns, 0, memory_order_relaxed);
+    }
+    forget_doubts(left, kept);
     for (unsigned i = 0; i < THREAD_HASH_KINDS; i++)
         if (kept->hashes[i] != 0)
             index_table_remove(&left->by_hash, (uint32_t)kept->hashes[i], kept->number);
@@ -513,7 +586,14 @@ static void lose_thread(struct left_samples *left, struct kept_thread *kept, uin
         process->lost_ns = reach_ns;
         process->lost_at_ns = now_ns;
     }
+    lose_doubts(left, kept, now_ns);
     free_thread(left, kept);
+}
+
+/* They have half of the room of their owner at most. */
+static bool has_too_many_doubts(const struct owner *owner)
+{
+    return owner->empty.first && owner->doubt_bytes > owner->bytes / 2;
 }
 
 static void shrink(struct left_samples *left, uint64_t now_ns)
@@ -521,7 +601,7 @@ static void shrink(struct left_samples *left, uint64_t now_ns)
     while (left->bytes > left->max_bytes) {
         struct owner *owner = owner_of_most(left);
         struct list *blocks = owner->idle.first ? &owner->idle : &owner->busy;
-        if (blocks->first)
+        if (blocks->first && !has_too_many_doubts(owner))
             lose_block(left, container_of(blocks->first, struct block, link), now_ns);
         else
             lose_thread(left, container_of(owner->empty.first, struct kept_thread, empty), now_ns);
@@ -538,6 +618,11 @@ static void add_thread(const struct adding *adding, const struct left_thread *th
     for (const struct left_run *run = thread->runs; run; run = run->next)
         add_times(adding, kept, run->sums, run->times, run->count);
     reach(process, moved(kept->newest_ns, thread->offset_ns));
+    if (thread->doubt_count > 0)
+        doubt_thread(adding->left, kept, thread->doubts, thread->doubt_count, thread->doubts_name,
+                     adding->now_ns);
+    for (uint32_t i = 0; i < thread->doubt_count; i++)
+        raise_to(&process->doubted_ns, moved(thread->doubts[i].end_ns, thread->offset_ns));
     if (thread->lost_ns == 0)
         return;
     note_lost(kept, thread->lost_ns, adding->now_ns);
@@ -773,6 +858,18 @@ void left_samples_take_threads(struct left_samples *left, const struct left_thre
     pthread_mutex_unlock(&left->lock);
 }
 
+/* Notes a time that may be of several spans. It was within the reach of its process. */
+static void doubt_taken(struct adding *adding, const struct left_taken *taken, uint32_t i)
+{
+    const struct thread_ask *ask = &taken->asks[i];
+    struct time_range doubt = {ask->time_ns, ask->time_ns};
+    struct process *process = process_of(adding->left, ask->thread->instance);
+    doubt_thread(adding->left,
+                 open_thread(adding->left, &taken->times[i].origin->source, ask->thread), &doubt, 1,
+                 ask->by_name, adding->now_ns);
+    raise_to(&process->doubted_ns, atomic_load_explicit(&process->reach_ns, memory_order_relaxed));
+}
+
 /* Those of a thread that was asked for in vain too often are lost. */
 static void put_back(struct adding *adding, const struct left_taken *taken, uint32_t i,
                      struct kept_thread *kept)
@@ -795,6 +892,8 @@ void left_samples_put_back(struct left_samples *left, const struct left_taken *t
     pthread_mutex_lock(&left->lock);
     for (uint32_t i = 0; i < taken->count; i++) {
         const struct thread_ask *ask = &taken->asks[i];
+        if (ask->answer == THREAD_AMBIGUOUS)
+            doubt_taken(&adding, taken, i);
         if (ask->answer != THREAD_NO_SPAN)
             continue;
         if (!kept || ask->thread != last) {
@@ -807,6 +906,41 @@ void left_samples_put_back(struct left_samples *left, const struct left_taken *t
         reach(process_of(left, ask->thread->instance), kept->newest_ns);
     }
     shrink(left, now_ns);
+    pthread_mutex_unlock(&left->lock);
+}
+
+/* ---- doubts of spans ---- */
+
+bool left_samples_may_doubt(struct left_samples *left, uint16_t instance, uint64_t start_ns)
+{
+    struct process *process = process_of(left, instance);
+    return process &&
+           (start_ns <= atomic_load_explicit(&process->doubted_ns, memory_order_relaxed) ||
+            start_ns <= atomic_load_explicit(&process->doubts_lost_ns, memory_order_relaxed));
+}
+
+static bool is_doubted(const struct left_samples *left, const struct left_asker *asker)
+{
+    struct time_range ran = {moved(asker->span->start_ns, -asker->handles.offset_ns),
+                             moved(asker->span->end_ns, -asker->handles.offset_ns)};
+    for (unsigned i = 0; i < THREAD_HASH_KINDS; i++) {
+        struct kept_thread *found[SAME_HASH_MAX];
+        unsigned count = find_by_hash(left, asker->handles.hashes[i], found);
+        for (unsigned k = 0; k < count; k++)
+            if (doubted_times_meet(&found[k]->doubts, ran))
+                return true;
+    }
+    return false;
+}
+
+void left_samples_doubt(struct left_samples *left, struct left_asker *askers, size_t count)
+{
+    pthread_mutex_lock(&left->lock);
+    for (size_t i = 0; i < count; i++) {
+        const struct process *process = process_of(left, askers[i].span->instance);
+        bool may_be_lost = process && askers[i].span->start_ns <= process->doubts_lost_ns;
+        askers[i].lacks |= may_be_lost || is_doubted(left, &askers[i]);
+    }
     pthread_mutex_unlock(&left->lock);
 }
 
@@ -833,22 +967,30 @@ static void sweep_threads(struct left_samples *left, uint64_t now_ns, uint64_t w
         bool remembers = kept && kept->lost_ns > 0 && kept->lost_at_ns + window_ns >= now_ns;
         if (kept && !remembers)
             kept->lost_ns = 0;
-        if (kept && !remembers && kept->blocks.count == 0)
+        if (kept && kept->doubted_at_ns + window_ns < now_ns)
+            lose_doubts(left, kept, now_ns);
+        if (kept && !remembers && kept->blocks.count == 0 && kept->doubts.count == 0)
             free_thread(left, kept);
     }
+}
+
+static void sweep_process(struct process *process, uint64_t now_ns, uint64_t window_ns)
+{
+    if (process->doubts_lost_ns != 0 && process->doubts_lost_at_ns + window_ns < now_ns)
+        atomic_store_explicit(&process->doubts_lost_ns, 0, memory_order_relaxed);
+    if (process->lost_ns == 0 || process->lost_at_ns + window_ns >= now_ns)
+        return;
+    process->lost_ns = 0;
+    if (process->threads == 0)
+        atomic_store_explicit(&process->reach_ns, 0, memory_order_relaxed);
 }
 
 static void sweep_processes(struct left_samples *left, uint64_t now_ns, uint64_t window_ns)
 {
     for (uint32_t i = 0; i < PAGES; i++) {
         struct process *page = atomic_load_explicit(&left->pages[i], memory_order_relaxed);
-        for (uint32_t k = 0; page && k < PAGE_PROCESSES; k++) {
-            if (page[k].lost_ns == 0 || page[k].lost_at_ns + window_ns >= now_ns)
-                continue;
-            page[k].lost_ns = 0;
-            if (page[k].threads == 0)
-                atomic_store_explicit(&page[k].reach_ns, 0, memory_order_relaxed);
-        }
+        for (uint32_t k = 0; page && k < PAGE_PROCESSES; k++)
+            sweep_process(&page[k], now_ns, window_ns);
     }
 }
 

@@ -9,7 +9,8 @@
  *
  * Times stay for the window after they left. At the limit, the owner with the most loses some:
  * those of threads without spans first, then the oldest ones. What was lost is remembered of its
- * thread, so that a span which may lack it can say so.
+ * thread, so that a span which may lack it can say so. So are the times of samples that more than
+ * one span may own (doubted_times.h).
  *
  * Owner: a span_index. Results are in the caller's arena.
  *
@@ -19,6 +20,7 @@
 #define PROFCOL_CORE_DATA_LEFT_SAMPLES_H
 
 #include "core/base/arena.h"
+#include "core/data/doubted_times.h"
 #include "core/data/profile_measure.h"
 #include "core/data/thread_spans.h"
 
@@ -66,6 +68,11 @@ struct left_thread {
     uint64_t lost_ns;  /* the newest time that is not kept; 0: none */
     struct left_run *runs;
     struct left_run *last;
+    struct time_range *doubts; /* times of samples that went to no span, but may be of one; in any
+                                  order. In doubted_ranges_touch they need not be one range */
+    uint32_t doubt_count;
+    uint32_t doubt_capacity;
+    bool doubts_name; /* they may be of any thread with this name */
 };
 /* Adds the samples of one request. arrived_ns: since 1970; the other times are monotonic. */
 void left_samples_add(struct left_samples *left, const struct left_thread *threads, uint32_t count,
@@ -116,9 +123,16 @@ void left_samples_take(struct left_samples *left, struct left_asker *askers, siz
 void left_samples_take_threads(struct left_samples *left, const struct left_thread *threads,
                                uint32_t count, uint64_t from_ns, struct arena *arena,
                                struct left_taken *out);
-/* Puts back those times whose question was answered with THREAD_NO_SPAN. */
+/* Puts back those times whose question was answered with THREAD_NO_SPAN, and remembers those with
+ * THREAD_AMBIGUOUS as doubts. */
 void left_samples_put_back(struct left_samples *left, const struct left_taken *taken,
                            uint64_t now_ns, uint64_t window_ns);
+
+/* Whether a span that has its samples may lack some because of doubts: false for all spans of a
+ * process without any, without a lock. */
+bool left_samples_may_doubt(struct left_samples *left, uint16_t instance, uint64_t start_ns);
+/* Sets `lacks` for those that do. */
+void left_samples_doubt(struct left_samples *left, struct left_asker *askers, size_t count);
 
 /* Frees times that left more than window_ns ago. Call it regularly. */
 void left_samples_sweep(struct left_samples *left, uint64_t now_ns, uint64_t window_ns);

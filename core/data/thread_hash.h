@@ -20,6 +20,7 @@ enum thread_hash_kind {
     THREAD_HASH_RUNTIME = THREAD_ID_RUNTIME,
     THREAD_HASH_NAME,
     THREAD_HASH_MATCHED, /* of an id in the operating system: of the thread that times show */
+    THREAD_HASH_NAMED,   /* of a name: of all threads that may have it */
     THREAD_HASH_KINDS
 };
 
@@ -31,11 +32,17 @@ static inline uint64_t thread_hash(enum thread_hash_kind kind, uint16_t instance
 }
 
 /* Returns the hash of as much of a name as is compared. */
-static inline uint64_t thread_hash_name(uint16_t instance, struct slice name)
+static inline uint64_t thread_hash_of_name(enum thread_hash_kind kind, uint16_t instance,
+                                           struct slice name)
 {
     if (name.size > THREAD_NAME_COMPARED)
         name.size = THREAD_NAME_COMPARED;
-    return thread_hash(THREAD_HASH_NAME, instance, hash_bytes(name));
+    return thread_hash(kind, instance, hash_bytes(name));
+}
+
+static inline uint64_t thread_hash_name(uint16_t instance, struct slice name)
+{
+    return thread_hash_of_name(THREAD_HASH_NAME, instance, name);
 }
 
 #endif

@@ -758,6 +758,7 @@ static void match(struct thread_spans *threads, const struct thread_ask *asks, s
 static inline void answer(struct known_thread *known, struct thread_ask *ask)
 {
     ask->has_spans = known->resolved.thread != NULL;
+    ask->by_name = known->resolved.name != NULL;
     ask->answer = known->answer;
     if (known->has_answer)
         return;
@@ -950,9 +951,13 @@ void thread_spans_handles(struct thread_spans *threads, const struct thread_span
         const struct thread *thread = find_thread(threads, id);
         uint64_t name = span->name.size > 0 ? thread_hash_name(span->instance, span->name) : 0;
         const struct thread_name *known = name ? thread_names_find(&threads->names, name) : NULL;
+        bool has_other_id = thread && (thread->os_id != 0 || thread->matched_id != 0);
         handles_out[i] = (struct thread_handles){
             .hashes = {id, thread ? thread->os_id : 0, thread ? thread->matched_id : 0,
-                       known && known->threads == 1 ? name : 0},
+                       known && known->threads == 1 ? name : 0,
+                       name && !has_other_id
+                           ? thread_hash_of_name(THREAD_HASH_NAMED, span->instance, span->name)
+                           : 0},
             .offset_ns = offset_of(threads, span->instance)};
     }
     unlock(threads);

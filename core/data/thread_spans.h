@@ -92,6 +92,7 @@ struct thread_ask {
     uint64_t time_ns;          /* since 1970 */
     enum thread_answer answer; /* result */
     bool has_spans;            /* result: spans of its thread are known */
+    bool by_name;              /* result: only its name tells which thread it is */
     struct span_key key;       /* result, with THREAD_SPAN */
 };
 /* Answers the questions of one request. arrived_ns: since 1970; 0: not known. now_ns: monotonic. */
@@ -105,7 +106,8 @@ void thread_spans_find_again(struct thread_spans *threads, struct thread_ask *as
 int64_t thread_spans_offset(struct thread_spans *threads, uint16_t instance);
 
 /* By what samples may name the thread of a span: hashes (thread_hash.h) of its id, of others that
- * are known of it, and of its name if no other thread has it; 0: none. */
+ * are known of it, and of its name if no other thread has it; 0: none. THREAD_HASH_NAMED is that of
+ * its name, too, if samples may be of it that name it by nothing else. */
 struct thread_handles {
     uint64_t hashes[THREAD_HASH_KINDS];
     int64_t offset_ns; /* of its process, as above */

@@ -42,6 +42,8 @@ struct reading {
     struct keep_judge judge;
     struct value_expressions expressions;
     struct span_put puts[READ_TOGETHER];
+    struct slice raws[READ_TOGETHER];        /* of the puts */
+    struct thread_ids ids_of[READ_TOGETHER]; /* likewise: thread_ids */
     size_t put_count;
     struct thread_span threads[READ_TOGETHER];
     struct span_source thread_sources[READ_TOGETHER];
@@ -175,10 +177,67 @@ static void put_trees(struct reading *reading, size_t put_count)
     reading->tree_count = 0;
 }
 
+/* Reads the thread of a span again. */
+static bool thread_of_put(struct reading *reading, size_t i, struct thread_span *out)
+{
+    const struct span_put *put = &reading->puts[i];
+    struct span_view span = span_view_read(reading->raws[i], &reading->wanted);
+    if (!thread_of_span(&span, &put->key, reading->ids_of[i], out))
+        return false;
+    out->instance = put->instance;
+    return true;
+}
+
+/* Spans that seem to be complete, but may lack samples of their threads. */
+struct doubtful {
+    struct thread_span *threads;
+    size_t *seen; /* their indices among the seen ones */
+    size_t count;
+};
+
+static void mark_doubted(struct reading *reading, const struct doubtful *doubtful)
+{
+    struct span_index *index = reading->sender->index;
+    struct thread_handles *handles =
+        arena_array(&reading->values, doubtful->count, sizeof *handles);
+    struct left_asker *askers = arena_array(&reading->values, doubtful->count, sizeof *askers);
+    thread_spans_handles(span_index_threads(index), doubtful->threads, doubtful->count, handles);
+    for (size_t i = 0; i < doubtful->count; i++)
+        askers[i] = (struct left_asker){.span = &doubtful->threads[i], .handles = handles[i]};
+    left_samples_doubt(span_index_left(index), askers, doubtful->count);
+    for (size_t i = 0; i < doubtful->count; i++)
+        reading->spans->seen[doubtful->seen[i]].is_incomplete |= askers[i].lacks;
+}
+
+/* Marks the spans of a block that may lack samples of their threads. seen: the first of them, in
+ * `seen`. */
+static void find_doubted(struct reading *reading, size_t put_count, size_t seen)
+{
+    struct left_samples *left = span_index_left(reading->sender->index);
+    struct doubtful doubtful = {.count = 0};
+    for (size_t i = 0; i < put_count; i++) {
+        const struct span_put *put = &reading->puts[i];
+        if (!put->totals)
+            continue;
+        bool is_known = reading->spans->seen[seen++].is_incomplete;
+        if (is_known || !left_samples_may_doubt(left, put->instance, put->facts.start_ns))
+            continue;
+        if (!doubtful.threads) {
+            doubtful.threads =
+                arena_array(&reading->values, READ_TOGETHER, sizeof *doubtful.threads);
+            doubtful.seen = arena_array(&reading->values, READ_TOGETHER, sizeof *doubtful.seen);
+        }
+        doubtful.seen[doubtful.count] = seen - 1;
+        doubtful.count += thread_of_put(reading, i, &doubtful.threads[doubtful.count]);
+    }
+    if (doubtful.count > 0)
+        mark_doubted(reading, &doubtful);
+}
+
 static void read_block(struct reading *reading)
 {
     struct request_spans *spans = reading->spans;
-    size_t put_count = reading->put_count;
+    size_t put_count = reading->put_count, seen_before = spans->seen_count;
     if (put_count == 0)
         return;
     reading->reader->read(reading->reader, reading->puts, reading->put_count, &spans->arena);
@@ -196,6 +255,8 @@ static void read_block(struct reading *reading)
     reading->put_count = 0;
     if (reading->thread_count > 0)
         put_threads(reading);
+    if (settings->samples.by_thread && spans->seen_count > seen_before)
+        find_doubted(reading, put_count, seen_before);
     put_trees(reading, put_count);
     arena_deinit(&reading->values);
     remembered_values_forget(&reading->remembered);
@@ -249,6 +310,8 @@ static void read_span(struct reading *reading, struct slice raw, const struct sp
     struct span_key key;
     if (!span_view_key(&span, &key))
         return;
+    reading->raws[reading->put_count] = raw;
+    reading->ids_of[reading->put_count] = reading->thread_ids;
     struct span_put *put = &reading->puts[reading->put_count++];
     *put = (struct span_put){.key = key,
                              .source = reading->source,

@@ -35,6 +35,7 @@ struct giving {
     struct gift *gifts; /* of the finds */
     uint32_t gift_capacity;
     struct index_table by_key;
+    bool doubts;   /* some times may be of several spans */
     uint32_t last; /* the find of the time before */
     struct tally tally;
 };
@@ -157,6 +158,8 @@ static void give(struct giving *giving, struct left_given *out)
     for (uint32_t i = 0; i < taken->count; i++)
         if (taken->asks[i].answer == THREAD_SPAN)
             give_time(giving, &taken->times[i], &taken->asks[i]);
+        else
+            giving->doubts |= taken->asks[i].answer == THREAD_AMBIGUOUS;
     add_tally(giving);
     if (giving->find_count > 0)
         find_and_add(giving);
@@ -217,7 +220,7 @@ static void give_to_spans(struct giving *giving, const struct request_spans *spa
             giving->finds[find].lacks = true;
         }
     give(giving, given_out);
-    given_out->changed = giving->find_count > 0;
+    given_out->changed = giving->find_count > 0 || giving->doubts;
     left_samples_end_taking(left);
 }
 

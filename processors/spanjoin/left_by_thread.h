@@ -23,7 +23,7 @@ struct left_given {
     uint64_t kept_samples; /* of these, of spans that keep their detail */
     int64_t *lags;         /* for each span: arrival of the first of its samples minus its own */
     uint32_t lag_count;
-    bool changed; /* the index has something new of their spans */
+    bool changed; /* the index has something new of their spans, or they may lack more */
 };
 /* Keeps what was noted when the request leaves. Gives to spans that have arrived meanwhile what is
  * theirs. */

@@ -136,12 +136,42 @@ static void note_lost(struct left_upload *upload, const struct timed_sample *sam
             thread->lost_ns = asks[i].time_ns;
 }
 
-static bool any_left(const struct thread_ask *asks, uint32_t count)
+static bool has_answer(const struct thread_ask *asks, uint32_t count, enum thread_answer answer)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (asks[i].answer == THREAD_NO_SPAN)
+        if (asks[i].answer == answer)
             return true;
     return false;
+}
+
+/* ---- doubts ---- */
+
+/* Notes a time that a span may own, which does not get it. */
+static void note_doubt(struct left_upload *upload, const struct thread_ask *ask)
+{
+    struct left_thread *thread = thread_of(upload, ask);
+    struct time_range doubt = {ask->time_ns, ask->time_ns};
+    struct time_range *last =
+        thread->doubt_count > 0 ? &thread->doubts[thread->doubt_count - 1] : NULL;
+    thread->doubts_name |= ask->by_name;
+    if (last && doubt.start_ns >= last->start_ns && doubted_ranges_touch(*last, doubt)) {
+        last->end_ns = doubt.end_ns > last->end_ns ? doubt.end_ns : last->end_ns;
+        return;
+    }
+    thread->doubts = arena_grow(&upload->arena, thread->doubts, thread->doubt_count,
+                                &thread->doubt_capacity, sizeof *thread->doubts);
+    thread->doubts[thread->doubt_count++] = doubt;
+}
+
+/* Notes the times of a sample that may be of several spans, and if it is not split, so that it gets
+ * no span, those whose spans are known, too. */
+static void note_doubts(struct left_upload *upload, const struct timed_sample *sample,
+                        const struct thread_ask *asks)
+{
+    bool is_whole = sample->pieces == 0;
+    for (uint32_t i = 0; i < sample->ask_count; i++)
+        if (asks[i].answer == THREAD_AMBIGUOUS || (is_whole && asks[i].answer == THREAD_SPAN))
+            note_doubt(upload, &asks[i]);
 }
 
 static bool is_of(const struct profile_plan *profile, uint32_t sample)
@@ -173,15 +203,18 @@ static void begin_profile(struct left_upload *upload, const struct sample_plan *
 void left_upload_note(struct left_upload *upload, const struct sample_plan *plan,
                       const struct timed_sample *sample, const struct thread_ask *asks)
 {
-    if (!any_left(asks, sample->ask_count))
-        return;
     if (!upload->profile || !is_of(upload->profile, sample->sample))
         begin_profile(upload, plan, sample->sample);
     if (!upload->sums)
         return;
-    if (sample->ask_count == 1)
+    if (sample->ask_count == 1 && asks->answer == THREAD_NO_SPAN) {
         note_time(upload, asks, sample->amount.sum, false);
-    else if (sample->is_paired)
+        return;
+    }
+    note_doubts(upload, sample, asks);
+    if (!has_answer(asks, sample->ask_count, THREAD_NO_SPAN))
+        return;
+    if (sample->is_paired)
         note_paired(upload, sample, asks);
     else
         note_lost(upload, sample, asks);

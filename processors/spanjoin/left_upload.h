@@ -2,7 +2,7 @@
  * left_upload: the samples of a request for which no span was found by thread and time.
  *
  * thread_samples.h notes their times; when the request leaves, left_samples.h keeps them for spans
- * that arrive later (left_by_thread.h).
+ * that arrive later (left_by_thread.h), and the times that more than one span may own.
  *
  * Owner: the plan.
  *
@@ -39,7 +39,8 @@ struct left_upload {
 struct left_upload *left_upload_new(const struct sample_plan *plan, struct span_index *index,
                                     uint64_t request);
 void left_upload_free(struct left_upload *upload); /* NULL is allowed */
-/* Notes the times of a sample for which no span was found. asks: its own, answered. */
+/* Notes the times of a sample for which no span was found, or which gets none of those that were
+ * found. asks: its own, answered. */
 void left_upload_note(struct left_upload *upload, const struct sample_plan *plan,
                       const struct timed_sample *sample, const struct thread_ask *asks);
 /* Keeps what was noted when the request leaves. Returns when the first of the spans began that have

@@ -102,6 +102,7 @@ static void take_answers(const struct asking *asking, const struct timed_sample 
             ask->thread = asked->thread;
             ask->answer = asked->answer;
             ask->has_spans = asked->has_spans;
+            ask->by_name = asked->by_name;
             ask->key = asked->key;
             asked++;
         }

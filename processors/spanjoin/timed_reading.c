@@ -110,6 +110,7 @@ static void add_ask(struct reading *reading, const struct sample_thread *thread,
     ask->time_ns = time_ns;
     ask->answer = THREAD_NO_SPAN;
     ask->has_spans = false;
+    ask->by_name = true; /* unless somebody says so: nothing is known of its thread */
 }
 
 static void add_asks(struct reading *reading, struct timed_sample *threaded,

@@ -224,6 +224,133 @@ static void spans_that_come_meanwhile_are_noted(void **state)
     left_samples_free(left);
 }
 
+/* ---- doubts ---- */
+
+#define MS UINT64_C(1000000)
+
+/* Notes that it is not known whose samples of a thread are. id: 0: only its name is known. */
+static void doubt(struct left_samples *left, uint16_t owner, int64_t id, const char *name,
+                  uint64_t from_ms, uint64_t to_ms, uint64_t now_ns)
+{
+    struct time_range range = {from_ms * MS, to_ms * MS};
+    struct left_thread thread = {.source = {.number = owner, .owner = owner},
+                                 .thread = {.has_id = {[THREAD_ID_OS] = id != 0},
+                                            .id = {[THREAD_ID_OS] = id},
+                                            .name = slice_of(name, strlen(name)),
+                                            .instance = PROCESS},
+                                 .doubts = &range,
+                                 .doubt_count = 1,
+                                 .doubts_name = true};
+    left_samples_add(left, &thread, 1, 1, now_ns, WINDOW);
+}
+
+/* Whether a span may lack something: on the thread with this id, and with this name, if only that
+ * tells which it is. */
+static bool is_doubted(struct left_samples *left, int64_t id, const char *name, uint64_t start_ms,
+                       uint64_t end_ms)
+{
+    struct thread_span span = span_of(id, start_ms * MS, end_ms * MS);
+    struct slice text = slice_of(name, strlen(name));
+    struct left_asker asker = {
+        .span = &span,
+        .handles.hashes = {thread_hash(THREAD_HASH_OS, PROCESS, (uint64_t)id),
+                           name[0] ? thread_hash_of_name(THREAD_HASH_NAMED, PROCESS, text) : 0}};
+    if (left_samples_may_doubt(left, PROCESS, span.start_ns))
+        left_samples_doubt(left, &asker, 1);
+    return asker.lacks;
+}
+
+static void doubts_are_of_a_thread(void **state)
+{
+    (void)state;
+    struct left_samples *left = left_samples_new(ROOM);
+    assert_false(is_doubted(left, 1, "pool", 0, 1000));
+    for (int64_t id = 1; id <= 20; id++) /* more than one name finds */
+        doubt(left, OWNER, id, "pool", 100 * (uint64_t)id, 100 * (uint64_t)id + 10, SECOND);
+    for (int64_t id = 1; id <= 20; id++) {
+        uint64_t ms = 100 * (uint64_t)id;
+        assert_true(is_doubted(left, id, "", ms - 50, ms + 50));
+        assert_false(is_doubted(left, id, "", ms + 11, ms + 5000));
+        assert_false(is_doubted(left, id, "", 1, ms - 1));
+        assert_true(is_doubted(left, 99, "pool", ms, ms));
+        assert_false(is_doubted(left, 99, "other", ms, ms));
+    }
+    doubt(left, OWNER, 0, "named", 50, 50, SECOND);
+    assert_true(is_doubted(left, 99, "named", 0, 100));
+    left_samples_free(left);
+}
+
+static void doubts_are_forgotten(void **state)
+{
+    (void)state;
+    struct left_samples *left = left_samples_new(ROOM);
+    doubt(left, OWNER, 1, "", 100, 110, SECOND);
+    left_samples_sweep(left, SECOND + WINDOW, WINDOW);
+    assert_false(is_doubted(left, 2, "", 100, 110));
+    left_samples_sweep(left, 2 * SECOND + WINDOW, WINDOW); /* from now on only of the process */
+    assert_true(is_doubted(left, 2, "", 100, 110));
+    assert_false(is_doubted(left, 2, "", 111, 200));
+    left_samples_sweep(left, 3 * SECOND + 2 * WINDOW, WINDOW);
+    assert_false(is_doubted(left, 1, "", 100, 110));
+    left_samples_free(left);
+}
+
+/* Doubts have half of the room of their owner, and those that find no room are those of the whole
+ * process. */
+static void doubts_stay_within_the_limit(void **state)
+{
+    (void)state;
+    struct left_samples *left = left_samples_new(ROOM);
+    bool lacks;
+    add(left, OWNER, THREAD, 1000, 500, SECOND);
+    for (int64_t id = 1; id <= 1000; id++)
+        for (uint64_t i = 0; i < 8; i++)
+            doubt(left, OWNER + 1, id, "", 100 * i, 100 * i + 10, SECOND);
+    assert_in_range(left_samples_memory(left), ROOM / 2, ROOM + 200000);
+    assert_int_equal(take(left, THREAD, 1000, 2000, &lacks), 500);
+    assert_true(is_doubted(left, 1, "", 0, 50));
+    assert_true(is_doubted(left, 9999, "", 0, 50));
+    assert_false(is_doubted(left, 1, "", 800, 900));
+    left_samples_free(left);
+
+    left = left_samples_new(ROOM);
+    for (int64_t id = 1; id <= 100; id++) {
+        add(left, OWNER, id, 1000, 40, SECOND);
+        for (uint64_t i = 0; i < 200; i++)
+            doubt(left, OWNER, id + 1000, "", 100 * i, 100 * i + 10, SECOND);
+    }
+    assert_in_range(left_samples_count(left), 500, 4000);
+    assert_true(is_doubted(left, 1100, "", 1000, 1000));
+    left_samples_free(left);
+}
+
+/* What was taken for a span may turn out to be of several. */
+static void ambiguous_times_become_doubts(void **state)
+{
+    (void)state;
+    struct left_samples *left = left_samples_new(ROOM);
+    struct thread_span span = span_of(THREAD, 1000, 1100);
+    struct left_asker asker = asker_of(&span);
+    struct left_taken taken;
+    struct arena arena = {0};
+    add(left, OWNER, THREAD, 1000, 300, SECOND);
+    left_samples_take(left, &asker, 1, &arena, &taken);
+    for (uint32_t i = 0; i < taken.count; i++) {
+        taken.asks[i].answer = i < 50 ? THREAD_SPAN : THREAD_AMBIGUOUS;
+        taken.asks[i].by_name = false;
+    }
+    left_samples_put_back(left, &taken, SECOND, WINDOW);
+    assert_true(left_samples_may_doubt(left, PROCESS, span.start_ns));
+    left_samples_doubt(left, &asker, 1);
+    assert_true(asker.lacks);
+    span.end_ns = 1049;
+    asker.lacks = false;
+    left_samples_doubt(left, &asker, 1);
+    assert_false(asker.lacks);
+    arena_deinit(&arena);
+    left_samples_free(left);
+}
+
 static void values_survive(void **state)
 {
     (void)state;
@@ -249,6 +376,10 @@ int main(void)
         cmocka_unit_test(threads_with_spans_keep_theirs),
         cmocka_unit_test(vain_times_are_lost),
         cmocka_unit_test(spans_that_come_meanwhile_are_noted),
+        cmocka_unit_test(doubts_are_of_a_thread),
+        cmocka_unit_test(doubts_are_forgotten),
+        cmocka_unit_test(doubts_stay_within_the_limit),
+        cmocka_unit_test(ambiguous_times_become_doubts),
         cmocka_unit_test(values_survive),
     };
     hash_init();

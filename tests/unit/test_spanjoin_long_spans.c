@@ -284,6 +284,7 @@ struct model_span {
     unsigned thread;
     uint64_t cost;
     bool sent;
+    bool is_stranger; /* of another trace than what it overlaps */
 };
 struct model_sample {
     uint64_t time_ms;
@@ -341,17 +342,37 @@ static void plan_thread(struct model *model, unsigned thread)
     }
 }
 
-/* Adds the value to the innermost span of the time. */
+/* Adds a span of another trace that begins while this one runs. */
+static void plan_stranger(struct model *model, unsigned beside)
+{
+    const struct model_span span = model->spans[beside];
+    uint64_t start_ms = span.start_ms + below(model, span.end_ms - span.start_ms);
+    uint64_t end_ms = start_ms + 20 + below(model, 3000);
+    if (model->span_count == SPANS_MAX)
+        return;
+    model->spans[model->span_count++] = (struct model_span){.start_ms = start_ms,
+                                                            .end_ms = end_ms,
+                                                            .sends_ms = end_ms + below(model, 5000),
+                                                            .thread = span.thread,
+                                                            .is_stranger = true};
+}
+
+/* Adds the value to the innermost span of the time; to none if that is not known, because of a
+ * stranger. */
 static void add_cost(struct model *model, const struct model_sample *sample)
 {
     struct model_span *innermost = NULL;
+    bool has_stranger = false;
     for (unsigned i = 0; i < model->span_count; i++) {
         struct model_span *span = &model->spans[i];
-        if (span->thread == sample->thread && span->start_ms <= sample->time_ms &&
-            sample->time_ms <= span->end_ms && (!innermost || span->parent > 0))
+        if (span->thread != sample->thread || span->start_ms > sample->time_ms ||
+            sample->time_ms > span->end_ms)
+            continue;
+        has_stranger |= span->is_stranger;
+        if (!innermost || span->parent > 0)
             innermost = span;
     }
-    if (innermost)
+    if (innermost && !has_stranger)
         innermost->cost += (uint64_t)sample->value;
 }
 
@@ -405,6 +426,20 @@ static void send_samples(struct model *model, uint64_t number)
     join_send(&model->join, &request);
 }
 
+static void name_span_thread(struct request *request, SpanMessage *message,
+                             const struct model_span *span)
+{
+    char name[16];
+    snprintf(name, sizeof name, "worker-%u", span->thread);
+    span_int(request, message, "thread.id", THREAD + (int64_t)span->thread);
+    span_string(request, message, "thread.name", name);
+}
+
+static uint64_t trace_of(const struct model_span *span, unsigned number)
+{
+    return span->is_stranger ? TRACE + 1 + number : TRACE;
+}
+
 /* Sends the spans that are due in one request, children before or behind their parents. */
 static void send_spans(struct model *model, uint64_t now_ms)
 {
@@ -415,14 +450,12 @@ static void send_spans(struct model *model, uint64_t now_ms)
         struct model_span *span = &model->spans[i];
         if (span->sent || span->sends_ms > now_ms)
             continue;
-        char name[16];
-        snprintf(name, sizeof name, "worker-%u", span->thread);
-        SpanMessage *message = traces_span(&request, TRACE, i + 1, WALL + span->start_ms * MS,
-                                           WALL + span->end_ms * MS, "work");
+        SpanMessage *message =
+            traces_span(&request, trace_of(span, i), i + 1, WALL + span->start_ms * MS,
+                        WALL + span->end_ms * MS, "work");
         if (span->parent)
             span_set_parent(&request, message, span->parent);
-        span_int(&request, message, "thread.id", THREAD + (int64_t)span->thread);
-        span_string(&request, message, "thread.name", name);
+        name_span_thread(&request, message, span);
         any = span->sent = true;
     }
     if (any)
@@ -431,46 +464,60 @@ static void send_spans(struct model *model, uint64_t now_ms)
         request_free(&request);
 }
 
+/* How what spans say is judged. */
+enum judgement { NOT_AT_ALL, BY_COMPLETE_ONES, EXACTLY };
+
+/* Who does not say that it may lack something has all samples that are surely its own. */
+static void judge_costs(const struct model_span *span, const SpanMessage *message,
+                        enum judgement judgement)
+{
+    const char *got = span_attribute(message, "profile.cpu_ns");
+    uint64_t cost = got ? strtoull(got, NULL, 10) : 0;
+    bool is_complete =
+        span->end_ms < UPLOADS * UPLOAD_MS && got && !span_attribute(message, "profile.complete");
+    if (judgement == EXACTLY)
+        assert_int_equal(cost, span->cost);
+    if (judgement == EXACTLY && got && span->end_ms < UPLOADS * UPLOAD_MS)
+        assert_true(is_complete);
+    if (is_complete)
+        assert_true(cost >= span->cost);
+}
+
 /* Sends each span again, to read its costs. */
-static void expect_costs(struct model *model, uint64_t seed)
+static void expect_costs(struct model *model, enum judgement judgement)
 {
     for (unsigned i = 0; i < model->span_count; i++) {
         const struct model_span *span = &model->spans[i];
         struct request request, out;
-        char expected[24];
         begin_spans(&request);
-        traces_span(&request, TRACE, i + 1, WALL + span->start_ms * MS, WALL + span->end_ms * MS,
-                    "work");
+        SpanMessage *sent =
+            traces_span(&request, trace_of(span, i), i + 1, WALL + span->start_ms * MS,
+                        WALL + span->end_ms * MS, "work");
+        name_span_thread(&request, sent, span);
         fixture_clear_recorded(&model->join.fixture);
         join_send(&model->join, &request);
         const struct recorded *last = &model->join.fixture.recorder.items[0];
         request_read_traces(&out, slice_of(last->bytes, last->size));
-        const char *got = span_attribute(request_span(&out, 0), "profile.cpu_ns");
-        snprintf(expected, sizeof expected, "%" PRIu64, span->cost);
-        if (strcmp(got ? got : "0", expected) != 0)
-            fail_msg("seed %" PRIu64 ": span %u has %s, not %s", seed, i + 1, got, expected);
-        if (span->end_ms < UPLOADS * UPLOAD_MS)
-            assert_null(span_attribute(request_span(&out, 0), "profile.complete"));
+        judge_costs(span, request_span(&out, 0), judgement);
         request_free(&out);
     }
 }
 
 /* So few spans and samples may look as if clocks differed. */
-static bool are_clocks_doubted(struct model *model)
+static enum judgement judgement_of(struct model *model)
 {
-    if (metric(&model->join, "profcol_spanjoin_samples_unjoined",
-               "spanjoin=\"spanjoin\",reason=\"ambiguous_thread\"") > 0)
-        return true;
     const struct spanjoin_node *node = (struct spanjoin_node *)model->join.traces->nodes[0];
     struct thread_spans *threads = span_index_threads(node->join->index);
     for (uint16_t instance = 1; instance < 8; instance++)
         if (thread_spans_offset(threads, instance) != 0)
-            return true;
-    return false;
+            return NOT_AT_ALL;
+    bool any = metric(&model->join, "profcol_spanjoin_samples_unjoined",
+                      "spanjoin=\"spanjoin\",reason=\"ambiguous_thread\"") > 0;
+    return any ? BY_COMPLETE_ONES : EXACTLY;
 }
 
-/* Returns whether it could be judged. */
-static bool run_schedule(uint64_t seed)
+/* Returns how it was judged. */
+static enum judgement run_schedule(uint64_t seed, bool has_strangers)
 {
     static struct model model;
     char settings[64];
@@ -484,6 +531,8 @@ static bool run_schedule(uint64_t seed)
         model.spans[model.span_count - 1].sends_ms = 0;
         plan_thread(&model, thread);
     }
+    for (unsigned i = 0; has_strangers && i < 6; i++)
+        plan_stranger(&model, (unsigned)below(&model, model.span_count));
     plan_samples(&model);
     for (uint64_t i = 0; i < UPLOADS; i++)
         model.sends_ms[i] = (i + 1) * 5000 + below(&model, 4000);
@@ -495,13 +544,15 @@ static bool run_schedule(uint64_t seed)
                 send_samples(&model, i);
         fixture_advance(&model.join.fixture, 500 * MS);
     }
-    bool is_judged = !are_clocks_doubted(&model);
-    if (is_judged)
-        expect_costs(&model, seed);
+    enum judgement judgement = judgement_of(&model);
+    if (judgement == EXACTLY && has_strangers)
+        judgement = BY_COMPLETE_ONES;
+    if (judgement != NOT_AT_ALL)
+        expect_costs(&model, judgement);
     fixture_deinit(&model.join.fixture);
     spanjoin_set_large_bytes(SIZE_MAX);
     clock_fix_wall(0);
-    return is_judged;
+    return judgement;
 }
 
 /* Whatever comes first: in the end each span has exactly the samples of its thread and time. */
@@ -510,8 +561,18 @@ static void each_span_has_its_samples(void **state)
     (void)state;
     unsigned judged = 0;
     for (uint64_t seed = 1; seed <= SCHEDULES; seed++)
-        judged += run_schedule(seed);
+        judged += run_schedule(seed, false) == EXACTLY;
     assert_true(judged > SCHEDULES * 9 / 10);
+}
+
+/* Requests take turns on threads now and then. */
+static void a_complete_span_lacks_nothing(void **state)
+{
+    (void)state;
+    unsigned judged = 0;
+    for (uint64_t seed = 1; seed <= SCHEDULES; seed++)
+        judged += run_schedule(seed + SCHEDULES, true) == BY_COMPLETE_ONES;
+    assert_true(judged > SCHEDULES / 2);
 }
 
 int main(void)
@@ -526,6 +587,7 @@ int main(void)
         cmocka_unit_test(a_profile_counts_once),
         cmocka_unit_test(keep_sees_it),
         cmocka_unit_test(each_span_has_its_samples),
+        cmocka_unit_test(a_complete_span_lacks_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
