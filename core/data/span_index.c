@@ -421,6 +421,11 @@ uint64_t span_index_entries(const struct span_index *index)
     return entries > profiles ? entries - profiles : 0;
 }
 
+uint64_t span_index_limit(const struct span_index *index)
+{
+    return index->common.max_spans;
+}
+
 size_t span_index_memory(struct span_index *index)
 {
     size_t size = sizeof *index + index->shard_count * sizeof *index->shards +

@@ -105,6 +105,8 @@ unsigned span_index_sources(const struct span_index *index);
 
 /* Returns the number of entries, without profile ids, which also count against max_spans. */
 uint64_t span_index_entries(const struct span_index *index);
+/* Returns max_spans. */
+uint64_t span_index_limit(const struct span_index *index);
 /* Returns the memory of the index in bytes. */
 size_t span_index_memory(struct span_index *index);
 /* The names of the reasons, ended by NULL; span_index_take_evicted returns the evictions for one

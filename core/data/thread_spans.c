@@ -1031,6 +1031,11 @@ uint64_t thread_spans_count(struct thread_spans *threads)
     return count;
 }
 
+uint64_t thread_spans_limit(const struct thread_spans *threads)
+{
+    return threads->max_spans;
+}
+
 struct thread_clocks thread_spans_clocks(struct thread_spans *threads)
 {
     struct thread_clocks clocks = {0};

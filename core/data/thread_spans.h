@@ -123,6 +123,8 @@ void thread_spans_pair(struct thread_spans *threads, uint16_t instance, int64_t 
 void thread_spans_sweep(struct thread_spans *threads, uint64_t now_ns, uint64_t window_ns);
 /* Returns the number of spans. */
 uint64_t thread_spans_count(struct thread_spans *threads);
+/* Returns how many there is room for. */
+uint64_t thread_spans_limit(const struct thread_spans *threads);
 /* The processes whose clocks of spans and samples differ. */
 struct thread_clocks {
     uint32_t moved;   /* by seconds: times of samples are moved */

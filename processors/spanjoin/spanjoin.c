@@ -43,6 +43,16 @@ static const double lag_bounds[] = {-300, -120, -60,  -30,  -20, -15, -10, -7.5,
                                     -2.5, -1,   -0.5, -0.1, 0,   0.1, 0.5, 1,    2.5,
                                     5,    7.5,  10,   15,   20,  30,  60,  120,  300};
 
+/* labels: freed. */
+static struct counter *counter_labelled(struct component *component, const char *name,
+                                        const char *help, struct text *labels)
+{
+    struct counter *counter =
+        metrics_counter(component->process->metrics, name, help, text_string(labels));
+    text_deinit(labels);
+    return counter;
+}
+
 static struct counter *counter_with(struct component *component, const char *name, const char *help,
                                     const char *key, const char *value)
 {
@@ -50,10 +60,7 @@ static struct counter *counter_with(struct component *component, const char *nam
     metrics_label(&labels, "spanjoin", component->id);
     if (key)
         metrics_label(&labels, key, value);
-    struct counter *counter =
-        metrics_counter(component->process->metrics, name, help, text_string(&labels));
-    text_deinit(&labels);
-    return counter;
+    return counter_labelled(component, name, help, &labels);
 }
 
 static void make_sample_counters(struct component *component, struct spanjoin_metrics *metrics,
@@ -110,12 +117,19 @@ static void make_keep_counters(struct component *component, struct spanjoin_metr
 {
     static const char *const results[KEEP_RESULTS] = {"kept", "folded", "combined", "dropped",
                                                       "late"};
-    for (int i = 0; i < KEEP_RESULTS; i++)
-        metrics->keep[i] = counter_with(
+    const struct spanjoin_settings *settings = component->settings;
+    for (int i = 0; i < KEEP_RESULTS; i++) {
+        struct text labels = {0};
+        metrics_label(&labels, "spanjoin", component->id);
+        metrics_label(&labels, "result", results[i]);
+        metrics_label(&labels, "dry_run", settings->keep.dry_run ? "true" : "false");
+        metrics->keep[i] = counter_labelled(
             component, "profcol_spanjoin_keep_samples",
             "Samples that kept their detail, were folded into combined ones, or were dropped; "
-            "late: left without it before their span turned out to be worth it.",
-            "result", results[i]);
+            "late: left without it before their span turned out to be worth it. dry_run true: "
+            "they would be, and all left as they were.",
+            &labels);
+    }
 }
 
 static void make_dropped_counters(struct component *component, struct spanjoin_metrics *metrics)
@@ -164,10 +178,28 @@ static double read_entries(void *context)
     return (double)span_index_entries(join->index);
 }
 
+static double read_entries_limit(void *context)
+{
+    const struct spanjoin *join = context;
+    return (double)span_index_limit(join->index);
+}
+
 static double read_sources(void *context)
 {
     const struct spanjoin *join = context;
     return (double)span_index_sources(join->index);
+}
+
+static double read_thread_spans(void *context)
+{
+    const struct spanjoin *join = context;
+    return (double)thread_spans_count(span_index_threads(join->index));
+}
+
+static double read_thread_spans_limit(void *context)
+{
+    const struct spanjoin *join = context;
+    return (double)thread_spans_limit(span_index_threads(join->index));
 }
 
 static double read_moved_clocks(void *context)
@@ -201,6 +233,26 @@ static double read_held_bytes(void *context)
     return (double)budget_used(&join->held);
 }
 
+static double read_held_limit(void *context)
+{
+    const struct spanjoin *join = context;
+    return (double)join->held.limit_bytes;
+}
+
+/* labels: that of the component. */
+static void make_thread_gauges(struct component *component, struct spanjoin *join,
+                               const char *labels)
+{
+    struct metrics *metrics = component->process->metrics;
+    metrics_gauge_from(metrics, "profcol_spanjoin_thread_spans",
+                       "Spans that are kept with their threads.", labels, read_thread_spans, join);
+    metrics_gauge_from(metrics, "profcol_spanjoin_thread_spans_limit",
+                       "Most spans that are kept with their threads: a quarter of max_spans.",
+                       labels, read_thread_spans_limit, join);
+    make_clock_gauge(component, join, "moved", read_moved_clocks);
+    make_clock_gauge(component, join, "unclear", read_unclear_clocks);
+}
+
 static void make_gauges(struct component *component, struct spanjoin *join)
 {
     struct metrics *metrics = component->process->metrics;
@@ -213,18 +265,23 @@ static void make_gauges(struct component *component, struct spanjoin *join)
         metrics_histogram(metrics, "profcol_spanjoin_lag_seconds",
                           "Arrival of a sample minus the arrival of its span, in seconds.", text,
                           lag_bounds, sizeof lag_bounds / sizeof *lag_bounds);
-    metrics_gauge_from(metrics, "profcol_spanjoin_entries", "Spans in the index.", text,
+    metrics_gauge_from(metrics, "profcol_spanjoin_entries",
+                       "Entries of the index: spans, and spans that only samples have named.", text,
                        read_entries, join);
+    metrics_gauge_from(metrics, "profcol_spanjoin_entries_limit",
+                       "Most entries that the index may have (max_spans).", text,
+                       read_entries_limit, join);
     metrics_gauge_from(metrics, "profcol_spanjoin_sources",
                        "Tenants, peers and services that share the index.", text, read_sources,
                        join);
     metrics_gauge_from(metrics, "profcol_spanjoin_held_bytes", "Memory of the requests held now.",
                        text, read_held_bytes, join);
+    metrics_gauge_from(metrics, "profcol_spanjoin_held_bytes_limit",
+                       "Most memory of requests that are held (max_held_mib).", text,
+                       read_held_limit, join);
+    if (join->settings->samples.by_thread)
+        make_thread_gauges(component, join, text);
     text_deinit(&labels);
-    if (join->settings->samples.by_thread) {
-        make_clock_gauge(component, join, "moved", read_moved_clocks);
-        make_clock_gauge(component, join, "unclear", read_unclear_clocks);
-    }
 }
 
 /* Of requests rather than of spans, because a request leaves as a whole. */

@@ -190,6 +190,32 @@ class ExamplesTest(unittest.TestCase):
                     got[(push.labels["service_name"], *kind.split(":")[1:3], labels.get("trace_id", ""), labels.get("span_id", ""))] += value
             self.assertEqual(got, want)
 
+    def test_keep_counts_what_it_would_save(self):
+        """keep.yaml as it is changes nothing; without dry_run it does what was counted."""
+        counted = {dry: self.kept(dry) for dry in ("true", "false")}
+        self.assertEqual(counted["true"], counted["false"])
+
+    def kept(self, dry_run):
+        """Send a recording through keep.yaml. Return {result: samples}, checked against what left."""
+        sent = captures("ebpf-profiler-obi-links")
+        sets = ["receivers.otlp.protocols.grpc.endpoint=127.0.0.1:@grpc@", "receivers.otlp.protocols.http.endpoint=127.0.0.1:@http@",
+                "receivers.pyroscope.endpoint=127.0.0.1:@uploads@", "extensions.explore.endpoint=127.0.0.1:@explore@",
+                "processors.spanjoin.samples.wait=200ms", f"processors.spanjoin.keep.dry_run={dry_run}"]
+        with backend.Backend("grpc") as traces, pyroscope.Pyroscope(now=lambda: sent[-1].arrival_ns / 1e9) as fake:
+            environment = {"TRACES_ENDPOINT": traces.address, "PYROSCOPE_URL": fake.url}
+            with Example(SOURCE / "examples" / "keep.yaml", sets, environment=environment) as profcol:
+                results = replay.send(sent, grpc=profcol.address("grpc"), http=profcol.address("http"))
+                self.assertEqual([result.problem() for result in results if not result.ok], [])
+                server.wait_until(lambda: not profcol.metric("profcol_spanjoin_held_requests"), what="requests to leave")
+                counts = {result: profcol.metric("profcol_spanjoin_keep_samples", result=result, dry_run=dry_run)
+                          for result in ("kept", "folded", "combined", "dropped")}
+                left = profcol.metric("otelcol_processor_outgoing_items", processor="spanjoin", otel_signal="profiles")
+                self.assertEqual(profcol.stop(), 0)
+        folds = dry_run == "false"
+        self.assertEqual(left, counts["kept"] + (counts["combined"] if folds else counts["folded"]))
+        self.assertGreater(counts["folded"], 0)
+        return counts
+
     def test_the_built_in_configuration(self):
         with tempfile.TemporaryDirectory() as directory:
             ports = [server.free_port() for _ in range(4)]

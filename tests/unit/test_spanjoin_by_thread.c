@@ -970,6 +970,27 @@ static void spans_wait_for_what_is_joined_when_an_upload_leaves(void **state)
     fixture_deinit(&join.fixture);
 }
 
+static double metric_of(const struct join *join, const char *name)
+{
+    return metrics_value(join->fixture.process.metrics, name, "spanjoin=\"spanjoin\"");
+}
+
+/* What the index has, and has room for. */
+static void gauges_of_room(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "max_spans: 1000, max_held_mib: 9");
+    send_span(&join, TRACE, FIRST, 0, 10);
+    send_span(&join, TRACE, SECOND_SPAN, 20, 30);
+    assert_int_equal(metric_of(&join, "profcol_spanjoin_entries"), 2);
+    assert_int_equal(metric_of(&join, "profcol_spanjoin_entries_limit"), 1000);
+    assert_int_equal(metric_of(&join, "profcol_spanjoin_thread_spans"), 2);
+    assert_int_equal(metric_of(&join, "profcol_spanjoin_thread_spans_limit"), 251);
+    assert_int_equal(metric_of(&join, "profcol_spanjoin_held_bytes_limit"), 9 << 20);
+    fixture_deinit(&join.fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -997,6 +1018,7 @@ int main(void)
         cmocka_unit_test(held_recordings_lose_their_threads),
         cmocka_unit_test(threads_are_removed_in_any_case),
         cmocka_unit_test(a_recording_shows_which_thread_has_an_id),
+        cmocka_unit_test(gauges_of_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

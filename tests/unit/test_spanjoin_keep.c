@@ -107,11 +107,19 @@ static const char *output(const struct join *join, size_t n)
     return text;
 }
 
-static double result(const struct join *join, const char *name)
+/* Returns what one of both series has, since a run is dry or is not. */
+static double result_of(const struct join *join, const char *name, const char *dry_run)
 {
     char labels[96];
-    snprintf(labels, sizeof labels, "spanjoin=\"spanjoin\",result=\"%s\"", name);
+    snprintf(labels, sizeof labels, "spanjoin=\"%s\",result=\"%s\",dry_run=\"%s\"",
+             join->traces->component->id, name, dry_run);
     return metrics_value(join->fixture.process.metrics, "profcol_spanjoin_keep_samples", labels);
+}
+
+static double result(const struct join *join, const char *name)
+{
+    const struct spanjoin_settings *settings = join->profiles->component->settings;
+    return result_of(join, name, settings->keep.dry_run ? "true" : "false");
 }
 
 static unsigned unjoined(const struct join *join, const char *reason)
@@ -809,6 +817,22 @@ static void test_many_conditions(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* A dry run and what follows are counted apart. */
+static void test_dry_run_has_its_own_series(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "span_detail_when: [{duration_above: 1s}], dry_run: true");
+    send_spans(&join);
+    send_samples(&join, FAST, 2, 10);
+    assert_int_equal(result_of(&join, "folded", "true"), 2);
+    join_replace(&join, "samples: {wait: 5s}, keep: {span_detail_when: [{duration_above: 1s}]}");
+    send_samples(&join, FAST, 3, 10);
+    assert_int_equal(result_of(&join, "folded", "false"), 3);
+    join_drain_replaced(&join);
+    fixture_deinit(&join.fixture);
+}
+
 /* What was kept for its CPU time stays so, whatever a reload asks for. */
 static void test_kept_by_cpu_before_a_reload(void **state)
 {
@@ -877,6 +901,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_nothing_is_left_after_waiting),
     cmocka_unit_test(test_a_span_that_comes_too_late),
     cmocka_unit_test(test_dry_run),
+    cmocka_unit_test(test_dry_run_has_its_own_series),
     cmocka_unit_test(test_another_keep),
     cmocka_unit_test(test_a_first_keep),
 };
