@@ -365,11 +365,11 @@ static void explain_no_process(struct explanation *e, const char *name)
 {
     set_reason(e, "no_process",
                "No profiles of the service \"%s\" have arrived, but profiles of processes without "
-               "known spans have, such as those of an eBPF profiler. If some are of this service, "
-               "its profiler has to send the same service.name, or its spans need %sprocess.pid, "
-               "and in containers "
-               "container.id, to be joined by thread (docs/spanjoin.md).",
-               name, e->span->has_thread ? "" : "thread.id or thread.name, ");
+               "known spans have, such as those of an eBPF profiler or under another application "
+               "name. To be joined by thread, profiles and spans both need the same service.name, "
+               "service.instance.id, or process.pid and in containers container.id%s "
+               "(docs/spanjoin.md, The same process).",
+               name, e->span->has_thread ? "" : ", and spans thread.id or thread.name");
 }
 
 /* Whether samples on its thread may have left before it arrived: it is joined by its thread, came

@@ -203,9 +203,10 @@ static void advise_processes(const struct join_figures *figures, struct json_tex
         return;
     text_printf(&sentence,
                 "%u %% of the samples name no span, and are of processes without spans that name "
-                "their threads. If these processes have spans, nothing says so: spans need "
-                "process.pid and, in containers, container.id (docs/spanjoin.md, By thread and "
-                "time), and thread.id or thread.name.",
+                "their threads. If these processes have spans, nothing says so: profiles and spans "
+                "both need the same service.name, service.instance.id, or process.pid and in "
+                "containers container.id (docs/spanjoin.md, The same process), and spans thread.id "
+                "or thread.name.",
                 percent(figures->unjoined[JOIN_REASON_NO_PROCESS], all));
     write(figures, json, "", NULL, &sentence);
     text_deinit(&sentence);

@@ -202,11 +202,13 @@ static void threads_without_spans(void **state)
     struct join_figures figures = figures_with((uint64_t[10]){0});
     figures.joined = 20;
     figures.unjoined[JOIN_REASON_NO_PROCESS] = 80;
-    expect_advice(&figures,
-                  "[{\"text\":\"80 % of the samples name no span, and are of processes without "
-                  "spans that name their threads. If these processes have spans, nothing says so: "
-                  "spans need process.pid and, in containers, container.id (docs/spanjoin.md, By "
-                  "thread and time), and thread.id or thread.name.\"}]");
+    expect_advice(
+        &figures,
+        "[{\"text\":\"80 % of the samples name no span, and are of processes without "
+        "spans that name their threads. If these processes have spans, nothing says so: "
+        "profiles and spans both need the same service.name, service.instance.id, or "
+        "process.pid and in containers container.id (docs/spanjoin.md, The same process), "
+        "and spans thread.id or thread.name.\"}]");
     figures.unjoined[JOIN_REASON_NO_PROCESS] = 0;
     figures.unjoined[JOIN_REASON_NO_SPAN_ON_THREAD] = 80;
     expect_advice(&figures,
