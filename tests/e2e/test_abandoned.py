@@ -17,7 +17,8 @@ import grpc
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
 from tests.oracle import backend, client, connections, make, server, testing
-from tests.oracle.pipelines import names_in, span
+from tests.oracle.background import Background
+from tests.oracle.pipelines import Held, names_in, span
 
 INTERNAL, DEADLINE_EXCEEDED, UNIMPLEMENTED, UNAVAILABLE = 13, 4, 12, 14
 AWAY = backend.Answer(status=503, grpc_status=UNAVAILABLE, message="away")
@@ -117,9 +118,10 @@ class AbandonedTest(unittest.TestCase):
     def test_timed_out_calls(self):
         for queue in (NO_QUEUE, WAITING_QUEUE):
             with self.subTest(queue), backend.Backend("grpc", default=AWAY) as target, profcol(target, queue) as process:
-                for number in range(3):
-                    answer = client.export("grpc", process.address("grpc"), span(number),
-                                           headers=[("grpc-timeout", "200m")])
+                calls = [Background(client.export, "grpc", process.address("grpc"), span(number), headers=[("grpc-timeout", "1S")])
+                         for number in range(3)]
+                for call in calls:
+                    answer = call.result()
                     self.assertEqual((answer.status, answer.grpc_status, answer.grpc_message),
                                      (200, DEADLINE_EXCEEDED, "context deadline exceeded"))
                 self.wait_for_attempts(target, 3)
@@ -128,11 +130,10 @@ class AbandonedTest(unittest.TestCase):
     def test_timed_out_calls_of_a_real_client(self):
         with backend.Backend("grpc", default=AWAY) as target, profcol(target) as process:
             with grpc.insecure_channel(process.address("grpc")) as channel:
+                grpc.channel_ready_future(channel).result(30 * server.PATIENCE)    # to connect is not part of the calls' time
                 export = channel.unary_unary(client.TRACE_SERVICE)
-                for number in range(3):
-                    with self.assertRaises(grpc.RpcError) as caught:
-                        export(span_bytes(number), timeout=0.2)
-                    self.assertEqual(caught.exception.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
+                for call in [export.future(span_bytes(number), timeout=1) for number in range(3)]:
+                    self.assertEqual(call.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
                 with self.assertRaises(grpc.RpcError) as caught:    # sent after the resets
                     channel.unary_unary(NOWHERE)(b"")
                 self.assertEqual(caught.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
@@ -285,9 +286,11 @@ class TakenTest(unittest.TestCase):
 
     def test_the_backend_has_it(self):
         """A running attempt is not aborted at the deadline, because the backend may have the data."""
-        with backend.Backend("grpc", default=backend.Answer(delay=1)) as target, profcol(target) as process:
-            answer = client.export("grpc", process.address("grpc"), span(1), headers=[("grpc-timeout", "100m")])
+        with Held("grpc") as target, profcol(target) as process:
+            target.hold()
+            answer = client.export("grpc", process.address("grpc"), span(1), headers=[("grpc-timeout", "1S")])
             self.assertEqual(answer.grpc_status, DEADLINE_EXCEEDED)
+            target.release()
             server.wait_until(lambda: process.metric("otelcol_receiver_accepted_spans") == 1, what="the backend's answer")
             self.assertEqual(len(target.of()), 1)
 

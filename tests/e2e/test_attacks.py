@@ -11,13 +11,13 @@ import socket
 import ssl
 import sys
 import tempfile
-import threading
 import time
 import unittest
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
 from tests.oracle import backend, canonical, certificates, client, connections, floods, make, outputs, server, testing
+from tests.oracle.pipelines import InBackground
 from tests.oracle.wire import put_bytes as field, put_varint as number
 
 CONFIG = """
@@ -67,6 +67,7 @@ service:
 """
 INVALID = 3
 CPU_MAX = 1     # seconds for a flood; usual is a tenth of that
+LONGER = "5m"   # than a flood lasts: a timeout of the exporter that does not end it
 EXHAUSTED = 8
 RANDOM = random.Random(11)
 
@@ -263,34 +264,31 @@ class FloodsTest(unittest.TestCase):
             self.assertTrue(client.succeeded(client.post(address, where, message, headers=good)))
             self.assertEqual(client.post(address, where, message, headers=bad).status, 431)
 
-    def check_exporter(self, exporter, attacks, *, timeout="10s", wait=0.1):
+    def check_exporter(self, exporter, attacks, *, timeout=LONGER, wait=0.1):
         """Send requests to a backend that answers each with one of the floods, after `wait` seconds."""
         config = EXPORTING.replace("EXPORTER", f"{exporter}:").replace("NAME", exporter).replace("TIMEOUT", timeout)
         message = make.traces([{"span_id": "1" * 16, "trace_id": "1" * 32}])
         with socket.create_server(("127.0.0.1", 0)) as listener:
-            listener.settimeout(20)
+            listener.settimeout(20 * server.PATIENCE)
             config = config.replace("BACKEND", "127.0.0.1:%d" % listener.getsockname()[1])
             with server.Profcol(config, arguments=["--workers", "1"]) as profcol:
                 for name, flood in attacks.items():
                     with self.subTest(name):
-                        sender = threading.Thread(
-                            target=client.export, args=("http", profcol.address("http"), message), daemon=True)
-                        sender.start()
+                        sender = InBackground("http", profcol.address("http"), message)
                         with listener.accept()[0] as connection:
                             time.sleep(wait)
                             before = floods.cpu_seconds(profcol.process.pid)
-                            closed = floods.send(connection, flood, 3)
+                            closed = floods.send(connection, flood)
                             cpu = floods.cpu_seconds(profcol.process.pid) - before
-                        sender.join(20)
-                        self.assertFalse(sender.is_alive(), "the request was not answered")
+                        sender.result()
                         self.check(name, closed, cpu)
 
     def test_floods_of_backends(self):
         settings = floods.settings()
         for what, before, timeout, wait in [
-                ("before the answer", settings, "10s", 0.1),
-                ("in the answer", settings + floods.answer(1), "10s", 0.1),
-                ("after the answer", settings + floods.answer(1, end=True), "10s", 0.1),
+                ("before the answer", settings, LONGER, 0.1),
+                ("in the answer", settings + floods.answer(1), LONGER, 0.1),
+                ("after the answer", settings + floods.answer(1, end=True), LONGER, 0.1),
                 ("after the timeout", settings, "200ms", 0.5)]:
             attacks = {f"{what}, {name}": floods.Flood(before, repeat) for name, repeat in floods.against_clients().items()}
             self.check_exporter("otlp_grpc", attacks, timeout=timeout, wait=wait)
@@ -325,7 +323,7 @@ class CrowdsTest(unittest.TestCase):
             tls = f'http: {{tls: {{cert_file: "{made.server[0]}", key_file: "{made.server[1]}"}}, endpoint'
             with server.Profcol(FLOODED.replace("http: {endpoint", tls), arguments=["--workers", "1"]) as profcol:
                 context = ssl.create_default_context(cafile=made.ca)
-                plain = [socket.create_connection(("127.0.0.1", profcol.ports["http"]), 20) for _ in range(100)]
+                plain = [connections.connect(profcol.address("http")) for _ in range(100)]
                 with concurrent.futures.ThreadPoolExecutor(len(plain)) as pool:
                     crowd = list(pool.map(lambda one: context.wrap_socket(one, server_hostname="localhost"), plain))
                 for connection in crowd:
@@ -336,7 +334,7 @@ class CrowdsTest(unittest.TestCase):
 
     def test_a_full_listener_says_so(self):
         with server.Profcol(FLOODED.replace("http: {endpoint", "http: {max_connections: 3, endpoint")) as profcol:
-            crowd = [socket.create_connection(("127.0.0.1", profcol.ports["http"]), 20) for _ in range(4)]
+            crowd = [connections.connect(profcol.address("http")) for _ in range(4)]
             profcol.wait_for_log(r'max_connections is reached: new clients wait.*"max_connections": 3')
             crowd[0].close()
             crowd[3].sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -348,10 +346,10 @@ class CrowdsTest(unittest.TestCase):
         made = certificates.Certificates(self.enterContext(tempfile.TemporaryDirectory()))
         listener = f"tls: {{cert_file: {made.server[0]}, key_file: {made.server[1]}}}, endpoint"
         with server.Profcol(FLOODED.replace("http: {endpoint", "http: {" + listener), arguments=["--workers", "1"]) as profcol:
-            with socket.create_connection(("127.0.0.1", profcol.ports["http"]), 20):
+            with connections.connect(profcol.address("http")):
                 pass                         # a probe: nothing to log
             for request in [b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"] + 49 * [b"nonsense\r\n\r\n"]:
-                with socket.create_connection(("127.0.0.1", profcol.ports["http"]), 20) as connection:
+                with connections.connect(profcol.address("http")) as connection:
                     connection.sendall(request)
                     answer = connection.recv(4096)
                     self.assertEqual(answer.startswith(b"HTTP/1.0 400 Bad Request\r\n"), request.startswith(b"GET"))
@@ -366,7 +364,7 @@ class CrowdsTest(unittest.TestCase):
         with server.Profcol(FLOODED.replace("endpoint", limit)) as profcol:
             good = Good(self, profcol)
             good.send()
-            crowd = [socket.create_connection(("127.0.0.1", profcol.ports["http"]), 20) for _ in range(50)]
+            crowd = [connections.connect(profcol.address("http")) for _ in range(50)]
             server.wait_until(lambda: profcol.metric("profcol_server_connections_closed", reason="per_ip") >= 40,
                               what="connections are closed")
             profcol.wait_for_log(r'max_connections_per_ip": 5.*127\.0\.0\.1')

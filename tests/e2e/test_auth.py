@@ -7,7 +7,6 @@ import ssl
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 import urllib.error
@@ -18,6 +17,7 @@ import grpc
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
 from tests.oracle import backend, certificates, client, connections, make, outputs, pyroscope, server, testing
+from tests.oracle.background import Background
 
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc
 
@@ -190,15 +190,8 @@ class Server(unittest.TestCase):
     def test_same_password_at_once(self):
         """A crowd with the right password costs one hash, and all are served."""
         with server.Profcol(CONFIG) as profcol:
-            answers = []
-            def send():
-                answers.append(client.export("grpc", profcol.address("grpc"), span(), headers=[basic("slow")]))
-            threads = [threading.Thread(target=send) for _ in range(30)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            self.assertEqual([client.succeeded(answer) for answer in answers], [True] * 30)
+            calls = [Background(client.export, "grpc", profcol.address("grpc"), span(), headers=[basic("slow")]) for _ in range(30)]
+            self.assertEqual([client.succeeded(call.result()) for call in calls], [True] * 30)
 
     def test_stop_while_a_password_is_checked(self):
         with server.Profcol(CONFIG) as profcol:
@@ -426,7 +419,7 @@ class Client(unittest.TestCase):
                                        headers=[basic("me"), ("x-tenant", "a"), ("x-tenant", "b")])
                 self.assertTrue(client.succeeded(answer))
                 profcol.wait_for_log("several headers X-Tenant")
-                self.assertEqual(profcol.metric("otelcol_exporter_send_failed_spans", exporter="otlp_http"), 1)
+                server.wait_until(lambda: profcol.metric("otelcol_exporter_send_failed_spans", exporter="otlp_http") == 1, what="the loss")
             self.assertEqual(target.of(), [])
 
     def test_two_tenants_in_one_upload(self):

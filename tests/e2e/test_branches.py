@@ -64,6 +64,7 @@ class FullQueueTest(unittest.TestCase):
                 self.assertFalse(profcol.metric("otelcol_exporter_enqueue_failed_spans", exporter="otlp_http/healthy"))
                 self.assertEqual(profcol.metric("otelcol_receiver_accepted_spans", receiver="otlp"), 20)
                 self.assertFalse(profcol.metric("otelcol_receiver_refused_spans", receiver="otlp"))
+                healthy.wait_for_items("traces", 20)    # not within the second that the dead one gets at the end
                 self.assertEqual(profcol.stop(), 1, "the dead one's queue holds a request")
             self.assertEqual(names(healthy), expected_names(range(20)))
 

@@ -426,7 +426,7 @@ service:
                 self.assertEqual(one.of()[0].header("authorization"), "Bearer c4n4ry-2", "it is sent where it belongs")
                 self.assertEqual(one.of()[0].header("x-token"), "c4n4ry-3")
                 self.assertEqual(two.of()[0].header("x-api-key"), "c4n4ry-4")
-                with urllib.request.urlopen(profcol.url("metrics") + "/metrics", timeout=10) as answer:
+                with urllib.request.urlopen(profcol.url("metrics") + "/metrics", timeout=30) as answer:
                     self.check_clean(answer.read().decode(), "/metrics")
                 profcol.stop()
                 self.check_clean(profcol.log(), "log")

@@ -126,7 +126,7 @@ class ExamplesTest(unittest.TestCase):
                 counts = [canonical.counts(canonical.of(c)) for c in sent]
                 traces.wait_for_items("traces", sum(count.get("spans", 0) for count in counts))
                 profiles.wait_for_items("profiles", sum(count.get("samples", 0) for count in counts))
-                with urllib.request.urlopen(profcol.url("metrics") + "/metrics", timeout=10) as answer:
+                with urllib.request.urlopen(profcol.url("metrics") + "/metrics", timeout=30) as answer:
                     text = answer.read().decode()
                 self.assertEqual(profcol.metric("profcol_spanjoin_samples_joined"), 94)
                 self.assertEqual(profcol.stop(), 0)
@@ -227,13 +227,13 @@ class ExamplesTest(unittest.TestCase):
                      "--set", f"extensions.explore.endpoint=127.0.0.1:{ports[3]}",
                      "--set", f"service.telemetry.metrics.readers=[{reader}]"], stdout=log, stderr=log)
                 try:
-                    server.wait_until(lambda: all(server.accepts(port) for port in ports), what="listening")
+                    server.wait_until(lambda: all(server.accepts(port) for port in ports), 30, what="listening")
                     message = make.traces([{"span_id": "00000000000000a1", "trace_id": "0" * 30 + "c3"}])
                     self.assertTrue(client.succeeded(client.export("grpc", f"127.0.0.1:{ports[0]}", message)))
                     self.assertTrue(client.succeeded(client.export("http", f"127.0.0.1:{ports[1]}", message)))
                 finally:
                     process.send_signal(signal.SIGTERM)
-                    code = process.wait(30)
+                    code = process.wait(30 * server.PATIENCE)
                 log.seek(0)
                 text = log.read()
             self.assertEqual(code, 0, text)

@@ -15,6 +15,7 @@ sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc
 
 from tests.oracle import backend, canonical, certificates, client, connections, make, server, testing
+from tests.oracle.pipelines import Held
 
 SPAN, TRACE = "00000000000000a1", "0" * 30 + "c3"
 RETRY = "retry_on_failure: {initial_interval: 50ms, max_interval: 200ms}"
@@ -186,24 +187,23 @@ class ExporterTest(unittest.TestCase):
     def test_a_timeout_is_an_attempt(self):
         for name, kind in self.KINDS:
             with self.subTest(name, backend=kind), backend.Backend(kind) as target:
-                target.answers.append(backend.Answer(delay=3))
+                target.answers.append(backend.Answer(delay=3))      # which would be success
                 with server.Profcol(to(target, name, "timeout: 300ms", RETRY)) as profcol:
                     send(profcol, span())
-                    target.wait_for(lambda: len(target.of()) == 2, what="a second attempt")
-                    self.assertLess(target.of()[1].time - target.of()[0].time, 2.5)
+                    target.wait_for(lambda: len(target.of()) >= 2, what="a second attempt")
                     wait_sent(profcol, name, 1)
 
     def test_giving_up(self):
         for name, kind, default in (("otlp_grpc", "grpc", backend.Answer(grpc_status=14)),
                                     ("otlp_http", "http", backend.Answer(status=503))):
             with self.subTest(name), backend.Backend(kind, default=default) as target:
-                retry = "retry_on_failure: {initial_interval: 50ms, max_interval: 100ms, max_elapsed_time: 400ms}"
+                retry = "retry_on_failure: {initial_interval: 50ms, max_interval: 100ms, max_elapsed_time: 1s}"
                 with server.Profcol(to(target, name, retry)) as profcol:
                     send(profcol, span())
                     server.wait_until(lambda: profcol.metric("otelcol_exporter_send_failed_spans", exporter=name) == 1,
                                       what="the loss to be counted")
                     self.assertRegex(profcol.log(), r"(?i)no more retries left")
-                self.assertGreater(len(target.of()), 2)
+                self.assertGreater(len(target.of()), 1, "it was tried again")
 
     def test_partial_success_is_said_and_not_sent_again(self):
         partial = b"\x0a\x0b\x08\x05\x12\x07too old"    # rejected_spans 5, error_message
@@ -212,7 +212,7 @@ class ExporterTest(unittest.TestCase):
                 with server.Profcol(to(target, name, RETRY)) as profcol:
                     send(profcol, span())
                     profcol.wait_for_log(r"(?i)partial success.*too old|too old.*partial success")
-                    self.assertEqual(profcol.metric("otelcol_exporter_sent_spans", exporter=name), 1)
+                    wait_sent(profcol, name, 1)
                 self.assertEqual(len(target.of()), 1)
 
     def test_answers_that_make_no_sense(self):
@@ -272,10 +272,10 @@ class ExporterTest(unittest.TestCase):
                 self.assertEqual(len({request.peer for request in target.of()}), 1)
 
     def test_metrics_of_the_queue(self):
-        with backend.Backend("http") as target:
-            target.answers.append(backend.Answer(delay=3))
-            settings = "sending_queue: {queue_size: 50, num_consumers: 1}", "timeout: 10s"
+        with Held("http") as target:
+            settings = "sending_queue: {queue_size: 50, num_consumers: 1}", "timeout: 60s"
             with server.Profcol(to(target, "otlp_http", *settings), arguments=["--workers", "1"]) as profcol:
+                target.hold()
                 send(profcol, *(span(number) for number in range(5)))
                 labels = {"exporter": "otlp_http", "data_type": "traces"}
                 self.assertEqual(profcol.metric("otelcol_exporter_queue_capacity", **labels), 50)
@@ -283,6 +283,7 @@ class ExporterTest(unittest.TestCase):
                 # Four wait. The one being sent may count or not: versions of the Collector differ.
                 self.assertIn(profcol.metric("otelcol_exporter_queue_size", **labels), (4, 5))
                 self.assertEqual(profcol.metric("otelcol_exporter_in_flight_requests", **labels), 1)
+                target.release()
                 target.wait(5)
                 server.wait_until(lambda: profcol.metric("otelcol_exporter_queue_size", **labels) == 0, what="an empty queue")
                 server.wait_until(lambda: profcol.metric("otelcol_exporter_sent_spans", exporter="otlp_http") == 5, what="the metric")

@@ -94,7 +94,7 @@ class HealthCheck(unittest.TestCase):
             answer = client.export("grpc", profcol.address("grpc"), make.traces([{"span_id": "00000000000000a1"}]))
             self.assertTrue(client.succeeded(answer))
             url = "http://" + profcol.address("health")
-            self.assertEqual(get(url)[0], 200)
+            server.wait_until(lambda: get(url)[0] == 200, what="the start")
             profcol.process.send_signal(signal.SIGTERM)
             server.wait_until(lambda: get(url)[0] == 503, what="the drain")
             status, content_type, body = get(url)

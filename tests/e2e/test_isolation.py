@@ -17,6 +17,7 @@ import urllib.request
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
 from tests.oracle import certificates, client, connections, layout, make, outputs, server, testing
+from tests.oracle.background import Repeating
 
 MAX_SPANS = 20000
 GOOD, ROUNDS = 400, 20
@@ -69,11 +70,10 @@ class Sender:
         return self.post(client.PROFILES, message.SerializeToString())
 
 
-class Flood(threading.Thread):
+class Flood(Repeating):
     """Sends requests with new ids, one after another, until the block ends. With new_services each names a new service."""
 
     def __init__(self, profcol, tenant=None, new_services=False, value=""):
-        super().__init__()
         self.sender = Sender(profcol, BAD_ADDRESS, "flood", tenant)
         self.new_services = new_services
         marks = [f"{0xf00d << 48 | number:016x}" for number in range(FLOOD_SPANS)]
@@ -83,23 +83,21 @@ class Flood(threading.Thread):
         self.ids = [self.body.index(bytes.fromhex(mark * 2)) for mark in marks] + [
             self.body.index(b"\x12\x08" + bytes.fromhex(mark)) + 2 for mark in marks]
         self.taken = self.refused = 0
-        self.ends = False
         self.changed = threading.Condition()
+        super().__init__(self.send)
 
-    def run(self):
-        number = 0
-        while not self.ends:
-            number += 1
-            for at in self.ids:
-                self.body[at:at + 8] = os.urandom(8)
-            if self.new_services:
-                at = self.body.index(SERVICE[:6])
-                self.body[at:at + len(SERVICE)] = b"flood-%08d" % number
-            taken = self.sender.post(client.TRACES, bytes(self.body))
-            with self.changed:
-                self.taken += taken
-                self.refused += not taken
-                self.changed.notify_all()
+    def send(self):
+        """Send the next request."""
+        for at in self.ids:
+            self.body[at:at + 8] = os.urandom(8)
+        if self.new_services:
+            at = self.body.index(SERVICE[:6])
+            self.body[at:at + len(SERVICE)] = b"flood-%08d" % (self.taken + self.refused)
+        taken = self.sender.post(client.TRACES, bytes(self.body))
+        with self.changed:
+            self.taken += taken
+            self.refused += not taken
+            self.changed.notify_all()
 
     def wait_for_spans(self, count):
         """Wait until `count` more were accepted."""
@@ -108,14 +106,11 @@ class Flood(threading.Thread):
             if not self.changed.wait_for(lambda: self.taken >= until, timeout=60 * server.PATIENCE):
                 raise TimeoutError(f"the flood was taken {self.taken} and refused {self.refused} times")
 
-    def __enter__(self):
-        self.start()
-        return self
-
     def __exit__(self, *_):
-        self.ends = True
-        self.join()
-        self.sender.connection.close()
+        try:
+            self.end()
+        finally:
+            self.sender.connection.close()
 
 
 def joined_names(profcol):

@@ -14,7 +14,7 @@ import grpc
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import branches, client, hogs, make, memory_limit, server, testing
+from tests.oracle import background, branches, client, hogs, make, memory_limit, server, testing
 
 MEBIBYTES = 64              # the memory limit; a quarter of it is the budget
 BUDGET = MEBIBYTES << 18
@@ -109,27 +109,23 @@ class MemorySharesTest(unittest.TestCase):
         """
         at_a_time = 4 if server.PATIENCE > 1 else 16
         body = span(1, 3_000_000).SerializeToString()
-        answers, stop = collections.Counter(), threading.Event()
+        answers, lock = collections.Counter(), threading.Lock()
 
         def send(call):
-            while not stop.is_set():
-                try:
-                    call(body, timeout=60)
-                except grpc.RpcError as error:
+            try:
+                call(body, timeout=60 * server.PATIENCE)
+            except grpc.RpcError as error:
+                with lock:
                     answers[error.code(), "grpc-status-details-bin" in dict(error.trailing_metadata() or ())] += 1
 
         with self.run_profcol(2) as profcol, contextlib.ExitStack() as stack:
             calls = [stack.enter_context(grpc.insecure_channel(profcol.address("grpc"), [("grpc.use_local_subchannel_pool", 1)]))
                      .unary_unary(client.TRACE_SERVICE) for _ in range(8)]
-            threads = [threading.Thread(target=send, args=(call,)) for call in calls for _ in range(at_a_time)]
-            for thread in threads:
-                thread.start()
+            senders = [background.Repeating(lambda call=call: send(call)) for call in calls * at_a_time]
             try:
                 server.wait_until(lambda: sum(answers.values()) > 3000, 60, "refusals")
             finally:
-                stop.set()
-                for thread in threads:
-                    thread.join()
+                background.end_all(senders)
             self.assertEqual(profcol.metric("profcol_server_connections_closed", reason="flood") or 0, 0)
         self.assertGreater(answers.pop((grpc.StatusCode.UNAVAILABLE, True)), 1000)
         self.assertEqual(answers, {})

@@ -655,8 +655,10 @@ class ServerTest(unittest.TestCase):
         os.chmod(path, 0o755)
         return path
 
-    def listener(self, then):
+    def listener(self, first, then=""):
+        """Return a program that does something first, then listens, which is when it has started, and then something else."""
         python = ("import signal,socket,sys,time\n"
+                  f"{first}\n"
                   "port = int(open(sys.argv[2]).read().split('port=')[1].split()[0])\n"
                   "s = socket.create_server(('127.0.0.1', port))\n"
                   f"{then}\n"
@@ -674,7 +676,6 @@ class ServerTest(unittest.TestCase):
 
     def test_metrics(self):
         then = ("import http.server\n"
-                "signal.signal(15, lambda *_: sys.exit(0))\n"
                 "class Page(http.server.BaseHTTPRequestHandler):\n"
                 "    def do_GET(self):\n"
                 "        self.send_response(200)\n"
@@ -683,7 +684,7 @@ class ServerTest(unittest.TestCase):
                 "            b'a_total{x=\\'1\\',y=\\'}\\'} 4e0\\nb 5\\n'.replace(bytes([39]), bytes([34])))\n"
                 "port = int(sys.argv[4].split('port: ')[1].split('}')[0].split(',')[0])\n"
                 "http.server.HTTPServer(('127.0.0.1', port), Page).serve_forever()")
-        with server.Profcol("port=@grpc@ \n", binary=self.listener(then)) as process:
+        with server.Profcol("port=@grpc@ \n", binary=self.listener("signal.signal(15, lambda *_: sys.exit(0))", then)) as process:
             self.assertEqual(process.metric("a_total"), 7)
             self.assertEqual(process.metric("a_total", x="1", y="2"), 3)
             self.assertEqual(process.metric("b"), 5)

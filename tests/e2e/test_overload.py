@@ -11,6 +11,7 @@ import grpc
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
 from tests.oracle import client, make, server, testing
+from tests.oracle.background import Background
 
 CONNECTIONS, AT_ONCE, REQUESTS = 4, 48, 400
 CONFIG = """
@@ -35,7 +36,7 @@ class Sender:
 
     def answered(self, call):
         """Note an answer."""
-        details = dict(call.trailing_metadata()).get("grpc-status-details-bin", b"")
+        details = dict(call.trailing_metadata() or ()).get("grpc-status-details-bin", b"")
         self.answers[call.code(), call.details() if call.code() != grpc.StatusCode.OK else "", RETRY_INFO in details] += 1
         self.left.release()
 
@@ -43,7 +44,7 @@ class Sender:
         """Send until the last answer has come."""
         for _ in range(REQUESTS):
             self.left.acquire()
-            self.export.future(REQUEST, timeout=60).add_done_callback(self.answered)
+            self.export.future(REQUEST, timeout=60 * server.PATIENCE).add_done_callback(self.answered)
         for _ in range(AT_ONCE):
             self.left.acquire()
         self.channel.close()
@@ -57,11 +58,8 @@ class OverloadTest(unittest.TestCase):
         with server.Profcol(CONFIG, arguments=["--workers", "1"]) as profcol:
             address = profcol.address("grpc")
             senders = [Sender(address) for _ in range(CONNECTIONS)]
-            threads = [threading.Thread(target=sender.send_all) for sender in senders]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            for sending in [Background(sender.send_all) for sender in senders]:
+                sending.result(200)
             answers = sum((sender.answers for sender in senders), collections.Counter())
             refused = answers[grpc.StatusCode.UNAVAILABLE, "data refused due to high memory usage", True]
             self.assertEqual(answers[grpc.StatusCode.OK, "", False] + refused, CONNECTIONS * REQUESTS, answers)

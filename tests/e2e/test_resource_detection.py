@@ -91,7 +91,7 @@ class ResourceDetection(unittest.TestCase):
 
     def test_traces_and_profiles_gain_what_is_found(self):
         with Service(EC2) as service, \
-                profcol_with("detectors: [env, ec2, azure, gcp]", service.environment()) as profcol:
+                profcol_with("detectors: [env, ec2, azure, gcp], timeout: 60s", service.environment()) as profcol:
             text = self.records(profcol, make.traces([{"span_id": "00000000000000a1"}]), make.profiles([{"values": [1]}]))
             for key, value in {"team": "a b", "cloud.provider": "aws", "cloud.region": "eu-west-1", "host.id": "i-1",
                                "host.name": "ip-1.internal"}.items():
@@ -110,7 +110,7 @@ class ResourceDetection(unittest.TestCase):
         }
         for name, (service, warning) in cases.items():
             with self.subTest(name), service, \
-                    profcol_with("detectors: [docker, ec2, gcp, azure, env], timeout: 1s",
+                    profcol_with(f"detectors: [docker, ec2, gcp, azure, env], timeout: {server.PATIENCE}s",
                                  service.environment()) as profcol:
                 text = self.records(profcol, make.traces([{"span_id": "00000000000000a1"}]))
                 self.assertIn(attribute("team", "a b"), text)

@@ -161,7 +161,9 @@ class ServerSettings(unittest.TestCase):
             received += part
         connection.close()
         self.assertTrue(received.endswith(b"\0\0\x16\7\0\0\0\0\0" + b"\0\0\0\0" + b"\0\0\0\x0b" + b"too_many_pings"), received)
-        self.assertEqual(self.profcol.metric("profcol_server_connections_closed", server="receiver otlp", reason="too_many_pings"), 1)
+        # It counts when the client has closed its side, too.
+        server.wait_until(lambda: self.profcol.metric("profcol_server_connections_closed", server="receiver otlp", reason="too_many_pings") == 1,
+                          what="the count")
 
     def test_signals_that_end_nothing(self):
         for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGPIPE):

@@ -24,7 +24,7 @@ service:
   pipelines:
     traces: {receivers: [otlp], processors: [batch/one, tail_sampling], exporters: [file/traces]}
     profiles: {receivers: [otlp], processors: [tail_sampling], exporters: [file/profiles]}
-"""
+""".replace("3s", f"{3 * server.PATIENCE}s")
 TRACE = "{:032x}"
 UNAVAILABLE = 14
 JOIN = """
@@ -46,13 +46,13 @@ class TailSampling(unittest.TestCase):
     def spans(self, profcol):
         """Return the numbers of the spans that left."""
         path = profcol.directory / "traces"
-        records = [json.loads(record) for record in outputs.records(path, "json")] if path.exists() else []
+        records = [json.loads(record) for record in outputs.records(path, "json", is_growing=True)] if path.exists() else []
         return sorted(int(s["name"]) for r in records for g in r["resourceSpans"] for c in g["scopeSpans"] for s in c["spans"])
 
     def samples(self, profcol):
         """Return (trace or "", value) of the samples that left."""
         found, path = [], profcol.directory / "profiles"
-        for record in outputs.records(path, "json") if path.exists() else []:
+        for record in outputs.records(path, "json", is_growing=True) if path.exists() else []:
             request = json.loads(record)
             links = request["dictionary"].get("linkTable", [{}])
             for group in request["resourceProfiles"]:
@@ -62,7 +62,7 @@ class TailSampling(unittest.TestCase):
         return sorted(found)
 
     def test_profiles_follow_the_traces(self):
-        with server.Profcol(CONFIG.replace("WAIT", "1s"), arguments=["--workers", "2"]) as profcol:
+        with server.Profcol(CONFIG.replace("WAIT", f"{server.PATIENCE}s"), arguments=["--workers", "2"]) as profcol:
             for number, (trace, status) in enumerate([(1, 0), (2, 0), (1, 2), (2, 1), (1, 0)]):
                 self.send(profcol, make.traces([span(trace, number, status)]))
             link = [(f"{i:016x}", TRACE.format(i)) for i in (0, 1, 2, 3)]
@@ -87,7 +87,7 @@ class TailSampling(unittest.TestCase):
             self.assertEqual(self.samples(profcol), [("", 2), (TRACE.format(1), 1)])
 
     def test_a_reload_that_changes_something_else_changes_nothing_here(self):
-        config = CONFIG.replace("WAIT", "2s")
+        config = CONFIG.replace("WAIT", f"{2 * server.PATIENCE}s")    # longer than the reload takes
         with Reloading(config) as profcol:
             self.send(profcol, make.traces([span(1, 0), span(2, 1)]))
             self.send(profcol, make.profiles([{"values": [1], "link": ("01" * 8, TRACE.format(1))}, {"values": [2], "link": ("02" * 8, TRACE.format(2))}]))

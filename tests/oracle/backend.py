@@ -180,6 +180,20 @@ class _QuietServer(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.open_sockets = set()
+
+    def process_request(self, request, client_address):
+        """Note it here: its thread may begin after stop()."""
+        self.open_sockets.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request):
+        """Forget it."""
+        self.open_sockets.discard(request)
+        super().shutdown_request(request)
+
     def handle_error(self, request, client_address):
         """Ignore clients that leave; report other errors."""
         if not isinstance(sys.exc_info()[1], OSError):
@@ -189,7 +203,6 @@ class _QuietServer(http.server.ThreadingHTTPServer):
 class _HttpServer:
     def __init__(self, backend, port, tls):
         self.server = _QuietServer(("127.0.0.1", port), _handler(backend))
-        self.server.open_sockets = set()
         if tls:
             import ssl
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -217,14 +230,6 @@ def _handler(backend):
 
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
-
-        def setup(self):
-            self.server.open_sockets.add(self.request)
-            super().setup()
-
-        def finish(self):
-            self.server.open_sockets.discard(self.request)
-            super().finish()
 
         def log_message(self, *_):
             pass

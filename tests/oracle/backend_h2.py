@@ -24,15 +24,17 @@ class H2Server:
         self.respond = respond
         self.listener = socket.create_server(("127.0.0.1", port))
         self.port = self.listener.getsockname()[1]
-        self.open = set()
+        self.open, self.is_stopped, self.lock = set(), False, threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def stop(self):
         """Stop listening and break what is open."""
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
-        for connection in list(self.open):
-            connection.drop()
+        with self.lock:
+            self.is_stopped = True
+            for connection in list(self.open):
+                connection.drop()
 
     def _accept(self):
         while True:
@@ -42,7 +44,11 @@ class H2Server:
                 return
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection = _Connection(self, client, "%s:%d" % address)
-            self.open.add(connection)
+            with self.lock:
+                if self.is_stopped:
+                    connection.drop()
+                    return
+                self.open.add(connection)
             threading.Thread(target=connection.serve, daemon=True).start()
 
 

@@ -11,12 +11,13 @@ import select
 import socket
 import time
 
-from . import wire
+from . import server, wire
 
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 ALTSVC, UNKNOWN = 0x0A, 0x77
 END_STREAM, ACK, END_HEADERS, PADDED = 1, 1, 4, 8
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+SECONDS = 3         # of a flood, at most; the other side needs a fraction of it
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -105,9 +106,9 @@ def _read(connection):
     return True
 
 
-def send(connection, flood, seconds):
+def send(connection, flood):
     """Send the flood. Return whether the other side closed the connection before the time was over."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + SECONDS * server.PATIENCE
     batch = flood.repeat * max(1, 65536 // len(flood.repeat)) if isinstance(flood.repeat, bytes) else None
     connection.settimeout(0.2)
     connection.sendall(flood.before)
@@ -127,12 +128,12 @@ def send(connection, flood, seconds):
     return False
 
 
-def run(address, flood, pid, seconds=3):
+def run(address, flood, pid):
     """Send it to HOST:PORT. Return (whether it was closed, CPU seconds of the process)."""
     host, _, port = address.rpartition(":")
     before = cpu_seconds(pid)
     with socket.create_connection((host, int(port)), 10) as connection:
-        closed = send(connection, flood, seconds)
+        closed = send(connection, flood)
     return closed, cpu_seconds(pid) - before
 
 

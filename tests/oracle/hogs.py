@@ -6,12 +6,13 @@
 """
 
 import select
-import threading
 import time
 
 import h2.events
+import h2.exceptions
 
 from . import client, connections
+from .background import Repeating
 
 PROMISED = 4 << 20      # announced bytes of each body, of which
 AT_ONCE = 900_000       # are sent as fast as possible, and then
@@ -84,7 +85,7 @@ class _Body:
                 self.sent += self.way.send(min(room, 256 << 10))
             if not self.way.hears():
                 return True
-        except OSError:
+        except (OSError, h2.exceptions.ProtocolError):     # also of frames after a GOAWAY
             pass
         self.close()
         return False
@@ -96,28 +97,28 @@ class _Body:
         self.way = None
 
 
-class Hog(threading.Thread):
+class Hog:
     """See the module. `ways`: "http" or "grpc" for each connection. `refused` counts answers and closed connections."""
 
     def __init__(self, profcol, ways, source):
-        super().__init__(daemon=True)
         kinds = {"http": _Http1, "grpc": _Grpc}
         self.bodies = [_Body(kinds[way], profcol.address(way), source) for way in ways]
         self.refused, self.turns = 0, 0
-        self.over = threading.Event()
+        self.thread = None
 
-    def run(self):
-        while not self.over.is_set():
-            self.refused += sum(not body.turn() for body in self.bodies)
-            self.turns += 1
-            self.over.wait(0.005)
+    def turn(self):
+        """Continue all of them a little."""
+        self.refused += sum(not body.turn() for body in self.bodies)
+        self.turns += 1
+        time.sleep(0.005)
 
     def __enter__(self):
-        self.start()
+        self.thread = Repeating(self.turn)
         return self
 
     def __exit__(self, *_):
-        self.over.set()
-        self.join()
-        for body in self.bodies:
-            body.close()
+        try:
+            self.thread.end()
+        finally:
+            for body in self.bodies:
+                body.close()

@@ -8,24 +8,34 @@ import pathlib
 from . import canonical
 
 
-def records(path, form):
-    """Return the records of a file: lines of JSON, or protobuf messages after their length."""
+def records(path, form, is_growing=False):
+    """Return the records of a file: lines of JSON, or protobuf messages after their length.
+
+    A last record that is cut off raises ValueError; with is_growing, as the process still writes, it is left out.
+    """
     data = pathlib.Path(path).read_bytes()
-    if form == "json":
-        if data and not data.endswith(b"\n"):
-            raise ValueError(f"{path}: the last line is cut off")
-        return data.splitlines()
-    out, at = [], 0
+    whole = data[:data.rfind(b"\n") + 1] if form == "json" else data[:_end_of_records(data)]
+    if len(whole) < len(data) and not is_growing:
+        raise ValueError(f"{path}: the record at {len(whole)} is cut off")
+    return whole.splitlines() if form == "json" else list(_messages(whole))
+
+
+def _messages(data):
+    at = 0
     while at < len(data):
         length = int.from_bytes(data[at:at + 4], "big")
-        if at + 4 + length > len(data):
-            raise ValueError(f"{path}: the record at {at} is cut off")
-        out.append(data[at + 4:at + 4 + length])
+        yield data[at + 4:at + 4 + length]
         at += 4 + length
-    return out
 
 
-def forms(path, signal, form="json"):
+def _end_of_records(data):
+    at = 0
+    while at + 4 <= len(data) and (end := at + 4 + int.from_bytes(data[at:at + 4], "big")) <= len(data):
+        at = end
+    return at
+
+
+def forms(path, signal, form="json", is_growing=False):
     """Return the canonical form of each record."""
     content = "json" if form == "json" else "protobuf"
-    return [canonical.canonical(canonical.decode(record, signal, content)) for record in records(path, form)]
+    return [canonical.canonical(canonical.decode(record, signal, content)) for record in records(path, form, is_growing)]

@@ -11,6 +11,7 @@
 import threading
 
 from . import backend, canonical, client, make
+from .background import Background
 
 TRACE = "0" * 30 + "c3"
 RETRY_SOON = "{initial_interval: 50ms, max_interval: 200ms}"
@@ -112,19 +113,15 @@ class Held(backend.Backend):
         super().stop()
 
 
-class InBackground(threading.Thread):
+class InBackground(Background):
     """A request whose answer may be late."""
 
     def __init__(self, protocol, address, message):
-        super().__init__(daemon=True)
-        self.arguments = protocol, address, message
-        self.answer = None
-        self.start()
+        super().__init__(client.export, protocol, address, message, timeout=60)
 
-    def run(self):
-        self.answer = client.export(*self.arguments, timeout=60)
-
-    def result(self):
-        """Return the answer."""
-        self.join(60)
-        return self.answer
+    @property
+    def answer(self):
+        """Return the answer, or None if there is none yet."""
+        if self.error:
+            raise self.error
+        return self.value

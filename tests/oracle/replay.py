@@ -12,7 +12,6 @@ import dataclasses
 import pathlib
 import re
 import sys
-import threading
 import time
 
 from examples import play
@@ -20,6 +19,7 @@ from opentelemetry.proto.collector.profiles.v1development import profiles_servic
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
 from . import canonical, connections, decode
+from .background import Background
 
 RESPONSE = {
     "traces": trace_service_pb2.ExportTraceServiceResponse,
@@ -170,11 +170,8 @@ class _Replay:
         for number, capture in enumerate(self.captures):
             key = (capture.client, capture.transport, capture.meta.get("conn")) if concurrent else None
             groups.setdefault(key, []).append(number)
-        threads = [threading.Thread(target=self._send_all, args=(numbers,)) for numbers in groups.values()]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        for sending in [Background(self._send_all, numbers) for numbers in groups.values()]:
+            sending.result(None)
         for connection in self.connections.values():
             connection.close()
         return self.results
