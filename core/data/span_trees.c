@@ -244,12 +244,25 @@ static struct node_span *root_above(const struct tree *tree, uint64_t id)
     return NULL;
 }
 
+static void note_leaving(struct tree *tree, uint64_t time_ns)
+{
+    if (tree->left_to_ns == 0 || time_ns < tree->left_from_ns)
+        tree->left_from_ns = time_ns;
+    if (time_ns > tree->left_to_ns)
+        tree->left_to_ns = time_ns;
+}
+
 static void find_root(const struct span_trees *trees, struct root_ask *ask)
 {
-    const struct tree *tree = find_tree(trees, hash_of(&ask->place));
+    struct tree *tree = find_tree(trees, hash_of(&ask->place));
     const struct node_span *root =
         tree ? root_above(tree, id_number(ask->place.key.span_id)) : NULL;
     ask->is_known = root != NULL;
+    ask->has_others = tree && tree->count > 1;
+    if (root && tree->count == 1 && ask->left_to_ns > 0) {
+        note_leaving(tree, ask->left_from_ns);
+        note_leaving(tree, ask->left_to_ns);
+    }
     if (root)
         memcpy(ask->root_id, &root->id, SPAN_ID_SIZE);
 }
@@ -390,14 +403,6 @@ static void find_innermost(struct search *search, uint64_t time_ns)
     for (uint32_t i = 0; count > 0 && i < tree->count && !search->is_ambiguous; i++)
         if (is_running(search, i, time_ns))
             consider(search, &tree->spans[i]);
-}
-
-static void note_leaving(struct tree *tree, uint64_t time_ns)
-{
-    if (tree->left_to_ns == 0 || time_ns < tree->left_from_ns)
-        tree->left_from_ns = time_ns;
-    if (time_ns > tree->left_to_ns)
-        tree->left_to_ns = time_ns;
 }
 
 static void answer(struct search *search, const struct tree_place *root, struct thread_ask *ask)

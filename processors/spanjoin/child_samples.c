@@ -36,18 +36,20 @@ static void find_children(struct link_source *source, const struct timed_sample 
     }
 }
 
-/* Returns for each key whether it is that of a local root. One without children is asked for, too,
- * so that those that arrive later know that its samples have left. */
+/* Returns for each key whether it is that of a local root with other spans in its tree. The times
+ * of samples of a root without are not read. */
 static const bool *find_roots(struct sample_plan *plan, struct span_trees *trees,
                               const struct tree_place *places)
 {
     struct root_ask *asks = arena_array(&plan->arena, plan->key_count, sizeof *asks);
     bool *are_roots = arena_array(&plan->arena, plan->key_count, sizeof *are_roots);
+    struct upload_range taken = upload_times_taken(plan);
     for (uint32_t k = 0; k < plan->key_count; k++)
-        asks[k].place = places[k];
+        asks[k] = (struct root_ask){
+            .place = places[k], .left_from_ns = taken.from_ns, .left_to_ns = taken.to_ns};
     span_trees_find_roots(trees, asks, plan->key_count);
     for (uint32_t k = 0; k < plan->key_count; k++)
-        are_roots[k] = plan->keys[k].match && asks[k].is_known &&
+        are_roots[k] = plan->keys[k].match && asks[k].is_known && asks[k].has_others &&
                        memcmp(asks[k].root_id, places[k].key.span_id, SPAN_ID_SIZE) == 0;
     return are_roots;
 }

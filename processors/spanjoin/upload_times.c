@@ -325,6 +325,24 @@ static struct upload_range all_times(const struct sample_plan *plan,
     return all;
 }
 
+/* Returns when the samples of an upload were taken by either clock, or somewhat more. */
+static struct upload_range taken_times(const struct sample_plan *plan,
+                                       const struct resource_upload *upload)
+{
+    struct upload_range all = all_times(plan, upload);
+    for (unsigned i = 0; i < slot_count(plan); i++)
+        widen(&all, upload->sent[i]);
+    return all;
+}
+
+struct upload_range upload_times_taken(const struct sample_plan *plan)
+{
+    struct upload_range all = {UINT64_MAX, 0};
+    for (uint32_t i = 0; i < plan->upload_count; i++)
+        all = upload_ranges_union(all, taken_times(plan, &plan->uploads[i]));
+    return all;
+}
+
 static bool has_missing(const struct sample_plan *plan, const struct resource_upload *upload)
 {
     const uint32_t *samples = plan->samples + upload->first_sample;
@@ -344,7 +362,8 @@ void upload_times_note_unjoined(const struct sample_plan *plan, struct instances
         if (!has_missing(plan, &plan->uploads[i]))
             continue;
         begin_telling(&upload, plan, &plan->uploads[i], 0);
-        instances_note_unjoined(instances, &upload.told, all_times(plan, &plan->uploads[i]), clock);
+        instances_note_unjoined(instances, &upload.told, taken_times(plan, &plan->uploads[i]),
+                                clock);
         end_telling(&upload);
     }
 }

@@ -246,6 +246,27 @@ static void a_span_that_arrives_later_lacks_what_left(void **state)
     span_trees_free(trees);
 }
 
+/* The times of what a span without others had are not known exactly. */
+static void samples_of_a_lone_root_leave(void **state)
+{
+    (void)state;
+    struct span_trees *trees = span_trees_new(100, true);
+    struct root_ask ask = {.place = place_of(7, 10, 1), .left_from_ns = 20, .left_to_ns = 50};
+    add_run(trees, 10, 0, 0, 100, 0);
+    span_trees_find_roots(trees, &ask, 1);
+    assert_false(ask.has_others);
+    add_run(trees, 11, 10, 10, 20, 0);
+    add_run(trees, 12, 10, 10, 21, 0);
+    assert_false(lacks(trees, 11));
+    assert_true(lacks(trees, 12));
+    ask.left_to_ns = 90; /* now what is asked for exactly counts */
+    span_trees_find_roots(trees, &ask, 1);
+    assert_true(ask.has_others);
+    add_run(trees, 13, 10, 51, 90, 0);
+    assert_false(lacks(trees, 13));
+    span_trees_free(trees);
+}
+
 /* Those that ran at the same time may have its samples, and what is below it may lack some. */
 static void spans_lack_because_of_one_that_arrives_later(void **state)
 {
@@ -336,6 +357,7 @@ int main(void)
         cmocka_unit_test(many_times_at_once),
         cmocka_unit_test(steps_limit_the_work),
         cmocka_unit_test(a_span_that_arrives_later_lacks_what_left),
+        cmocka_unit_test(samples_of_a_lone_root_leave),
         cmocka_unit_test(spans_lack_because_of_one_that_arrives_later),
         cmocka_unit_test(a_root_may_arrive_when_its_samples_have_left),
         cmocka_unit_test(a_span_without_a_root_lacks_what_left),

@@ -643,6 +643,17 @@ static void a_child_that_arrives_late_says_that_it_lacks_samples(void **state)
     fixture_deinit(&join.fixture);
 }
 
+static void the_first_child_of_a_root_says_that_it_may_lack_samples(void **state)
+{
+    (void)state;
+    struct join join;
+    join_init(&join, "attribute_children: true, samples: {wait: 0s}");
+    send_span(&join, ROOT, 0, 1000, 3000);
+    send_named(&join);
+    assert_true(lacks_some(&join, LOAD, ROOT, 2000, 2100));
+    fixture_deinit(&join.fixture);
+}
+
 static void a_span_says_that_it_has_samples_of_a_late_child(void **state)
 {
     (void)state;
@@ -1126,6 +1137,7 @@ int main(void)
         cmocka_unit_test(without_the_setting_they_become_sums),
         cmocka_unit_test(uploads_whose_samples_go_on_cover_spans),
         cmocka_unit_test(a_child_that_arrives_late_says_that_it_lacks_samples),
+        cmocka_unit_test(the_first_child_of_a_root_says_that_it_may_lack_samples),
         cmocka_unit_test(a_span_says_that_it_has_samples_of_a_late_child),
         cmocka_unit_test(children_of_a_root_that_arrives_late_say_that_they_lack_samples),
         cmocka_unit_test(a_child_that_waits_knows_that_its_root_is_late),
