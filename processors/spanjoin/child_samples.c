@@ -132,8 +132,14 @@ static void keep_moved(struct sample_plan *plan, const struct thread_links *link
     }
 }
 
-void child_samples_finish(struct sample_plan *plan, const struct sample_plan *before,
+void child_samples_decide(struct sample_plan *plan, const struct sample_plan *before,
                           const struct thread_links *links)
+{
+    keep_moved(plan, links);
+    keep_samples_decide_moved(plan, before);
+}
+
+void child_samples_finish(struct sample_plan *plan, const struct sample_plan *before)
 {
     assert(plan->profile_count == before->profile_count &&
            plan->resource_count == before->resource_count);
@@ -145,8 +151,6 @@ void child_samples_finish(struct sample_plan *plan, const struct sample_plan *be
         plan->resources[i].span_taken |= before->resources[i].span_taken;
         plan->resources[i].trace_taken |= before->resources[i].trace_taken;
     }
-    keep_moved(plan, links);
-    keep_samples_decide_moved(plan, before);
     assert(plan->upload_count == before->upload_count);
     for (uint32_t i = 0; i < plan->upload_count; i++) {
         plan->uploads[i].service = before->uploads[i].service;

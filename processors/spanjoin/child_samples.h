@@ -20,10 +20,12 @@ struct span_index;
  * not fit the batch any more. Call thread_links_deinit in any case. */
 bool child_samples_link(struct sample_plan *plan, struct span_index *index,
                         struct thread_links *links_out);
-/* Passes on to the new plan of the batch what the old one decided: ids that are removed from
- * profiles and resources, the services of uploads, and samples whose local root keeps its detail.
- */
-void child_samples_finish(struct sample_plan *plan, const struct sample_plan *before,
+/* Decides which samples of the new plan of the batch keep their detail: also those whose local root
+ * keeps its own. */
+void child_samples_decide(struct sample_plan *plan, const struct sample_plan *before,
                           const struct thread_links *links);
+/* Passes on to it what else the old one decided: ids that are removed from profiles and resources,
+ * and the services of uploads. */
+void child_samples_finish(struct sample_plan *plan, const struct sample_plan *before);
 
 #endif

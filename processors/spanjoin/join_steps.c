@@ -534,6 +534,7 @@ void join_move_samples(struct spanjoin *join, struct sample_plan *plan, uint64_t
     out->plan->counts = NULL;
     out->plan->overflow = plan->overflow;
     join_find_spans(join, out->plan, now_ns);
+    child_samples_decide(out->plan, plan, &out->links);
 }
 
 /* Notes how many of the samples that a trace view shows went on from each root. */
@@ -580,7 +581,7 @@ struct sample_plan *join_moved_plan(struct moved_samples *moved, struct sample_p
 {
     if (!moved->plan)
         return plan;
-    child_samples_finish(moved->plan, plan, &moved->links);
+    child_samples_finish(moved->plan, plan);
     counts->joined += moved->links.more;
     counts->to_children += moved->links.linked;
     return moved->plan;

@@ -98,8 +98,8 @@ void join_add_moved(struct spanjoin *join, const struct moved_samples *moved, ui
  * (join_tell_uploads, join_learn_services). It does not change the index. Any thread. */
 struct sample_plan *join_moved_plan(struct moved_samples *moved, struct sample_plan *plan,
                                     struct join_counts *counts);
-/* Tells the index which children have samples with their detail. Call it after join_moved_plan,
- * once it is sure that the request goes on. Any thread. */
+/* Tells the index which children have samples with their detail. Call it once it is sure that the
+ * request goes on, before join_end_hold and join_tell_uploads. Any thread. */
 void join_tell_moved(struct spanjoin *join, const struct moved_samples *moved, uint64_t now_ns);
 void moved_samples_deinit(struct moved_samples *moved);
 /* Whether samples are recorded when they are sent on. */

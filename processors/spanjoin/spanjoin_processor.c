@@ -173,9 +173,9 @@ static void pass_profiles(struct spanjoin_node *node, struct batch *batch, struc
     join_lags_record(&lags, node->join->metrics.lag, node->node.worker->index);
     join_move_samples(node->join, plan, now_of(node), plan->request, &moved);
     join_add_moved(node->join, &moved, now_of(node));
+    join_tell_moved(node->join, &moved, now_of(node));
     spanjoin_tell_samples(node, plan);
     struct sample_plan *applied = join_moved_plan(&moved, plan, &counts);
-    join_tell_moved(node->join, &moved, now_of(node));
     struct join_report *report = join_report_of(node->join, applied);
     join_apply(applied, &counts);
     moved_samples_deinit(&moved);
@@ -326,6 +326,7 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
     struct left_counts left;
     join_move_samples(join, plan, now_ns, hold->request, &moved);
     join_add_moved(join, &moved, now_ns);
+    join_tell_moved(join, &moved, now_ns);
     join_leave_threads(plan, now_ns, &left);
     uint64_t late = 0;
     if (join_records_samples(plan)) /* before spans that wait for the upload leave */
@@ -335,7 +336,6 @@ void spanjoin_enrich_held(struct spanjoin_node *node, struct hold *hold, struct 
     join_tell_uploads(join, plan, now_ns);
     hold->counts = join_count_samples(plan);
     struct sample_plan *applied = join_moved_plan(&moved, plan, &hold->counts);
-    join_tell_moved(join, &moved, now_ns);
     hold->report = join_report_of(join, applied);
     join_apply(applied, &hold->counts);
     hold->counts.span_open = left.late;
