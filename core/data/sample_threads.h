@@ -31,6 +31,10 @@ enum added_threads {
 enum { SAMPLE_THREAD_KEYS = 3 };
 extern const struct slice sample_thread_keys[SAMPLE_THREAD_KEYS];
 
+/* Whether it is one of them. */
+bool sample_threads_is_key(struct slice key);
+/* Whether a dictionary has any of these attributes. */
+bool sample_threads_are_in(struct dictionary *dictionary);
 /* Removes these attributes from all samples of a scanned, normalised request, and the timestamps of
  * samples that have one. Samples of a profile that are equal then become one. Returns the number of
  * samples that are left. Call batch_prune afterwards. */

@@ -94,6 +94,7 @@ struct batch *batch_clone(struct batch *batch)
     clone->items = batch->items;
     clone->arrived_ns = batch->arrived_ns;
     clone->links_are_labels = batch->links_are_labels;
+    clone->has_added_threads = batch->has_added_threads;
     clone->arrived_empty = batch->arrived_empty;
     clone->layout = batch->layout;
     clone->part_count = batch->part_count;

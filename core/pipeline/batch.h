@@ -69,7 +69,8 @@ struct batch {
     uint64_t arrived_ns; /* monotonic */
     /* Of profiles: their format has no Links; the reader made them of labels (span_labels.h). */
     bool links_are_labels;
-    bool arrived_empty; /* a profiles request without samples (empty_profiles.h) */
+    bool has_added_threads; /* samples may have threads that a reader added (threads_behind.h) */
+    bool arrived_empty;     /* a profiles request without samples (empty_profiles.h) */
     struct arena arena;
     struct dictionary_layout layout; /* of the bytes of profiles, if the scan has told it */
     struct dictionary *dictionary;   /* of profiles; NULL until batch_dictionary */

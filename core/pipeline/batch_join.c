@@ -34,12 +34,13 @@ static struct batch *join_profiles(struct batch *list)
     struct batch *first = list;
     struct profiles_merge *merge = profiles_merge_new(common_budget(list));
     uint64_t peer = first->peer;
-    bool links_are_labels = true;
+    bool links_are_labels = true, has_added_threads = false;
     for (struct batch *batch = list; batch; batch = batch->next) {
         assert(batch->signal == SIGNAL_PROFILES && !batch->receipt);
         assert(batch->part_count == 1 && batch->owner == first->owner);
         peer = batch->peer == peer ? peer : 0;
         links_are_labels &= batch->links_are_labels;
+        has_added_threads |= batch->has_added_threads;
         batch_flatten(batch);
         profiles_merge_add(merge, batch->parts[0].buffer);
     }
@@ -51,6 +52,7 @@ static struct batch *join_profiles(struct batch *list)
     joined->arrived_ns = first->arrived_ns;
     joined->peer = peer;
     joined->links_are_labels = links_are_labels;
+    joined->has_added_threads = has_added_threads;
     batch_copy_way(joined, first);
     while (list) {
         struct batch *next = list->next;

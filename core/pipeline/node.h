@@ -106,6 +106,7 @@ struct branch {
     struct gauge *kept;
     struct verdict loss; /* why the last one was lost */
     struct log_interval losses;
+    unsigned added_threads; /* what components behind it join by (threads_behind.h) */
 };
 
 struct outlet {
@@ -117,8 +118,7 @@ struct outlet {
     struct branch **past;
     size_t past_count;
     bool blocks;            /* a queue behind it has block_on_overflow */
-    unsigned added_threads; /* if all profiles reach a component that joins by them
-                               (threads_behind.h) */
+    unsigned added_threads; /* what components behind it join by (threads_behind.h) */
     struct pace rooms;      /* of `waiting` */
     struct list waiting;    /* kept batches that wait for room in all branches, in order */
     struct queue *full;     /* the last queue found without room */

@@ -279,7 +279,7 @@ void outlet_reconnect(struct outlet *outlet, struct node *const *to, size_t coun
 void outlet_look_behind(struct outlet *outlet)
 {
     outlet->blocks = queues_behind_block(outlet);
-    outlet->added_threads = outlet->signal == SIGNAL_PROFILES ? threads_behind(outlet) : 0;
+    threads_look_behind(outlet);
 }
 
 bool outlet_has_users(const struct outlet *outlet)

@@ -2,6 +2,7 @@
 #include "core/pipeline/empty_profiles.h"
 #include "core/pipeline/outlet_private.h"
 #include "core/pipeline/reservation.h"
+#include "core/pipeline/threads_behind.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -148,6 +149,7 @@ static void offer(struct branch *branch, struct batch *batch)
         batch_drop(batch, &verdict_ok);
         return;
     }
+    threads_leave_at(branch, batch);
     batch_set_branch(batch, branch, &branch->users);
     node_count_items(&to->items, batch->items);
     if (to->incoming)

@@ -20,7 +20,8 @@ struct filling {
     uint64_t items_max;
     struct buffer **parts; /* except for profiles: encoded requests, to be concatenated */
     size_t part_count;
-    bool links_are_labels; /* in all of the requests (batch.h) */
+    bool links_are_labels;  /* in all of the requests (batch.h) */
+    bool has_added_threads; /* in some of them */
 };
 
 /* ---- one request ---- */
@@ -122,6 +123,7 @@ static bool add_request(struct filling *filling, struct held_request *request)
         add_some(filling, request, count);
     filling->items += count;
     filling->links_are_labels &= request->batch->links_are_labels;
+    filling->has_added_threads |= request->batch->has_added_threads;
     assert(shard->items >= count);
     shard->items -= count;
     share_receipt(filling->senders, request, count == left);
@@ -222,5 +224,6 @@ struct batch *next_batch(struct shard *shard, struct senders *senders)
         batch_new(node->worker, node->signal, profiles_merge_finish(shard->node->merge),
                   (uint32_t)filling.items, NULL, NULL);
     batch->links_are_labels = filling.links_are_labels;
+    batch->has_added_threads = filling.has_added_threads;
     return batch;
 }

@@ -23,15 +23,6 @@ static uint8_t thread_attribute_of(struct slice key)
                                                    : THREAD_ATTRIBUTE_NONE;
 }
 
-/* Whether the reader of the profile added it for the join. */
-static bool is_added(struct slice key)
-{
-    for (size_t i = 0; i < SAMPLE_THREAD_KEYS; i++)
-        if (slice_equal(key, sample_thread_keys[i]))
-            return true;
-    return false;
-}
-
 static struct attribute_class class_of_key(const struct spanjoin_settings *settings,
                                            struct slice key)
 {
@@ -90,7 +81,7 @@ const struct attribute_class *sample_plan_classify(struct sample_plan *plan, uin
         *class = class_of_key(plan->settings, key);
         read_id(plan, class, entry.value);
         class->traits = traits_of(class);
-        if (class->thread != THREAD_ATTRIBUTE_NONE && is_added(key))
+        if (class->thread != THREAD_ATTRIBUTE_NONE && sample_threads_is_key(key))
             class->traits |= TRAIT_ADDED;
         plan->has_added_threads |= (class->traits & TRAIT_ADDED) != 0;
     }

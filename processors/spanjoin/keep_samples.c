@@ -312,6 +312,7 @@ void keep_samples_apply(struct sample_plan *plan, struct keep_counts *counts)
     const struct keep_settings *keep = &plan->settings->keep;
     struct batch *batch = plan->batch;
     struct fold_result result = {.kept = 0};
+    batch->has_added_threads = false; /* the pass below removes them */
     if (!keep->enabled && !plan->has_added_threads)
         return;
     const struct sample_marks marks = new_marks(plan);

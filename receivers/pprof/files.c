@@ -395,8 +395,7 @@ static void finish_reading(struct folder *folder, struct buffer *profiles,
                                     folder->samples, &folder->receipt, NULL);
     batch->links_are_labels = true;
     batch->arrived_empty = folder->samples == 0;
-    if (folder->added_threads && !threads_behind_receiver(folder->node))
-        threads_behind_remove(batch);
+    batch->has_added_threads = folder->added_threads != 0;
     node_forward(folder->node, batch);
 }
 

@@ -87,8 +87,7 @@ static void forward(struct pusher *pusher, struct exchange *exchange, unsigned a
     batch->peer = exchange_peer_key(exchange);
     batch->links_are_labels = true;
     batch->arrived_empty = samples == 0;
-    if (added_threads && !threads_behind_receiver(pusher->nodes[worker->index]))
-        threads_behind_remove(batch);
+    batch->has_added_threads = added_threads != 0;
     node_forward(pusher->nodes[worker->index], batch);
 }
 

@@ -408,8 +408,7 @@ static void forward(struct pyroscope_receiver *receiver, struct exchange *exchan
     batch->peer = exchange_peer_key(exchange);
     batch->links_are_labels = !protocol_is_otlp(protocol);
     batch->arrived_empty = samples == 0;
-    if (conversion->added_threads && !threads_behind_receiver(receiver->nodes[worker->index]))
-        threads_behind_remove(batch);
+    batch->has_added_threads = conversion->added_threads != 0;
     if (protocol_is_otlp(protocol))
         service_names_set(&batch->parts[0].root, &batch->arena,
                           otlp_service(settings, exchange_headers(exchange)));

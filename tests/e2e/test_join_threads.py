@@ -35,6 +35,16 @@ service:
 """
 PLAIN = CONFIG.replace("processors: [spanjoin], exporters: [file]", "exporters: [file]")
 
+# Beside the join, a pipeline without one.
+BESIDE = CONFIG.replace("  nop:", "  file/other: {path: \"@dir@/other.proto\", format: proto}\n  nop:") + """
+    profiles/other: {receivers: [pyroscope], exporters: [file/other]}
+"""
+# The same, but a connector divides the profiles.
+BESIDE_CONNECTED = BESIDE.replace("[otlp, pyroscope]", "[otlp, forward]").replace("[pyroscope]", "[forward]") + """
+    profiles/in: {receivers: [pyroscope], exporters: [forward]}
+connectors: {forward: {}}
+"""
+
 CHILDREN = CONFIG.replace("{window: 10m,", "{window: 10m, attribute_children: true,")
 
 # The receiver pprof instead of pyroscope. A file has no sender, so only ids say which process it is of.
@@ -108,6 +118,7 @@ class Java:
         self.traces = [c for c in decode.in_directory(decode.CAPTURES / "java-grpc-jfr") if c.signal == "traces"]
         self.uploads = uploads.captures("java-grpc-jfr")
         self.roots = spans_of(self.traces)
+        self.other = []     # what left by a pipeline beside the join in the last run
 
     def run(self, change, config=CONFIG, send=to_pyroscope):
         """Return the output as {(type, stack): {local root or "": value}}, the messages, the output's samples."""
@@ -122,13 +133,19 @@ class Java:
                       "to children": profcol.metric("profcol_spanjoin_samples_to_children") or 0,
                       "ambiguous": profcol.metric("profcol_spanjoin_samples_unjoined", reason="ambiguous_thread")}
             profcol.stop()
-            messages = [profiles_service_pb2.ExportProfilesServiceRequest.FromString(record)
-                        for record in outputs.records(profcol.directory / "profiles.proto", "proto")]
+            messages = requests_in(profcol.directory / "profiles.proto")
+            self.other = requests_in(profcol.directory / "other.proto")
         return messages, counts
 
     def totals(self, messages):
         """Return {(metric, type, stack): {local root's id or "": value}}."""
         return spanless.totals(messages, self.roots)
+
+
+def requests_in(path):
+    """Return the profiles requests that the exporter `file` has written; none if there is no such file."""
+    return [profiles_service_pb2.ExportProfilesServiceRequest.FromString(record)
+            for record in outputs.records(path, "proto")] if path.exists() else []
 
 
 def same(files):
@@ -333,8 +350,7 @@ class Container:
                 connection.close()
             server.wait_until(lambda: not profcol.metric("profcol_spanjoin_held_requests"), what="requests to leave")
             profcol.stop()
-            messages = [profiles_service_pb2.ExportProfilesServiceRequest.FromString(record)
-                        for record in outputs.records(profcol.directory / "profiles.proto", "proto")]
+            messages = requests_in(profcol.directory / "profiles.proto")
         right, wrong, unjoined = 0, 0, 0
         for _, kind, span_id, times in stack_kinds.samples_of(messages):
             span = self.spans.get(span_id)
@@ -429,8 +445,7 @@ class JoinThreads(unittest.TestCase):
             counts, dry_counts = ({result: profcol.metric("profcol_spanjoin_keep_samples", spanjoin=f"spanjoin/{which}", result=result)
                                    for result in ("kept", "folded", "combined", "dropped")} for which in ("real", "dry"))
             profcol.stop()
-            real, dry = ([profiles_service_pb2.ExportProfilesServiceRequest.FromString(record)
-                          for record in outputs.records(profcol.directory / name, "proto")] for name in ("profiles.proto", "dry.proto"))
+            real, dry = (requests_in(profcol.directory / name) for name in ("profiles.proto", "dry.proto"))
         self.assertEqual(counts, dry_counts)
         self.assertGreater(counts["kept"] * counts["combined"], 0)
         self.assertLess(len(samples_of(real)), len(samples_of(dry)))
@@ -520,12 +535,19 @@ class JoinThreads(unittest.TestCase):
         self.assertNotIn("profile.complete", spans[2])
 
     def test_a_path_without_the_join_gets_no_threads(self):
+        """The one with the join joins as if it were alone. Both are behind a connector, or beside it."""
         java = Java()
-        messages, counts = java.run(spanless.without_spans, CONFIG + """
-    profiles/other: {receivers: [pyroscope], exporters: [nop]}
-""")
-        self.check_no_threads(messages)
-        self.assertEqual(counts["joined"], 0)
+        java.uploads = java.uploads[3:5]
+        alone, expected = java.run(spanless.without_spans)
+        for config in (BESIDE, BESIDE_CONNECTED):
+            messages, counts = java.run(spanless.without_spans, config)
+            self.assertEqual(counts, expected)
+            self.assertEqual(java.totals(messages), java.totals(alone))
+            self.check_no_threads(messages)
+            self.check_no_threads(java.other)
+            self.assertEqual(spanless.sums(java.totals(java.other)), spanless.sums(java.totals(alone)))
+            for message in java.other:      # one sample for each stack
+                self.assertEqual(len(samples_of([message])), len(java.totals([message])))
 
     def test_a_reload_takes_the_join_away_and_brings_it_back(self):
         java = Java()
@@ -543,8 +565,7 @@ class JoinThreads(unittest.TestCase):
                 server.wait_until(lambda: not profcol.metric("profcol_spanjoin_held_requests"), what="requests to leave")
                 joined.append((profcol.metric("profcol_spanjoin_samples_joined_by_thread") or 0) - before > 0)
             profcol.stop()
-            messages = [profiles_service_pb2.ExportProfilesServiceRequest.FromString(record)
-                        for record in outputs.records(profcol.directory / "profiles.proto", "proto")]
+            messages = requests_in(profcol.directory / "profiles.proto")
         self.assertEqual(len(messages), 4)
         self.check_no_threads(messages)
         totals = [spanless.sums(java.totals([message])) for message in messages]
