@@ -349,13 +349,27 @@ static struct sample_plan *new_plan(struct spanjoin *join, struct batch *batch,
     return plan;
 }
 
+/* Notes the types of profiles, as far as it is to be told if some do not come. */
+static void note_types(struct spanjoin *join, const struct sample_plan *plan)
+{
+    uint32_t types = 0;
+    if (!join->settings->foreign_types || plan->profile_count == 0)
+        return;
+    for (uint32_t i = 0; i < plan->profile_count; i++)
+        if (plan->profiles[i].sums.type_position >= 0)
+            types |= UINT32_C(1) << plan->profiles[i].sums.type_position;
+    types_seen_note(&join->types, types);
+}
+
 struct sample_plan *join_plan_samples(struct spanjoin *join, struct batch *batch, uint64_t now_ns,
                                       bool with_totals, uint64_t request)
 {
     struct request_sender sender = sender_of(join, batch, now_ns);
     struct plan_totals totals = {.index = with_totals ? join->index : NULL, .request = request};
     sender.arrived_ns = clock_wall_ns();
-    return new_plan(join, batch, &sender, &totals, NULL);
+    struct sample_plan *plan = new_plan(join, batch, &sender, &totals, NULL);
+    note_types(join, plan);
+    return plan;
 }
 
 struct sample_plan *join_plan_held(struct spanjoin *join, struct batch *batch, uint64_t now_ns,

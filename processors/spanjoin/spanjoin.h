@@ -19,6 +19,7 @@
 #include "processors/spanjoin/hold_state.h"
 #include "processors/spanjoin/keep_spans.h"
 #include "processors/spanjoin/spanjoin_settings.h"
+#include "processors/spanjoin/types_seen.h"
 
 struct join_group;
 struct join_report;
@@ -91,8 +92,9 @@ struct spanjoin {
     struct spanjoin_metrics metrics;
     uint32_t first_hold_generation; /* so that holds of components that share an index have
                                        different ids */
-    struct spanjoin_node *sweeper;  /* the node that sweeps the index; NULL: none */
-    size_t large_bytes;             /* requests of this size or more are processed by jobs */
+    struct types_seen types;
+    struct spanjoin_node *sweeper; /* the node that sweeps the index; NULL: none */
+    size_t large_bytes;            /* requests of this size or more are processed by jobs */
     _Atomic uint64_t requests;
 };
 

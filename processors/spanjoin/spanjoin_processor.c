@@ -394,6 +394,18 @@ static void warn_of_tenants(const struct spanjoin_node *node)
              LOG_TEXT("without_tenant", signal_name(without)));
 }
 
+static void warn_of_types(const struct spanjoin_node *node)
+{
+    const struct spanjoin_settings *settings = node->join->settings;
+    uint32_t missing = types_seen_missing(&node->join->types, settings->foreign_types);
+    for (unsigned i = 0; i < settings->type_count; i++)
+        if (missing >> i & 1)
+            log_warn(node->node.origin,
+                     "No samples of a type that spans::attributes or spans::profile_types name "
+                     "have arrived: see how the profiler calls it",
+                     LOG_SLICE("sample_type", settings->types[i]));
+}
+
 static void on_sweep(struct timer *timer)
 {
     struct spanjoin_node *node = container_of(timer, struct spanjoin_node, sweep);
@@ -401,6 +413,7 @@ static void on_sweep(struct timer *timer)
     every = every < SWEEP_MIN_NS ? SWEEP_MIN_NS : every > SWEEP_MAX_NS ? SWEEP_MAX_NS : every;
     span_index_sweep(node->join->index, now_of(node));
     warn_of_tenants(node);
+    warn_of_types(node);
     worker_set_timer(node->node.worker, &node->sweep, every);
 }
 

@@ -718,6 +718,18 @@ static void check_wait_for_threads(const struct spanjoin_settings *settings,
                           "the time between uploads + samples::wait + 5s");
 }
 
+/* Once all types are known that the settings name. */
+static void find_types(struct spanjoin_settings *settings, struct arena *arena)
+{
+    settings->cpu_type = -1;
+    for (unsigned i = 0; i < settings->type_count; i++) {
+        if (slice_is(settings->types[i], "cpu"))
+            settings->cpu_type = (int)i;
+        if (!type_name_is_known(arena_string(arena, settings->types[i])))
+            settings->foreign_types |= UINT32_C(1) << i;
+    }
+}
+
 void spanjoin_check(void *config, struct config_check *check)
 {
     struct spanjoin_settings *settings = config;
@@ -746,10 +758,7 @@ void spanjoin_check(void *config, struct config_check *check)
                            "conditions on CPU need a sample type of their own, but "
                            "spans.attributes name %d others",
                            JOIN_TYPES_MAX);
-    settings->cpu_type = -1;
-    for (unsigned i = 0; i < settings->type_count; i++)
-        if (slice_is(settings->types[i], "cpu"))
-            settings->cpu_type = (int)i;
+    find_types(settings, config_check_arena(check));
 }
 
 /* ---- reload ---- */

@@ -140,6 +140,7 @@ struct spanjoin_settings {
     unsigned top_functions; /* the most that a span gains; 0: none */
     int cpu_type;           /* index of "cpu" in `types`, or -1 */
     uint32_t profile_types; /* bits of those in `types`; 0: any */
+    uint32_t foreign_types; /* bits of those in `types` that no profiler is known to send */
 };
 
 extern const struct field spanjoin_fields[];

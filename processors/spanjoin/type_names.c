@@ -44,11 +44,15 @@ static const char *type_of_name(struct arena *arena, const char *name)
     return size > 0 ? arena_string(arena, slice_of(type, size)) : NULL;
 }
 
+bool type_name_is_known(const char *name)
+{
+    return known_type(name, strlen(name)) != NULL;
+}
+
 const char *type_name_suggest(struct arena *arena, const char *name)
 {
-    for (size_t i = 0; i < KNOWN; i++)
-        if (strcmp(known[i], name) == 0)
-            return NULL;
+    if (type_name_is_known(name))
+        return NULL;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(others[i].name, name) == 0)
             return others[i].meant;

@@ -11,6 +11,10 @@
 
 #include "core/base/arena.h"
 
+#include <stdbool.h>
+
+/* Whether profilers are known to send samples of this type. */
+bool type_name_is_known(const char *name);
 /* Returns the sample type that was probably meant; NULL if the name is known, or like none that is
  * known: profilers may have types of their own. With a colon it is none: the unit is not part of a
  * type. */

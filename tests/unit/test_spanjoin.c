@@ -1,4 +1,5 @@
 /* The worked cases of docs/spanjoin.md, one test each, with their numbers. */
+#include "core/base/log.h"
 #include "core/data/normalise.h"
 #include "processors/spanjoin/spanjoin.h"
 #include "tests/unit/pipeline_fixture.h"
@@ -549,6 +550,44 @@ static void test_memory_bound_makes_the_oldest_leave(void **state)
     assert_int_equal(metric(&join, "samples_unjoined", "overflow"), join.fixture.recorder.count);
     wait_s(&join, 10);
     assert_int_equal(join.fixture.recorder.count, 20);
+    fixture_deinit(&join.fixture);
+}
+
+/* ---- sample types that do not come ---- */
+
+/* Returns how many of the last warnings are about the type. */
+static unsigned told_of(const char *type)
+{
+    struct log_record records[LOG_RECENT_MAX];
+    char field[64];
+    unsigned told = 0;
+    size_t count = log_recent(records);
+    snprintf(field, sizeof field, "sample_type: %s", type);
+    for (size_t i = 0; i < count; i++)
+        told += strstr(records[i].message, field) != NULL;
+    return told;
+}
+
+/* Of types that profilers are known to send nothing is said: they may be rare. */
+static void test_unknown_type_that_does_not_come(void **state)
+{
+    (void)state;
+    struct join join;
+    struct request request;
+    setup(&join, "spans: {attributes: [{key: a, from: 'samples.sum[\"moons\"]'}, "
+                 "{key: b, from: 'samples.count[\"requests\"]'}, "
+                 "{key: c, from: 'samples.sum[\"exceptions\"]'}]}");
+    wait_s(&join, 200);
+    profiles_begin(&request);
+    profiles_profile(&request, "requests", "count");
+    SampleMessage *sample = profiles_sample(&request, 1);
+    sample_link(&request, sample, TRACE, SPAN);
+    sample_value(&request, sample, 5);
+    send_request(&join, &request);
+    assert_int_equal(told_of("moons"), 0);
+    wait_s(&join, 400);
+    assert_int_equal(told_of("moons"), 1);
+    assert_int_equal(told_of("requests") + told_of("exceptions"), 0);
     fixture_deinit(&join.fixture);
 }
 
@@ -1919,6 +1958,7 @@ static void test_lag_has_both_signs(void **state)
  * large ones. */
 static const struct CMUnitTest of_small_ones[] = {
     cmocka_unit_test(test_memory_bound),
+    cmocka_unit_test(test_unknown_type_that_does_not_come),
     cmocka_unit_test(test_many_leave_a_few_at_a_time),
     cmocka_unit_test(test_what_goes_on_is_not_larger_than_it_came),
     cmocka_unit_test(test_span_on_another_worker),
