@@ -18,6 +18,8 @@ extern const struct component_type spanjoin_processor_type;
 
 enum { WORKERS = 2, ROUNDS = 150, SPANS_EACH = 8, SAMPLES_EACH = 6 };
 
+#define SLOT (SECOND / SPANS_EACH)
+
 static _Atomic uint64_t items_out[SIGNAL_OPENED_COUNT];
 
 static void count_items(struct node *node, struct batch *batch)
@@ -47,7 +49,8 @@ static const struct component_type sink_type = {
 static const char yaml[] =
     "receivers: {source: }\n"
     "exporters: {sink: }\n"
-    "processors: {spanjoin: {samples: {wait: 100ms}, spans: {wait: 30ms}, max_held_mib: 1}}\n"
+    "processors: {spanjoin: {samples: {wait: 100ms}, spans: {wait: 30ms}, max_held_mib: 1, "
+    "attribute_children: true}}\n"
     "service: {pipelines: {\n"
     "  traces: {receivers: [source], processors: [spanjoin], exporters: [sink]},\n"
     "  profiles: {receivers: [source], processors: [spanjoin], exporters: [sink]}}}\n";
@@ -92,14 +95,22 @@ static void on_drive(struct worker *worker, struct post *post)
     struct driver *driver = (struct driver *)post;
     struct request request;
     traces_begin(&request, "shop");
-    for (int i = 0; i < SPANS_EACH; i++)
-        traces_span(&request, 7, some_span(driver), WALL, WALL + SECOND, "a span");
+    uint64_t root = some_span(driver);
+    traces_span(&request, 7, root, WALL, WALL + SECOND, "a root");
+    for (uint64_t i = 1; i < SPANS_EACH; i++) { /* children, which may arrive before their root */
+        uint64_t start = WALL + i * SLOT;
+        SpanMessage *child =
+            traces_span(&request, 7, some_span(driver), start, start + SLOT, "a child");
+        child->kind = OPENTELEMETRY__PROTO__TRACE__V1__SPAN__SPAN_KIND__SPAN_KIND_INTERNAL;
+        span_set_parent(&request, child, root);
+    }
     forward(driver, &request);
     profiles_begin(&request);
     profiles_profile(&request, "cpu", "nanoseconds");
     for (int i = 0; i < SAMPLES_EACH; i++) {
         SampleMessage *sample = profiles_sample(&request, i);
         sample_link(&request, sample, next_random(driver, 3) ? 7 : 0, some_span(driver));
+        sample_time(&request, sample, WALL + next_random(driver, SECOND));
         sample_value(&request, sample, 1);
     }
     forward(driver, &request);
@@ -166,6 +177,8 @@ static void join_on_two_workers(void)
     for (int signal = 0; signal < SIGNAL_OPENED_COUNT; signal++)
         assert_int_equal(atomic_load(&items_out[signal]), items_in[signal]);
     assert_true(metrics_value(process.metrics, "profcol_spanjoin_samples_joined",
+                              "spanjoin=\"spanjoin\"") > 0);
+    assert_true(metrics_value(process.metrics, "profcol_spanjoin_samples_to_children",
                               "spanjoin=\"spanjoin\"") > 0);
     assert_int_equal(
         metrics_value(process.metrics, "profcol_spanjoin_held_requests", "spanjoin=\"spanjoin\""),
