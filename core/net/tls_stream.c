@@ -169,8 +169,8 @@ void tls_stream_free(struct tls_stream *stream)
     free(stream);
 }
 
-/* Returns the reason of an error. A server's reasons must be clear to people who do not know what
- * the client did. */
+/* Returns the reason of an error. It must be clear to people who do not know what the other side
+ * did. */
 static const char *reason_of(const struct tls_stream *stream, unsigned long code)
 {
     const char *reason = code ? ERR_reason_error_string(code) : NULL;
@@ -178,8 +178,11 @@ static const char *reason_of(const struct tls_stream *stream, unsigned long code
         return "the connection was lost";
     if (stream->got_http)
         return "the client sent an HTTP request without TLS";
-    if (SSL_is_server(stream->ssl) && ERR_GET_REASON(code) == SSL_R_WRONG_VERSION_NUMBER)
-        return "the client's first bytes are not TLS";
+    if (ERR_GET_REASON(code) == SSL_R_WRONG_VERSION_NUMBER)
+        return SSL_is_server(stream->ssl)
+                   ? "the client's first bytes are not TLS"
+                   : "wrong version number: the server's first bytes are not TLS; if it has none, "
+                     "write http:// or tls.insecure: true";
     return reason;
 }
 

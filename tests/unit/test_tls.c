@@ -268,6 +268,29 @@ static void test_intermediate_as_authority(void **state)
     tls_fixture_free(&leaf);
 }
 
+/* gRPC servers without TLS send the SETTINGS of HTTP/2, others refuse what they have read. */
+static void test_a_server_without_tls(void **state)
+{
+    (void)state;
+    static const struct slice answers[] = {SLICE("\0\0\6\4\0\0\0\0\0\0\5\0\0\x40\0"),
+                                           SLICE("HTTP/1.1 400 Bad Request\r\n\r\n")};
+    struct tls_server_settings server = server_settings(&server_identity);
+    struct tls_client_settings client = client_settings(&authority);
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        struct pair pair;
+        uint8_t plain[100];
+        size_t size;
+        open_pair(&pair, &server, &client, "localhost");
+        tls_stream_feed(pair.client, answers[i]);
+        assert_int_equal(tls_stream_read(pair.client, plain, sizeof plain, &size),
+                         TLS_STATUS_FAILED);
+        assert_string_equal(tls_stream_error(pair.client),
+                            "tls: wrong version number: the server's first bytes are not TLS; if "
+                            "it has none, write http:// or tls.insecure: true");
+        close_pair(&pair);
+    }
+}
+
 static void test_versions_do_not_meet(void **state)
 {
     (void)state;
@@ -538,6 +561,7 @@ int main(void)
         cmocka_unit_test(test_certificate_without_alternative_names),
         cmocka_unit_test(test_suites_of_tls_1_3_only),
         cmocka_unit_test(test_intermediate_as_authority),
+        cmocka_unit_test(test_a_server_without_tls),
         cmocka_unit_test(test_versions_do_not_meet),
         cmocka_unit_test(test_client_certificates),
         cmocka_unit_test(test_what_is_wrong_with_files),
