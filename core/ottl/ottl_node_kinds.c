@@ -98,25 +98,32 @@ int ottl_path_kind(const struct ottl_path_row *row)
     return OTTL_KIND_UNKNOWN;
 }
 
+/* What functions return whenever they do not fail. */
+static const struct {
+    enum ottl_kind kind;
+    const char *names[24]; /* ended by NULL */
+} calls[] = {
+    {OTTL_TIME, {"Now", "Time", "TruncateTime", "Unix"}},
+    {OTTL_TRACE_ID, {"TraceID"}},
+    {OTTL_SPAN_ID, {"SpanID"}},
+    {OTTL_PROFILE_ID, {"ProfileID"}},
+    {OTTL_DURATION, {"Duration"}},
+    {OTTL_STRING, {"Concat", "SHA256"}},
+    {OTTL_INT,
+     {"Len", "Milliseconds", "Microseconds", "Nanoseconds", "UnixNano", "UnixMicro", "UnixMilli",
+      "UnixSeconds", "Year", "Month", "Day", "Weekday", "Hour", "Minute", "Second", "Nanosecond"}},
+    {OTTL_FLOAT, {"Hours", "Minutes", "Seconds"}},
+    {OTTL_BOOL,
+     {"IsMatch", "HasPrefix", "HasSuffix", "ContainsValue", "IsRootSpan", "IsEmpty", "IsString",
+      "IsInt", "IsDouble", "IsBool", "IsMap", "IsList", "IsInCIDR", "IsValidLuhn"}},
+};
+
 static int kind_of_call(const struct ottl_function *function)
 {
-    static const struct {
-        const char *name;
-        enum ottl_kind kind;
-    } calls[] = {{"Now", OTTL_TIME},
-                 {"Time", OTTL_TIME},
-                 {"TruncateTime", OTTL_TIME},
-                 {"Unix", OTTL_TIME},
-                 {"TraceID", OTTL_TRACE_ID},
-                 {"SpanID", OTTL_SPAN_ID},
-                 {"ProfileID", OTTL_PROFILE_ID},
-                 {"Duration", OTTL_DURATION},
-                 {"Concat", OTTL_STRING},
-                 {"SHA256", OTTL_STRING},
-                 {"Len", OTTL_INT}};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if (strcmp(function->name, calls[i].name) == 0)
-            return (int)calls[i].kind;
+        for (const char *const *name = calls[i].names; *name; name++)
+            if (strcmp(function->name, *name) == 0)
+                return (int)calls[i].kind;
     return OTTL_KIND_UNKNOWN;
 }
 

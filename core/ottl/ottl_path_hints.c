@@ -31,12 +31,13 @@ const char *ottl_hint_literal(struct slice word)
 const char *ottl_hint_enum(struct slice symbol)
 {
     static const char *const begins[] = {"SPAN_KIND_", "STATUS_CODE_"};
-    char name[64];
+    char written[64], name[96];
     int64_t ignored;
-    snprintf(name, sizeof name, "%.*s", SLICE_ARG(symbol));
-    const char *near = ottl_enum_suggest(name);
+    snprintf(written, sizeof written, "%.*s", SLICE_ARG(symbol));
+    const char *near = ottl_enum_suggest(written);
+    const char *last = strrchr(written, '_'); /* of STATUS_ERROR: ERROR */
     for (size_t i = 0; i < sizeof begins / sizeof *begins && !near; i++) {
-        snprintf(name, sizeof name, "%s%.*s", begins[i], SLICE_ARG(symbol));
+        snprintf(name, sizeof name, "%s%s", begins[i], last ? last + 1 : written);
         near = ottl_enum_find(slice_of_string(name), &ignored) ? ottl_enum_suggest(name) : NULL;
     }
     return near;

@@ -2,6 +2,7 @@
 
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_path_hints.h"
+#include "core/ottl/ottl_paths.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -148,6 +149,8 @@ static const char *hint_number(const struct ottl_unexpected *unexpected, struct 
     size_t at = unexpected->position;
     if (at == 0 || !isdigit(unexpected->statement.data[at - 1]) || word.size == 0)
         return NULL;
+    if (word.data[0] == '_')
+        return "a number is written without _";
     return (word.data[0] | 0x20) == 'e' ? "a number with an exponent needs a point: 1.0e5"
                                         : "a duration is written Duration(\"1s\")";
 }
@@ -184,6 +187,19 @@ static size_t find_open(struct slice statement)
     return depth > 0 ? open[depth - 1] : SIZE_MAX;
 }
 
+/* Whether the last token is a literal or the name of a constant, as in `a == 1 or 2`. */
+static bool ends_with_value(struct slice statement)
+{
+    struct ottl_lexer lexer = {statement, 0};
+    struct ottl_token last = {0}, token = ottl_lexer_next(&lexer);
+    for (; token.kind != OTTL_TOKEN_END && token.kind != OTTL_TOKEN_INVALID;
+         token = ottl_lexer_next(&lexer))
+        last = token;
+    int64_t ignored;
+    return last.kind == OTTL_TOKEN_STRING || last.kind == OTTL_TOKEN_INT ||
+           last.kind == OTTL_TOKEN_FLOAT || ottl_enum_find(last.text, &ignored);
+}
+
 static bool hint_end(const struct ottl_unexpected *unexpected, struct text *out)
 {
     struct slice statement = unexpected->statement;
@@ -193,7 +209,10 @@ static bool hint_end(const struct ottl_unexpected *unexpected, struct text *out)
         ottl_lexer_locate(statement, open, &line, &column);
         text_printf(out, "the \"%c\" at %u:%u is not closed", statement.data[open], line, column);
     } else if (strcmp(unexpected->expected, "a comparison") == 0) {
-        text_append(out, "a path alone is no condition; compare it, as != nil");
+        text_append(out, ends_with_value(statement)
+                             ? "a value alone is no condition; write each comparison whole: path "
+                               "== a or path == b"
+                             : "a path alone is no condition; compare it, as != nil");
     }
     return out->size > 0;
 }

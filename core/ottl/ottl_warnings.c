@@ -1,5 +1,6 @@
 #include "core/ottl/ottl_warnings.h"
 
+#include "core/base/go_number.h"
 #include "core/ottl/ottl_evaluation.h"
 #include "core/ottl/ottl_functions.h"
 #include "core/ottl/ottl_node_kinds.h"
@@ -140,6 +141,14 @@ static void hint_time(const struct mismatch *m, struct text *out)
         text_append(out, "; write Now(), or Time(\"2026-01-31\", \"%Y-%m-%d\")");
 }
 
+/* "500" */
+static bool is_quoted_number(const struct mismatch *m)
+{
+    double ignored;
+    return m->value->code == OTTL_CONSTANT && m->got == OTTL_STRING &&
+           go_parse_float(m->value->constant.bytes, &ignored);
+}
+
 /* Appends what to write instead of the value. */
 static void hint_value(const struct mismatch *m, struct text *out)
 {
@@ -160,6 +169,8 @@ static void hint_value(const struct mismatch *m, struct text *out)
         text_append(out, "; write Duration(\"1s\")");
     else if (is_number(m->wanted) && m->got == OTTL_DURATION)
         text_append(out, "; write Nanoseconds(...)");
+    else if (is_number(m->wanted) && is_quoted_number(m))
+        text_append(out, "; write it without quotes");
     else if (m->path && m->wanted == OTTL_STRING && m->got == OTTL_NIL)
         text_append(out, "; an absent text is \"\"");
     else if (m->wanted == OTTL_STRING && m->value->code == OTTL_CONSTANT)
@@ -264,6 +275,23 @@ static const char *find_unequal(const struct ottl_path_row *row, const struct ot
     return problem || value->kind != OTTL_STRING ? problem : find_capital(row, value->bytes);
 }
 
+/* Appends what to compare instead of a function's result, or of a list, or with one. */
+static void hint_comparison(const struct ottl_node *left, const struct mismatch *m,
+                            struct text *out)
+{
+    bool is_call = left->code == OTTL_CALL;
+    if (m->wanted == OTTL_LIST && m->got == OTTL_STRING)
+        text_append(out, "; write ContainsValue(list, \"text\")");
+    else if (m->wanted == OTTL_STRING && m->got == OTTL_LIST)
+        text_append(out, "; compare it with each text, and join the comparisons by or");
+    else if (m->wanted == OTTL_BOOL)
+        text_append(out, "; it is a condition without a comparison");
+    else if (is_call && is_number(m->wanted) && m->got == OTTL_DURATION)
+        text_append(out, "; write a number");
+    else
+        hint_value(m, out);
+}
+
 static void append_outcome(struct text *out, enum ottl_operator operator)
 {
     text_append(out, operator== OTTL_NOT_EQUAL ? "always true: " : "always false: ");
@@ -305,10 +333,7 @@ void ottl_warn_comparison(struct ottl_compiler *c, const struct ottl_ast *ast,
     append_name(&text, subject);
     text_printf(&text, " is %s, and is compared with %s", ottl_kind_name((enum ottl_kind)kind),
                 ottl_kind_name((enum ottl_kind)other));
-    if (kind == OTTL_LIST && other == OTTL_STRING)
-        text_append(&text, "; write ContainsValue(list, \"text\")");
-    else
-        hint_value(&m, &text);
+    hint_comparison(left, &m, &text);
     warn(c, ast->parts[!fixed].value->position, &text);
 }
 

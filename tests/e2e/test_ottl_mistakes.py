@@ -45,9 +45,9 @@ set(span.trace_state, 5)
 set(span.trace_state["a"], 5)
     W 1:28: span.trace_state takes a text, and not an integer; a text goes in quotes
 set(span.end_time_unix_nano, "1")
-    W 1:30: span.end_time_unix_nano takes an integer, and not a text
+    W 1:30: span.end_time_unix_nano takes an integer, and not a text; write it without quotes
 set(span.dropped_events_count, "1")
-    W 1:32: span.dropped_events_count takes an integer, and not a text
+    W 1:32: span.dropped_events_count takes an integer, and not a text; write it without quotes
 set(atributes["a"], "x")
     E 1:5: unable to infer context: the path "atributes" does not begin with one of resource, scope, span, spanevent; did you mean "span.attributes"?
 set(attributes["a"], "x")

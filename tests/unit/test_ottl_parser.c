@@ -222,9 +222,10 @@ static const struct row wrong_conditions[] = {
     BAD("a < b < c", "1:7: unexpected \"<\": join comparisons by and: a < b and b < c"),
     BAD("(a == b) == true", "1:10: unexpected \"==\": join comparisons by and: a < b and b < c"),
     BAD("a", "1:2: unexpected end: a path alone is no condition; compare it, as != nil"),
-    BAD("\"a\"", "1:4: unexpected end: a path alone is no condition; compare it, as != nil"),
-    BAD("STATUS_CODE_OK",
-        "1:15: unexpected end: a path alone is no condition; compare it, as != nil"),
+    BAD("\"a\"", "1:4: unexpected end: a value alone is no condition; write each comparison whole: "
+                 "path == a or path == b"),
+    BAD("STATUS_CODE_OK", "1:15: unexpected end: a value alone is no condition; write each "
+                          "comparison whole: path == a or path == b"),
     BAD("\"a\" + \"b\" == c", "1:5: unexpected \"+\": texts are joined by Concat([a, b], \"\")"),
     BAD("a[1 - 1] == 1", "1:5: unexpected \"-\": the [ or a quote before it is not closed"),
     BAD("a[nil] == 1", "1:3: unexpected \"nil\" (expected a value)"),
