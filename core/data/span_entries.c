@@ -339,6 +339,7 @@ static __attribute__((noinline)) struct span_entry *put_again(struct span_operat
     put->was_awaited = op->has_woken;
     if (put->was_awaited && put->keeps_awaited)
         entry->flags |= SPAN_ENTRY_HAS_DETAIL;
+    entry->awaits |= put->was_awaited && !put->keeps_awaited;
     put->has_detail = entry->flags & SPAN_ENTRY_HAS_DETAIL;
     return entry;
 }
@@ -360,7 +361,7 @@ void span_entries_collect(struct span_operation *op, void *item)
     struct span_put *put = item;
     put->totals = NULL;
     put->lacks = true;
-    put->has_detail = false;
+    put->was_awaited = put->has_detail = false;
     struct candidates found;
     find_candidates(op, &put->key, &put->source, &found);
     if (!found.exact)
@@ -368,6 +369,7 @@ void span_entries_collect(struct span_operation *op, void *item)
     put->totals = copy_totals(op, found.exact);
     uint32_t flags = found.exact->flags & (SPAN_ENTRY_HAS_SPAN | SPAN_ENTRY_LACKS);
     put->lacks = flags != SPAN_ENTRY_HAS_SPAN;
+    put->was_awaited = found.exact->awaits;
     put->has_detail = found.exact->flags & SPAN_ENTRY_HAS_DETAIL;
 }
 
@@ -559,6 +561,8 @@ static void leave_chosen(struct span_operation *op, struct span_find *find)
         entry->kept_by = find->kept_by & (SPAN_INDEX_KEPT_BY_MAX + 0U);
     if (entry && !find->kept_by)
         note_left(op, entry, (struct left){.bare = find->samples_left});
+    if (entry)
+        entry->awaits = 0;
     if (entry && find->with_detail)
         entry->flags |= SPAN_ENTRY_HAS_DETAIL;
 }

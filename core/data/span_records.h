@@ -85,7 +85,8 @@ struct span_put {
     uint64_t samples_bare;  /* result: those of them that lost its detail (not span_find.passes) */
     bool lacks;             /* result: span_find.lacks was set for it, or its entry or totals of its
                                samples were evicted */
-    bool was_awaited;       /* result: samples waited for it */
+    bool was_awaited;       /* result: samples waited for it; of a span that is collected: they
+                               still wait, and lack its detail unless their CPU time asks for it */
     bool has_detail;        /* result: samples were or are sent on with its detail
                                (span_find.with_detail, or keeps_awaited) */
     int64_t lag_ns;         /* result: arrival of its first sample minus its own, <= 0 */

@@ -48,7 +48,7 @@ enum {
     SPAN_ENTRY_LACKS = 16,      /* samples of the span, which has arrived, are lost */
     SPAN_ENTRY_HAS_DETAIL = 32, /* span_put.has_detail */
     SPAN_ENTRY_FLAGS = 63,
-    SPAN_ENTRY_SAMPLES_MAX = (1 << 27) - 1, /* more than an index has spans */
+    SPAN_ENTRY_SAMPLES_MAX = (1 << 26) - 1, /* more than a shard has spans */
 };
 
 /* One cache line. */
@@ -62,8 +62,9 @@ struct span_entry {
     };
     uint64_t end_ns;
     uint64_t set;          /* hash of its set */
-    uint32_t samples : 27; /* number of their record in the shard, from 1; 0: none */
-    uint32_t kept_by : 5;  /* span_facts.kept_by */
+    uint32_t samples : 26; /* number of their record in the shard, from 1; 0: none */
+    uint32_t awaits : 1;  /* samples that arrived before the span wait, without its detail so far */
+    uint32_t kept_by : 5; /* span_facts.kept_by */
     uint32_t flags : 6;
     uint32_t source : 10;
     uint32_t instance : 16; /* of the span */

@@ -248,6 +248,8 @@ static void collect_block(struct span_reader *reader, struct span_put *puts, siz
         mark_incomplete(collecting->join, puts + first, same, &collecting->clock);
     }
     span_index_collect_many(collecting->join->index, collecting->clock.now_ns, puts, count, arena);
+    for (size_t i = 0; i < count; i++)
+        puts[i].has_detail |= awaits_detail(collecting->join->settings, &puts[i]);
 }
 
 struct request_spans join_collect_spans(struct spanjoin *join, struct batch *batch, uint64_t now_ns)

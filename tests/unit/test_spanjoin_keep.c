@@ -3,13 +3,14 @@
 #include "processors/spanjoin/spanjoin.h"
 #include "tests/unit/spanjoin_fixture.h"
 
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
 
-enum { TRACE = 7, FAST = 42, SLOW = 43, NONE = 0 };
+enum { TRACE = 7, FAST = 42, SLOW = 43, OPEN = 44, NONE = 0 };
 
 static void setup_samples(struct join *join, const char *samples, const char *keep)
 {
@@ -485,6 +486,37 @@ static void test_a_span_opens_if_samples_have_its_detail(void **state)
     }
 }
 
+/* The upload still waits for another span when this one has waited for `spans.wait`. */
+static void test_a_span_that_waits_opens_if_its_samples_wait(void **state)
+{
+    (void)state;
+    for (uint64_t above = 99; above <= 100; above++) {
+        struct join join;
+        char yaml[128];
+        snprintf(yaml, sizeof yaml,
+                 "spans: {wait: 3s}, samples: {wait: 20s}, keep: {span_detail_when: [{cpu_above: "
+                 "%" PRIu64 "ns}]}",
+                 above);
+        join_init(&join, yaml);
+        struct request request;
+        profiles_begin(&request);
+        profiles_resource_string(&request, "service.name", "shop");
+        profiles_profile(&request, "cpu", "nanoseconds")->time_unix_nano = WALL - 9 * SECOND;
+        add_sample(&request, SLOW, 100);
+        add_sample(&request, OPEN, 1);
+        join_send(&join, &request);
+        send_span(&join, SLOW, 2 * SECOND);
+        assert_int_equal(join.fixture.recorder.count, 0);
+        fixture_advance(&join.fixture, 4 * SECOND);
+        assert_int_equal(join.fixture.recorder.count, 1);
+        assert_int_equal(last_opens(&join), above == 99);
+        fixture_advance(&join.fixture, 20 * SECOND);
+        assert_string_equal(output(&join, 0),
+                            above == 99 ? "slow 43 100, - 44 1" : "slow 0 100, - 44 1");
+        fixture_deinit(&join.fixture);
+    }
+}
+
 /* Samples that arrive later count, too: here the span is sent again. */
 static void test_a_span_that_arrives_again_opens(void **state)
 {
@@ -893,6 +925,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_unjoined),
     cmocka_unit_test(test_memory_is_short),
     cmocka_unit_test(test_a_span_opens_if_samples_have_its_detail),
+    cmocka_unit_test(test_a_span_that_waits_opens_if_its_samples_wait),
     cmocka_unit_test(test_a_span_that_arrives_again_opens),
     cmocka_unit_test(test_other_types_open_nothing),
     cmocka_unit_test(test_what_names_one_span_goes),
