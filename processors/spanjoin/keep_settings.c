@@ -4,6 +4,7 @@
 #include "core/data/sampling.h"
 #include "core/ottl/ottl_check.h"
 #include "core/pipeline/cpu_share.h"
+#include "processors/spanjoin/own_paths.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -212,13 +213,27 @@ static void warn_of_constant(struct config_check *check, const char *path,
         warn_of_none(check, path, "true of no span");
 }
 
+/* Tells what a condition cannot read. */
+static void tell_own_path(struct config_check *check, const char *path, const char *own)
+{
+    config_check_error(
+        check, path, "conditions read only the span, its scope and its resource, and not %s%s", own,
+        strncmp(own, "samples.", 8) == 0 ? "; of CPU time there are cpu_above and cpu_share_above"
+                                         : "");
+}
+
 static bool compiles(struct config_check *check, const char *path, const char *condition)
 {
     struct error err;
+    const char *own = own_paths_find(condition);
     struct ottl_program *program =
         ottl_compile_condition(OTTL_SPAN, slice_of_string(condition), OTTL_PREFIX_OPTIONAL, &err);
     if (program)
         warn_of_constant(check, path, program);
+    if (!program && own) {
+        tell_own_path(check, path, own);
+        return false;
+    }
     return ottl_check_program(check, path, program, &err);
 }
 

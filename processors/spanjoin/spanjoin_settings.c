@@ -2,6 +2,7 @@
 
 #include "config/diff.h"
 #include "core/ottl/ottl.h"
+#include "processors/spanjoin/own_paths.h"
 #include "processors/spanjoin/type_names.h"
 
 #include <stdio.h>
@@ -221,36 +222,18 @@ static bool lacks_brackets(const char *text)
     return false;
 }
 
-/* Whether a path is in the text, outside of what is quoted. */
-static bool has_path(const char *text, const char *path)
-{
-    bool is_quoted = false;
-    for (const char *at = text; *at; at++) {
-        if (!is_quoted && strncmp(at, path, strlen(path)) == 0)
-            return true;
-        if (*at == '"')
-            is_quoted = !is_quoted;
-        else if (is_quoted && *at == '\\' && at[1])
-            at++;
-    }
-    return false;
-}
-
 /* Tells why an expression does not compile. */
 static void tell_expression(struct config_check *check, const struct config_node *node,
                             const char *text, const struct error *err)
 {
-    static const char *const own[] = {"samples.count", "samples.sum",     "samples.top_functions",
-                                      "root.name",     "root.attributes", "span.duration_bucket"};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (has_path(text, own[i])) {
-            config_check_node_error(check, node,
-                                    "%s stands alone: OTTL expressions read only the span, its "
-                                    "scope and its resource",
-                                    own[i]);
-            return;
-        }
-    config_check_node_error(check, node, "%s", err->text);
+    const char *own = own_paths_find(text);
+    if (own)
+        config_check_node_error(check, node,
+                                "%s stands alone: OTTL expressions read only the span, its scope "
+                                "and its resource",
+                                own);
+    else
+        config_check_node_error(check, node, "%s", err->text);
 }
 
 static void tell_warnings(struct config_check *check, const struct config_node *node,

@@ -310,6 +310,14 @@ static const struct {
      "above 5 and below 3"},
     {"keep: {span_detail_when: [{condition: 'spn.kind == 1'}]}",
      "has no path \"spn.kind\"; did you mean \"span.kind\"?"},
+    {"keep: {span_detail_when: [{condition: 'samples.sum[\"cpu\"] > 200000000'}]}",
+     "t:1:63: error: processors::spanjoin::keep::span_detail_when::0::condition: conditions read "
+     "only the span, its scope and its resource, and not samples.sum; of CPU time there are "
+     "cpu_above and cpu_share_above"},
+    {"keep: {span_detail_when: [{condition: 'root.name == \"a\"'}]}",
+     "conditions read only the span, its scope and its resource, and not root.name\n"},
+    {"keep: {span_detail_when: [{condition: 'span.name == \"root.name\" or'}]}",
+     "unexpected end (expected a value)"},
     {"keep: {span_detail_when: [{condition: 'span.nam == \"x\"'}]}",
      "keep::span_detail_when::0::condition: "},
     {"keep: {span_detail_when: [{cpu_share_above: 80}]}",
