@@ -19,18 +19,20 @@ struct join_feed {
 
 /* ---- offers ---- */
 
-static size_t report_bytes(uint32_t key_count, uint32_t resource_count)
+static size_t report_bytes(struct join_report_size size)
 {
-    return sizeof(struct join_report) + key_count * sizeof(struct join_key) +
-           resource_count * sizeof(struct unnamed_samples);
+    return sizeof(struct join_report) + size.keys * sizeof(struct join_key) +
+           size.spans * sizeof(struct join_span) + size.resources * sizeof(struct unnamed_samples) +
+           size.condition_bytes;
 }
 
-struct join_report *join_report_new(uint32_t key_count, uint32_t resource_count)
+struct join_report *join_report_new(struct join_report_size size)
 {
-    struct join_report *report = memory_zalloc(report_bytes(key_count, resource_count));
-    report->key_count = key_count;
-    report->resource_count = resource_count;
-    report->unnamed_of = (void *)&report->keys[key_count];
+    struct join_report *report = memory_zalloc(report_bytes(size));
+    report->size = size;
+    report->spans = (void *)&report->keys[size.keys];
+    report->unnamed_of = (void *)&report->spans[size.spans];
+    report->conditions = (void *)&report->unnamed_of[size.resources];
     return report;
 }
 
@@ -109,7 +111,7 @@ static struct join_offer *offer_new(struct batch *batch, const char *component, 
     offer->offered_ns = batch->owner->now_ns;
     offer->report = report;
     offer->bytes = sizeof *offer;
-    offer->bytes += report ? report_bytes(report->key_count, report->resource_count) : 0;
+    offer->bytes += report ? report_bytes(report->size) : 0;
     offer->part_count = parts;
     for (size_t i = 0; i < parts; i++) {
         offer->parts[i] = buffer_ref(batch->parts[i].buffer);

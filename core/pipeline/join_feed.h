@@ -1,10 +1,10 @@
 /*
  * join_feed: what the join saw, for one subscriber inside the process.
  *
- * spanjoin offers each request that leaves it: the bytes, shared by reference, and for profiles
- * what became of each span that its samples name. Offers wait in a mailbox that is bounded in
- * bytes; when it is full they are dropped and counted, and the join goes on. While nobody listens,
- * a request costs one comparison (join_feed_is_open).
+ * spanjoin offers each request that leaves it: the bytes, shared by reference, for profiles what
+ * became of each span that its samples name, and for traces what spans have gained. Offers wait in
+ * a mailbox that is bounded in bytes; when it is full they are dropped and counted, and the join
+ * goes on. While nobody listens, a request costs one comparison (join_feed_is_open).
  *
  * A request whose sender waits for the verdict comes into the mailbox when it is settled. If the
  * sender will send it again, it does not, so that it counts once.
@@ -48,6 +48,7 @@ struct join_key {
     uint8_t span_id[SPAN_ID_SIZE];
     int64_t lag_ns;       /* of found ones: arrival of the samples minus arrival of the span */
     uint32_t samples;     /* Sample messages */
+    uint16_t condition;   /* of `keep`, that is true of its span (join_report_condition) */
     uint8_t outcome;      /* enum join_outcome */
     bool is_promoted;     /* an attribute named it, not a Link */
     bool is_ambiguous;    /* several spans have the id */
@@ -62,18 +63,44 @@ struct unnamed_samples {
     uint32_t no_span_on_thread; /* none ran on their thread */
 };
 
-/* What became of the samples of a profiles request. */
+/* A span of a traces request for which samples had been seen when it left. */
+struct join_span {
+    uint8_t trace_id[TRACE_ID_SIZE];
+    uint8_t span_id[SPAN_ID_SIZE];
+    int64_t cpu_ns;        /* of these samples; -1: not known */
+    bool has_gained;       /* attributes */
+    bool gains_profile_id; /* one of them opens its profile */
+    bool is_incomplete;    /* samples may arrive later */
+};
+
+/* How many of each a report has. */
+struct join_report_size {
+    uint32_t keys;
+    uint32_t resources; /* with samples that name no span; 0: the request has none of these */
+    uint32_t spans;
+    uint32_t condition_bytes;
+};
+
+/* What became of the samples of a profiles request, or what the spans of a traces request gained.
+ */
 struct join_report {
+    struct join_report_size size;
     uint64_t window_ns, wait_ns;        /* settings of the join */
     struct unnamed_samples *unnamed_of; /* for each resource of the request that arrived */
-    uint32_t resource_count;            /* 0: there are none of these */
     uint64_t beyond_keys;               /* samples of spans beyond the limit of a request */
-    uint32_t key_count;
+    struct join_span *spans;
+    char *conditions; /* names of those of `keep`, each with its NUL; the first is empty */
     struct join_key keys[];
 };
 
-/* Returns a report with room for keys and resources, all zero. Free it with free(). */
-struct join_report *join_report_new(uint32_t key_count, uint32_t resource_count);
+/* Returns a report with room for these, all zero. Free it with free(). */
+struct join_report *join_report_new(struct join_report_size size);
+/* Returns the name of a condition; empty: none. */
+static inline const char *join_report_condition(const struct join_report *report,
+                                                uint16_t condition)
+{
+    return condition < report->size.condition_bytes ? report->conditions + condition : "";
+}
 
 struct join_offer {
     struct join_offer *next;

@@ -32,6 +32,7 @@ struct explanation {
     const struct store_trail *missed; /* the newest that was not joined; NULL: none */
     uint64_t kept_out;                /* of those that were joined, left without their detail */
     bool is_kept_out_dry;             /* some of them would be kept out, but for dry_run */
+    uint32_t condition;               /* text: of `keep` that is true of it; empty: none is known */
     /* Of a trace: */
     unsigned spans, spans_with_samples;
     unsigned spans_kept_out; /* further ones, whose samples left without their detail */
@@ -104,14 +105,14 @@ static void add_trail(struct explanation *e, const struct store_trail *trail)
     e->is_kept_out_dry |= trail->is_kept_out_dry;
     if (trail->is_kept_out)
         e->kept_out += trail->samples;
+    if (e->condition == STORE_TEXT_EMPTY)
+        e->condition = trail->condition;
 }
 
 static void find_trails(struct explanation *e)
 {
     const struct store *store = e->request->store;
-    uint64_t count =
-        store->trail_count < store->trail_limit ? store->trail_count : store->trail_limit;
-    for (uint64_t i = 1; i <= count; i++) {
+    for (uint64_t i = 1; i <= store_trails_used(store); i++) {
         const struct store_trail *trail =
             &store->trails[(store->trail_count - i) % store->trail_limit];
         if (names_it(e, trail))
@@ -211,12 +212,32 @@ static const char *types_of(const struct explanation *e, uint64_t types)
 /* Returns what `keep` did to samples that were joined. */
 static const char *keep_text(struct explanation *e)
 {
+    struct arena *arena = &e->request->arena;
     if (e->kept_out > 0)
-        return arena_printf(&e->request->arena,
+        return arena_printf(arena,
                             " %" PRIu64 " of them left without detail (keep): the span met none "
                             "of the conditions of span_detail_when then.",
                             e->kept_out);
-    return e->is_kept_out_dry ? " Without dry_run, `keep` would take their detail." : "";
+    if (e->is_kept_out_dry)
+        return " Without dry_run, `keep` would take their detail.";
+    return e->condition == STORE_TEXT_EMPTY
+               ? ""
+               : arena_printf(arena, " It is worth its detail (keep): %s.",
+                              text_of(e, e->condition));
+}
+
+/* Returns what the span itself says of its samples. */
+static const char *gains_text(const struct explanation *e)
+{
+    if (!e->span)
+        return "";
+    if (!(e->span->gains & STORE_GAINED))
+        return " The span had left before them (spans.wait), so spanjoin added nothing to it: its "
+               "profile is found only if its SDK has set pyroscope.profile.id.";
+    if (e->span->gains & STORE_IS_INCOMPLETE)
+        return " The span left with profile.complete: false, before all of them had arrived for "
+               "sure.";
+    return "";
 }
 
 static void explain_kept_out(struct explanation *e)
@@ -239,8 +260,9 @@ static void explain_joined(struct explanation *e)
                    samples_text(e, e->joined), e->joined == 1 ? "was" : "were",
                    types_of(e, e->types));
     else
-        set_reason(e, "joined", "%s (%s) %s joined.%s", samples_text(e, e->joined),
-                   types_of(e, e->types), e->joined == 1 ? "was" : "were", keep_text(e));
+        set_reason(e, "joined", "%s (%s) %s joined.%s%s", samples_text(e, e->joined),
+                   types_of(e, e->types), e->joined == 1 ? "was" : "were", keep_text(e),
+                   gains_text(e));
 }
 
 static const char *seconds_text(struct explanation *e, uint64_t ns)
@@ -372,14 +394,34 @@ static void explain_no_process(struct explanation *e, const char *name)
                name, e->span->has_thread ? "" : ", and spans thread.id or thread.name");
 }
 
-/* Whether samples on its thread may have left before it arrived: it is joined by its thread, came
- * later than the first of them would wait, and others of its service had found no span on theirs by
- * then. */
+/* Whether samples on its thread may have left before it arrived: it is joined by its thread, and
+ * came later than the first of them would wait. */
+static bool comes_after_wait(const struct explanation *e)
+{
+    return e->span->has_thread &&
+           e->span->arrived_ns > saturate_sum(e->span->start_ns, e->request->store->wait_ns);
+}
+
+/* Likewise, and others of its service had found no span on theirs by then. */
 static bool may_be_late(const struct explanation *e, const struct store_service *service)
 {
-    return e->span->has_thread && service->first_no_span_ns > 0 &&
-           service->first_no_span_ns <= e->span->arrived_ns &&
-           e->span->arrived_ns > saturate_sum(e->span->start_ns, e->request->store->wait_ns);
+    return comes_after_wait(e) && service->first_no_span_ns > 0 &&
+           service->first_no_span_ns <= e->span->arrived_ns;
+}
+
+/* The span has gained what samples cost that did not leave with it. */
+static void explain_costs(struct explanation *e)
+{
+    if (comes_after_wait(e))
+        set_reason(e, "late_span",
+                   "It says what its samples cost, but they are without it: it arrived %s after "
+                   "its start, and samples wait %s (samples.wait).",
+                   seconds_text(e, e->span->arrived_ns - e->span->start_ns),
+                   seconds_text(e, e->request->store->wait_ns));
+    else
+        set_reason(e, "late_span",
+                   "It says what its samples cost, but they are without it: they had left before "
+                   "it arrived, or went on to its children (attribute_children).");
 }
 
 /* Returns what to say of a thread that is compared by name only. */
@@ -490,6 +532,8 @@ static void explain_span(struct explanation *e)
                    "The attribute \"%s\" of samples has this id, but spanjoin does not read it: "
                    "the attribute is not in `sources`, or the id is not 16 hex digits.",
                    text_of(e, e->unread->key));
+    else if (e->span && (e->span->gains & STORE_GAINED))
+        explain_costs(e);
     else if (e->span)
         explain_silence(e);
     else
@@ -544,6 +588,28 @@ static void add_thread_facts(struct explanation *e)
     json_decref(attributes);
 }
 
+/* What the span cost, as far as it is known, and what says so. */
+static void add_cost_facts(struct explanation *e)
+{
+    const struct store_span *span = e->span;
+    int64_t cpu_ns = span->left_cpu_ns > span->cpu_ns ? span->left_cpu_ns : span->cpu_ns;
+    add_fact(e, "samples", "%u", span->samples);
+    if (span->kept_out > 0)
+        add_fact(e, "without_detail", "%u", span->kept_out);
+    if (samples_of(span) == 0 && span->gains == 0)
+        return;
+    if (cpu_ns > 0)
+        add_fact(e, "cpu_ns", "%" PRId64, cpu_ns);
+    if (e->condition != STORE_TEXT_EMPTY)
+        add_fact(e, "keep", "%s", text_of(e, e->condition));
+    else if (e->kept_out > 0 || e->is_kept_out_dry)
+        add_fact(e, "keep", "no condition");
+    add_fact(e, "gained", "%s",
+             !(span->gains & STORE_GAINED)           ? "nothing"
+             : span->gains & STORE_GAINED_PROFILE_ID ? "attributes, pyroscope.profile.id"
+                                                     : "attributes, no pyroscope.profile.id");
+}
+
 static void add_span_facts(struct explanation *e)
 {
     const struct store_span *span = e->span;
@@ -557,9 +623,7 @@ static void add_span_facts(struct explanation *e)
     add_fact(e, "arrived", "%" PRIu64, span->arrived_ns);
     add_fact(e, "names_thread", "%s", span->has_thread ? "yes" : "no");
     add_thread_facts(e);
-    add_fact(e, "samples", "%u", span->samples);
-    if (span->kept_out > 0)
-        add_fact(e, "without_detail", "%u", span->kept_out);
+    add_cost_facts(e);
 }
 
 static void add_facts(struct explanation *e)
@@ -573,6 +637,19 @@ static void add_facts(struct explanation *e)
         add_fact(e, "wait_ns", "%" PRIu64, e->missed->wait_ns);
     if (e->unread)
         add_fact(e, "attribute", "%s", text_of(e, e->unread->key));
+}
+
+/* Returns what `keep` says of samples. */
+static const char *detail_text(struct explanation *e, const struct store_trail *trail)
+{
+    if (trail->is_kept_out)
+        return ", without its detail (keep)";
+    if (trail->is_kept_out_dry)
+        return ", would lose its detail (keep, dry_run)";
+    return trail->condition == STORE_TEXT_EMPTY
+               ? ""
+               : arena_printf(&e->request->arena, ", worth its detail (keep, %s)",
+                              text_of(e, trail->condition));
 }
 
 static const char *describe(struct explanation *e, const struct store_trail *trail)
@@ -590,9 +667,7 @@ static const char *describe(struct explanation *e, const struct store_trail *tra
                         is_forgotten ? "its span was forgotten" : texts[trail->outcome],
                         trail->is_promoted ? ", named by an attribute" : "",
                         trail->is_ambiguous ? ", several spans have this id" : "",
-                        trail->is_kept_out       ? ", without its detail (keep)"
-                        : trail->is_kept_out_dry ? ", would lose its detail (keep, dry_run)"
-                                                 : "");
+                        detail_text(e, trail));
 }
 
 static void print_trail(struct explanation *e, const struct store_trail *trail)

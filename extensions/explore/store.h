@@ -40,8 +40,9 @@ struct store_trail {
     uint64_t types;              /* a bit for each profile type */
     uint64_t tenant;
     uint32_t samples;
-    uint32_t service; /* number; STORE_NONE: not known */
-    uint8_t outcome;  /* enum join_outcome */
+    uint32_t service;   /* number; STORE_NONE: not known */
+    uint32_t condition; /* text: that of `keep` that is true of the span; empty: none */
+    uint8_t outcome;    /* enum join_outcome */
     bool is_promoted, is_ambiguous, is_kept_out, is_kept_out_dry;
 };
 
@@ -104,6 +105,12 @@ static inline void store_make_room(struct store *store)
 {
     while (store_reduce(store))
         ;
+}
+/* Returns how many trails there are. */
+static inline uint32_t store_trails_used(const struct store *store)
+{
+    uint64_t count = store->trail_count;
+    return (uint32_t)(count < store->trail_limit ? count : store->trail_limit);
 }
 /* Returns how many places of a ring are used. */
 static inline uint32_t store_unread_used(const struct store *store, int ring)

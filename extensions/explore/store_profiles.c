@@ -465,7 +465,7 @@ static void read_scope(struct reading *reading, struct slice bytes)
 static struct unnamed_samples unnamed_of(const struct reading *reading)
 {
     const struct join_report *report = reading->offer->report;
-    bool is_known = report && reading->resource <= report->resource_count;
+    bool is_known = report && reading->resource <= report->size.resources;
     return is_known ? report->unnamed_of[reading->resource - 1]
                     : (struct unnamed_samples){.no_process = 0};
 }
@@ -503,6 +503,13 @@ static void read_group(struct reading *reading, struct slice bytes)
 
 /* ---- the report ---- */
 
+/* Returns the name of the condition that keeps the detail of its span; a text. */
+static uint32_t condition_of(struct reading *reading, const struct join_key *key)
+{
+    const char *name = join_report_condition(reading->offer->report, key->condition);
+    return store_names_text(&reading->store->names, slice_of_string(name), STORE_TEXT_MAX);
+}
+
 static void add_trail(struct reading *reading, const struct join_key *key)
 {
     struct store *store = reading->store;
@@ -517,6 +524,7 @@ static void add_trail(struct reading *reading, const struct join_key *key)
         .tenant = reading->offer->tenant,
         .samples = key->samples,
         .service = STORE_NONE,
+        .condition = condition_of(reading, key),
         .outcome = key->outcome,
         .is_promoted = key->is_promoted,
         .is_ambiguous = key->is_ambiguous,
@@ -557,11 +565,11 @@ static void read_report(struct reading *reading)
     const uint64_t before = reading->store->trail_count;
     if (report)
         reading->store->wait_ns = report->wait_ns;
-    if (!report || report->key_count == 0)
+    if (!report || report->size.keys == 0)
         return;
-    index_table_reserve(&reading->keys, report->key_count, &reading->arena);
-    reading->trails = arena_array(&reading->arena, report->key_count, sizeof *reading->trails);
-    for (uint32_t k = 0; k < report->key_count; k++) {
+    index_table_reserve(&reading->keys, report->size.keys, &reading->arena);
+    reading->trails = arena_array(&reading->arena, report->size.keys, sizeof *reading->trails);
+    for (uint32_t k = 0; k < report->size.keys; k++) {
         const struct join_key *key = &report->keys[k];
         uint32_t first = k; /* samples without a trace id have a key for each time */
         if (!find_key(reading, key->trace_id, key->span_id, &first))

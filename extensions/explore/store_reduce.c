@@ -562,6 +562,8 @@ static void visit_all(struct store *store, const struct visit *visit)
     for (int ring = 0; ring < STORE_UNREAD_RINGS; ring++)
         for (uint32_t i = 0; i < store_unread_used(store, ring); i++)
             visit->text(visit->sweep, &store->unread[ring][i].key);
+    for (uint32_t i = 0; i < store_trails_used(store); i++)
+        visit->text(visit->sweep, &store->trails[i].condition);
 }
 
 static void mark_text(struct store_sweep *sweep, uint32_t *text)

@@ -26,6 +26,13 @@ struct store_cost {
     uint8_t bucket;
 };
 
+/* What a span gained when it left the join. */
+enum store_gain {
+    STORE_GAINED = 1,            /* attributes */
+    STORE_GAINED_PROFILE_ID = 2, /* one of them opens its profile */
+    STORE_IS_INCOMPLETE = 4      /* samples might arrive later */
+};
+
 struct store_span {
     uint8_t trace_id[TRACE_ID_SIZE]; /* all zero: not known yet */
     uint8_t span_id[SPAN_ID_SIZE];
@@ -34,7 +41,8 @@ struct store_span {
     uint64_t duration_ns;
     uint64_t arrived_ns; /* at the join, since 1970; 0: only its samples have arrived */
     uint64_t tenant;
-    int64_t cpu_ns; /* of its samples */
+    int64_t cpu_ns;      /* of its samples */
+    int64_t left_cpu_ns; /* of those that the join had seen when the span left; -1: not known */
     uint32_t operation;
     uint32_t name; /* text; that of the operation, unless that was merged */
     uint32_t cell;
@@ -51,6 +59,7 @@ struct store_span {
     bool is_entry;       /* no parent in its own service (span_parent_is_remote) */
     bool has_thread;     /* it names its thread */
     bool lacks_language; /* of its resource, so that its thread is compared by name only */
+    uint8_t gains;       /* bits of enum store_gain */
 };
 
 struct store_trace {

@@ -149,6 +149,7 @@ static void set_fields(struct reading *reading, struct store_span *span,
     span->start_ns = fields->start_ns;
     span->duration_ns = fields->end_ns > fields->start_ns ? fields->end_ns - fields->start_ns : 0;
     span->arrived_ns = reading->arrived_ns;
+    span->left_cpu_ns = -1;
     span->minute = (uint32_t)(store->now_ns / STORE_MINUTE_NS);
     span->tenant = reading->offer->tenant;
     span->kind = fields->kind;
@@ -235,6 +236,22 @@ static void read_group(struct reading *reading, struct slice bytes)
         read_scope(reading, field.wire.bytes);
 }
 
+/* Reads what spans have gained. */
+static void read_gains(struct store *store, const struct join_report *report)
+{
+    for (uint32_t i = 0; i < report->size.spans; i++) {
+        const struct join_span *left = &report->spans[i];
+        uint32_t number = store_spans_find(&store->spans, left->trace_id, left->span_id);
+        if (number == STORE_NONE)
+            continue;
+        struct store_span *span = store_span_at(&store->spans, number);
+        span->left_cpu_ns = left->cpu_ns;
+        span->gains = (uint8_t)((left->has_gained ? STORE_GAINED : 0) |
+                                (left->gains_profile_id ? STORE_GAINED_PROFILE_ID : 0) |
+                                (left->is_incomplete ? STORE_IS_INCOMPLETE : 0));
+    }
+}
+
 void store_read_traces(struct store *store, const struct join_offer *offer, uint64_t arrived_ns)
 {
     struct reading reading = {.store = store, .offer = offer, .arrived_ns = arrived_ns};
@@ -245,4 +262,6 @@ void store_read_traces(struct store *store, const struct join_offer *offer, uint
         while (message_next_bytes(&it, TRACES_RESOURCE_SPANS, &field))
             read_group(&reading, field.wire.bytes);
     }
+    if (offer->report)
+        read_gains(store, offer->report);
 }

@@ -421,6 +421,7 @@ struct enriching {
     size_t number; /* index of the next span that has both ids */
     size_t room;   /* bytes left for values that spans gain; values that do not fit are left out */
     struct value_expressions *expressions;
+    struct join_span *report; /* of the next span; NULL: nobody listens */
     uint64_t enriched;
 };
 
@@ -465,6 +466,25 @@ static void add_incomplete(struct message *node, struct slice span, struct arena
                                               any_value_encode(arena, any_value_bool(false))));
 }
 
+/* Notes what a span has gained. */
+static void note_gain(struct enriching *enriching, const struct span_view *span,
+                      const struct seen_span *seen, bool has_gained, bool gains_profile_id)
+{
+    int cpu_type = enriching->settings->cpu_type;
+    struct span_key key;
+    if (!enriching->report)
+        return;
+    bool has_key = span_view_key(span, &key);
+    assert(has_key);
+    struct join_span *out = enriching->report++;
+    memcpy(out->trace_id, key.trace_id, sizeof out->trace_id);
+    memcpy(out->span_id, key.span_id, sizeof out->span_id);
+    out->cpu_ns = cpu_type >= 0 ? (int64_t)seen->around.totals[2 + 2 * cpu_type] : -1;
+    out->has_gained = has_gained;
+    out->gains_profile_id = gains_profile_id;
+    out->is_incomplete = seen->is_incomplete;
+}
+
 static void enrich_span(struct enriching *enriching, struct message_iter *it,
                         struct message_field *field, const struct span_place *place,
                         const struct seen_span *seen)
@@ -472,6 +492,7 @@ static void enrich_span(struct enriching *enriching, struct message_iter *it,
     const struct spanjoin_side *side = &enriching->settings->spans;
     struct span_view span = span_view_read(field->wire.bytes, NULL);
     struct message *node = NULL;
+    bool gains_profile_id = false;
     if (value_expressions_any(enriching->expressions))
         value_expressions_span(enriching->expressions, span.raw);
     for (size_t i = 0; i < side->joined_count; i++) {
@@ -483,6 +504,7 @@ static void enrich_span(struct enriching *enriching, struct message_iter *it,
         if (value.size == 0 || value.size > enriching->room)
             continue;
         enriching->room -= value.size;
+        gains_profile_id |= side->joined[i].is_profile_id;
         if (!node)
             node = message_open(it, field);
         message_append(
@@ -491,6 +513,7 @@ static void enrich_span(struct enriching *enriching, struct message_iter *it,
     }
     if (node && seen->is_incomplete)
         add_incomplete(node, span.raw, enriching->arena);
+    note_gain(enriching, &span, seen, node != NULL, gains_profile_id);
     enriching->enriched += node != NULL;
 }
 
@@ -530,7 +553,7 @@ static void enrich_resource(struct enriching *enriching, struct message_iter *pa
 
 uint64_t request_spans_enrich(struct batch *batch, const struct spanjoin_settings *settings,
                               const struct value_programs *values,
-                              const struct request_spans *spans)
+                              const struct request_spans *spans, struct join_report *report)
 {
     if (spans->seen_count == 0 || settings->spans.joined_count == 0)
         return 0;
@@ -540,7 +563,9 @@ uint64_t request_spans_enrich(struct batch *batch, const struct spanjoin_setting
                                   .next = spans->seen,
                                   .end = spans->seen + spans->seen_count,
                                   .room = items_values_room(batch),
-                                  .expressions = &expressions};
+                                  .expressions = &expressions,
+                                  .report = report ? report->spans : NULL};
+    assert(!report || report->size.spans == spans->seen_count);
     value_expressions_init(&expressions, &settings->spans, values);
     for (size_t i = 0; i < batch->part_count; i++) {
         struct message_iter it = message_iter(&batch->parts[i].root, &batch->arena);

@@ -15,6 +15,7 @@
 
 #include "core/data/thread_spans.h"
 #include "core/pipeline/batch.h"
+#include "core/pipeline/join_feed.h"
 #include "processors/spanjoin/joined_values.h"
 #include "processors/spanjoin/request_source.h"
 
@@ -48,10 +49,10 @@ struct request_spans request_spans_read(struct batch *batch, const struct reques
                                         struct span_reader *reader);
 /* Frees the memory. */
 void request_spans_deinit(struct request_spans *spans);
-/* Adds attributes to the spans that have totals. values: what OTTL computes for them. Returns the
- * number of spans that gained one. */
+/* Adds attributes to the spans that have totals. values: what OTTL computes for them. report: of
+ * these spans, is filled; NULL: none. Returns the number of spans that gained one. */
 uint64_t request_spans_enrich(struct batch *batch, const struct spanjoin_settings *settings,
                               const struct value_programs *values,
-                              const struct request_spans *spans);
+                              const struct request_spans *spans, struct join_report *report);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "core/base/hash.h"
 #include "core/pipeline/component.h"
+#include "processors/spanjoin/enrich_spans.h"
 #include "processors/spanjoin/keep_samples.h"
 #include "processors/spanjoin/upload_times.h"
 
@@ -25,7 +26,11 @@ struct join_report *join_report_of(const struct spanjoin *join, const struct sam
     bool has_unnamed =
         unnamed->ambiguous_thread + unnamed->no_process > 0 || unnamed->no_span_on_thread > 0;
     uint32_t resources = has_unnamed ? plan->upload_count : 0;
-    struct join_report *report = join_report_new(plan->key_count, resources);
+    const struct keep_names *names = &plan->settings->keep.names;
+    struct join_report *report = join_report_new((struct join_report_size){
+        .keys = plan->key_count, .resources = resources, .condition_bytes = names->size});
+    if (names->size > 0)
+        memcpy(report->conditions, names->text, names->size);
     report->window_ns = span_index_window(join->index);
     report->wait_ns = (uint64_t)join->settings->samples.wait;
     for (uint32_t i = 0; i < resources; i++)
@@ -38,6 +43,7 @@ struct join_report *join_report_of(const struct spanjoin *join, const struct sam
         memcpy(out->span_id, plan->finds[k].key.span_id, sizeof out->span_id);
         out->outcome = outcome_of(plan, k);
         out->samples = key->samples;
+        out->condition = names->at[plan->finds[k].kept_by];
         out->is_promoted = key->promoted;
         out->is_ambiguous = key->ambiguous;
         out->is_kept_out = keep_takes_detail(plan, k);
@@ -46,6 +52,14 @@ struct join_report *join_report_of(const struct spanjoin *join, const struct sam
             out->lag_ns = (int64_t)(plan->batch->arrived_ns - key->match->arrived_ns);
     }
     return report;
+}
+
+struct join_report *join_report_of_spans(const struct spanjoin *join,
+                                         const struct request_spans *spans)
+{
+    if (!join_feed_is_open(join->process->join_feed) || spans->seen_count == 0)
+        return NULL;
+    return join_report_new((struct join_report_size){.spans = (uint32_t)spans->seen_count});
 }
 
 /* Returns the hash of the tenant that a header names; 0: none does. */
@@ -63,7 +77,7 @@ static uint64_t tenant_of(const struct spanjoin_settings *settings, const struct
 void join_offer_make(struct spanjoin_node *node, struct batch *batch, struct join_report *report)
 {
     struct join_feed *feed = node->join->process->join_feed;
-    bool tells = batch->items > 0 || (report && report->key_count > 0);
+    bool tells = batch->items > 0 || (report && report->size.keys > 0);
     assert(batch->owner == node->node.worker);
     if (tells && join_feed_is_open(feed))
         join_feed_offer(feed, batch, node->node.component->id,

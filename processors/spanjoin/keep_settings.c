@@ -362,6 +362,33 @@ static const char *name_of(struct config_check *check, const char *path,
     return name;
 }
 
+static void add_name(struct keep_names *names, struct text *all, int by, const char *name)
+{
+    enum { NAMES_MAX_BYTES = KEEP_BY_END * (NAME_MAX_BYTES + 8) };
+    _Static_assert(NAMES_MAX_BYTES <= UINT16_MAX, "places have 16 bits");
+    names->at[by] = (uint16_t)all->size;
+    text_append(all, name);
+    text_append_char(all, '\0');
+    assert(all->size <= NAMES_MAX_BYTES);
+}
+
+static void set_names(struct keep_settings *keep, struct arena *arena)
+{
+    const struct keep_condition *conditions = keep->span_detail_when.items;
+    struct keep_names *names = &keep->names;
+    struct text all = {0};
+    add_name(names, &all, 0, "");
+    for (size_t i = 0; i < keep->span_detail_when.count && i < KEEP_BY_NAMED_MAX; i++)
+        if (conditions[i].name)
+            add_name(names, &all, keep_by_condition(i), conditions[i].name);
+    add_name(names, &all, KEEP_BY_OTHER, "other");
+    add_name(names, &all, KEEP_BY_EARLIER, "before the reload");
+    add_name(names, &all, KEEP_BY_ROOT, "that of the root");
+    names->size = (uint32_t)all.size;
+    names->text = (const char *)arena_copy(arena, slice_of(all.data, all.size)).data;
+    text_deinit(&all);
+}
+
 /* A block `attribute` with `enabled: false` has no key: it is refused. */
 static bool is_on(struct config_check *check, size_t i, const struct keep_condition *condition)
 {
@@ -468,6 +495,7 @@ void keep_check(struct keep_settings *keep, int64_t samples_wait_ns, struct conf
     for (size_t i = 0; i < keep->span_detail_when.count; i++)
         if (read_kind(check, i, &conditions[i]))
             read_condition(check, i, keep, &conditions[i]);
+    set_names(keep, config_check_arena(check));
     check_fates(keep, samples_wait_ns, check);
 }
 

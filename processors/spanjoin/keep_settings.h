@@ -62,6 +62,13 @@ enum keep_by {
 /* What becomes of samples. */
 enum keep_fate { KEEP_FOLD, KEEP_DROP, KEEP_PASS };
 
+/* Names for people of why samples keep their detail, by enum keep_by. */
+struct keep_names {
+    const char *text; /* one after another, each with its NUL; the first is empty: of 0 */
+    uint32_t size;
+    uint16_t at[KEEP_BY_END]; /* where it begins; 0: there is none */
+};
+
 struct keep_settings {
     bool enabled;
     struct config_list span_detail_when; /* struct keep_condition; one that is true is enough */
@@ -71,6 +78,7 @@ struct keep_settings {
     /* derived */
     bool reads_cpu;
     bool reads_ottl;
+    struct keep_names names;
 };
 
 extern const struct field keep_fields[];
@@ -79,6 +87,10 @@ extern const struct field keep_fields[];
 static inline uint8_t keep_by_condition(size_t i)
 {
     return (uint8_t)(i < KEEP_BY_NAMED_MAX ? i + 1 : KEEP_BY_OTHER);
+}
+static inline const char *keep_by_name(const struct keep_settings *keep, int by)
+{
+    return keep->names.text + keep->names.at[by];
 }
 /* Whether the condition is judged when samples leave, rather than when the span arrives. */
 static inline bool keep_condition_reads_cpu(const struct keep_condition *condition)

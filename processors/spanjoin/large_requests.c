@@ -152,8 +152,9 @@ static enum outcome outcome_without_wait(const struct large_request *request, en
 static void enrich_spans(struct large_request *request, const struct request_spans *spans)
 {
     const struct spanjoin *join = request->node->join;
-    request->counts.spans_enriched =
-        request_spans_enrich(request->batch, join->settings, &join->span_values, spans);
+    request->report = join_report_of_spans(join, spans);
+    request->counts.spans_enriched = request_spans_enrich(
+        request->batch, join->settings, &join->span_values, spans, request->report);
     batch_flatten(request->batch); /* the next node would do it on the loop */
 }
 

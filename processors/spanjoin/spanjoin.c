@@ -143,8 +143,10 @@ static void make_dropped_counters(struct component *component, struct spanjoin_m
 }
 
 static void make_kept_counters(struct component *component, struct spanjoin_metrics *metrics,
-                               int by, const char *name, bool of_spans)
+                               int by, bool of_spans)
 {
+    const struct spanjoin_settings *settings = component->settings;
+    const char *name = keep_by_name(&settings->keep, by);
     metrics->kept_samples[by] = counter_with(
         component, "profcol_spanjoin_kept_samples",
         "Samples whose span is worth its detail, by the condition.", "condition", name);
@@ -164,12 +166,11 @@ static void make_condition_counters(struct component *component, struct spanjoin
     for (size_t i = 0; i < list->count; i++) {
         int by = keep_by_condition(i);
         bool of_spans = !keep_condition_reads_cpu(&conditions[i]);
-        make_kept_counters(component, metrics, by,
-                           by < KEEP_BY_OTHER ? conditions[i].name : "other", of_spans);
+        make_kept_counters(component, metrics, by, of_spans);
     }
-    make_kept_counters(component, metrics, KEEP_BY_EARLIER, "before the reload", false);
+    make_kept_counters(component, metrics, KEEP_BY_EARLIER, false);
     if (settings->attribute_children)
-        make_kept_counters(component, metrics, KEEP_BY_ROOT, "that of the root", false);
+        make_kept_counters(component, metrics, KEEP_BY_ROOT, false);
 }
 
 static double read_entries(void *context)

@@ -232,10 +232,12 @@ enum hold_room spanjoin_hold_traces(struct spanjoin_node *node, struct batch *ba
 static void pass_traces(struct spanjoin_node *node, struct batch *batch,
                         struct request_spans *spans)
 {
+    struct spanjoin *join = node->join;
+    struct join_report *report = join_report_of_spans(join, spans);
     struct join_counts counts = {.spans_enriched = request_spans_enrich(
-                                     batch, node->join->settings, &node->join->span_values, spans)};
+                                     batch, join->settings, &join->span_values, spans, report)};
     request_spans_deinit(spans);
-    spanjoin_forward(node, batch, &counts, NULL);
+    spanjoin_forward(node, batch, &counts, report);
 }
 
 /* Holds a request whose spans wait in the index under this id. */
@@ -297,8 +299,9 @@ static void enrich_held_spans(struct spanjoin *join, struct hold *hold, struct b
                               uint64_t now_ns)
 {
     struct request_spans spans = join_collect_spans(join, batch, now_ns);
+    hold->report = join_report_of_spans(join, &spans);
     hold->counts.spans_enriched =
-        request_spans_enrich(batch, join->settings, &join->span_values, &spans);
+        request_spans_enrich(batch, join->settings, &join->span_values, &spans, hold->report);
     request_spans_deinit(&spans);
 }
 

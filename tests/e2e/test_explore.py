@@ -108,7 +108,7 @@ class Explore(unittest.TestCase):
                 ask(profcol, path)
             said = explain(profcol)
             self.assertEqual(said.returncode, 0, said.stderr)
-            self.assertIn("1 sample (cpu) was joined. [joined]", said.stdout)
+            self.assertIn("1 sample (cpu) was joined. The span had left before them (spans.wait)", said.stdout)
             self.assertIn("  duration_ns     2s = 2000000000 ns\n  start           1970-01-01T00:16:40.000000000Z = 1000000000000\n", said.stdout)
             identifier = base64.b64encode(bytes.fromhex(SPAN)).decode()
             for spelling in (SPAN.upper(), f"0x{SPAN}", identifier, f"00-{TRACE.upper()}-{SPAN.upper()}-01"):

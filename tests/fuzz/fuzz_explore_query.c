@@ -23,9 +23,13 @@ static void add(struct store *store, enum signal signal, struct buffer *buffer, 
     offer->signal = signal;
     offer->part_count = 1;
     offer->parts[0] = buffer;
-    offer->report = signal == SIGNAL_PROFILES ? join_report_new(2, 1) : NULL;
-    if (offer->report)
+    offer->report = join_report_new(signal == SIGNAL_PROFILES
+                                        ? (struct join_report_size){.keys = 2, .resources = 1}
+                                        : (struct join_report_size){.spans = 1});
+    if (signal == SIGNAL_PROFILES)
         offer->report->keys[0].span_id[0] = offer->report->keys[0].trace_id[0] = 1;
+    else
+        offer->report->spans[0].span_id[0] = offer->report->spans[0].trace_id[0] = 1;
     store_add(store, offer, UINT64_C(1700000000000000000) + i * STORE_MINUTE_NS, 1);
     store_make_room(store);
     join_offer_free(offer);

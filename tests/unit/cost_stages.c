@@ -115,7 +115,7 @@ static void stage_spanjoin(enum signal signal, struct buffer *request, uint32_t 
     if (signal == SIGNAL_TRACES) {
         struct span_reader reader = {.read = count_spans, .wants_values = true};
         struct request_spans spans = request_spans_read(batch, &sender, &reader);
-        request_spans_enrich(batch, settings, &no_values, &spans);
+        request_spans_enrich(batch, settings, &no_values, &spans, NULL);
         request_spans_deinit(&spans);
     } else {
         struct span_match match = {.facts = {.kind = 2}};

@@ -69,6 +69,26 @@ static void is_joined(struct scene *scene)
     send_sample(scene, SPAN);
 }
 
+static void is_joined_after_samples(struct scene *scene)
+{
+    send_sample(scene, SPAN);
+    send_span(scene, SPAN, SECOND);
+}
+
+/* The upload with the end of the span does not come. */
+static void is_incomplete(struct scene *scene)
+{
+    struct request request;
+    profiles_begin(&request);
+    profiles_resource_string(&request, "service.name", "shop");
+    ProfileMessage *profile = profiles_profile(&request, "cpu", "nanoseconds");
+    profile->time_unix_nano = WALL;
+    profile->duration_nano = SECOND / 2;
+    add_sample(&request, SPAN);
+    scene_send(scene, &request);
+    send_span(scene, SPAN, SECOND);
+}
+
 static void is_late(struct scene *scene)
 {
     send_sample(scene, SPAN);
@@ -323,6 +343,8 @@ static void has_nothing(struct scene *scene)
 #define KEEPS WAITS ", keep: {span_detail_when: [{duration_above: 1h}], otherwise: fold}"
 #define KEEPS_LONG WAITS ", keep: {span_detail_when: [{duration_above: 2s}], otherwise: fold}"
 #define DROPS WAITS ", keep: {span_detail_when: [{duration_above: 1h}], otherwise: drop}"
+#define SAYS_NOTHING WAITS ", spans: {attributes: []}"
+#define KEEPS_ALL WAITS ", keep: {span_detail_when: [{ratio: 1.0}], otherwise: fold}"
 #define KEEPS_NAMELESS                                                                             \
     "window: 60s, samples: {wait: 5s, attributes: []}, "                                           \
     "keep: {span_detail_when: [{duration_above: 1h}], otherwise: fold}"
@@ -334,6 +356,12 @@ static const struct {
 } cases[] = {
     {is_joined, WAITS, "joined", "1 sample (cpu) was joined"},
     {is_joined, KEEPS, "kept_out", "`keep`"},
+    {is_joined, WAITS, "joined", "The span had left before them (spans.wait)"},
+    {is_joined_after_samples, KEEPS_ALL, "joined",
+     "1 sample (cpu) was joined. It is worth its detail (keep): ratio: 1.0."},
+    {is_incomplete, "window: 60s, spans: {wait: 5s}", "joined", "profile.complete: false"},
+    {is_late_by_thread, "window: 60s, samples: {wait: 50ms}", "late_span",
+     "it arrived 14.0 s after its start, and samples wait 0.05 s"},
     {is_joined, DROPS, "kept_out", "`keep`"},
     {is_below_root, KEEPS, "local_root", "`keep` took the detail of that span"},
     {is_below_root, DROPS, "local_root", "1 sample names \"GET /a\" of the same trace"},
@@ -363,8 +391,9 @@ static const struct {
     {is_of_unknown_process, WAITS, "no_process",
      "profiles and spans both need the same service.name, service.instance.id"},
     {has_ambiguous_thread, WAITS, "ambiguous_thread", "of 1 sample of the service it was not sure"},
-    {is_late_after_ambiguous_ones, WAITS, "maybe_late", "15.0 s after its start"},
-    {is_late_by_thread, WAITS, "maybe_late",
+    {is_late_after_ambiguous_ones, WAITS, "late_span", "It says what its samples cost"},
+    {is_late_after_ambiguous_ones, SAYS_NOTHING, "maybe_late", "15.0 s after its start"},
+    {is_late_by_thread, SAYS_NOTHING, "maybe_late",
      "arrived 14.0 s after its start, and samples wait 5.0 s"},
     {is_below_root, WAITS, "local_root", "1 sample names \"GET /a\" of the same trace"},
     {only_waits, WAITS, "no_samples", "hardly used the processor"},
@@ -451,7 +480,10 @@ static void test_samples_without_trace(void **state)
     }
     scene_send(&scene, &request);
     json_t *answer = scene_ask(&scene, "explain", "id=000000000000002a");
-    assert_string_equal(json_text_at(answer, "reason.text"), "3 samples (cpu) were joined.");
+    assert_string_equal(json_text_at(answer, "reason.text"),
+                        "3 samples (cpu) were joined. The span had left before them (spans.wait), "
+                        "so spanjoin added nothing to it: its profile is found only if its SDK has "
+                        "set pyroscope.profile.id.");
     assert_int_equal(json_array_size(json_object_get(answer, "samples")), 1);
     assert_int_equal(json_number_at(answer, "samples.0.samples"), 3);
     assert_string_equal(json_text_at(answer, "samples.0.profile_type"), "cpu");
@@ -586,6 +618,51 @@ static void test_trace_partly_kept_out(void **state)
     scene_end(&scene);
 }
 
+/* Returns the value of a fact; empty: there is none. */
+static const char *fact_of(const json_t *answer, const char *name)
+{
+    const json_t *fact;
+    size_t i;
+    json_array_foreach(json_object_get(answer, "facts"), i, fact)
+    {
+        if (strcmp(json_text_at(fact, "name"), name) == 0)
+            return json_text_at(fact, "value");
+    }
+    return "";
+}
+
+/* What a span cost, and which condition of `keep` is true of it: also of samples that are folded.
+ */
+static void test_costs(void **state)
+{
+    (void)state;
+    static const struct {
+        void (*prepare)(struct scene *scene);
+        const char *settings, *cpu_ns, *keep, *gained, *sample;
+    } expected[] = {
+        {is_joined_after_samples, WAITS, "30", "", "attributes, pyroscope.profile.id", "joined"},
+        {is_joined_after_samples, KEEPS_ALL, "30", "ratio: 1.0", "attributes, pyroscope.profile.id",
+         "joined, worth its detail (keep, ratio: 1.0)"},
+        {is_joined_after_samples, KEEPS, "30", "no condition",
+         "attributes, no pyroscope.profile.id", "joined, without its detail (keep)"},
+        {is_joined_after_samples, KEEPS_DRY, "30", "no condition",
+         "attributes, pyroscope.profile.id", "joined, would lose its detail (keep, dry_run)"},
+        {is_joined, WAITS, "30", "", "nothing", "joined"},
+    };
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        struct scene scene;
+        scene_begin(&scene, 4 << 20, expected[i].settings);
+        expected[i].prepare(&scene);
+        json_t *answer = scene_ask(&scene, "explain", "id=000000000000002a");
+        assert_string_equal(fact_of(answer, "cpu_ns"), expected[i].cpu_ns);
+        assert_string_equal(fact_of(answer, "keep"), expected[i].keep);
+        assert_string_equal(fact_of(answer, "gained"), expected[i].gained);
+        assert_string_equal(json_text_at(answer, "samples.0.text"), expected[i].sample);
+        json_decref(answer);
+        scene_end(&scene);
+    }
+}
+
 static void test_wrong_ids(void **state)
 {
     (void)state;
@@ -614,6 +691,7 @@ int main(void)
         cmocka_unit_test(test_other_trace),
         cmocka_unit_test(test_thread_of_span),
         cmocka_unit_test(test_trace),
+        cmocka_unit_test(test_costs),
         cmocka_unit_test(test_trace_kept_out),
         cmocka_unit_test(test_trace_partly_kept_out),
         cmocka_unit_test(test_wrong_ids),

@@ -109,14 +109,14 @@ static struct join_offer *take_as_sent(struct join *join, enum signal signal, si
         assert_int_equal(offer->parts[0]->size, sent->size);
         assert_memory_equal(offer->parts[0]->data, sent->bytes, sent->size);
     }
-    assert_true(!offer->report == (signal == SIGNAL_TRACES));
+    assert_true(offer->report || signal == SIGNAL_TRACES);
     return offer;
 }
 
 static void expect_key(const struct join_offer *offer, uint32_t k, uint64_t span,
                        enum join_outcome outcome)
 {
-    assert_true(k < offer->report->key_count);
+    assert_true(k < offer->report->size.keys);
     const struct join_key *key = &offer->report->keys[k];
     uint64_t id = 0;
     for (int i = 0; i < SPAN_ID_SIZE; i++)
@@ -124,6 +124,12 @@ static void expect_key(const struct join_offer *offer, uint32_t k, uint64_t span
     assert_int_equal(id, span);
     assert_int_equal(key->outcome, outcome);
     assert_int_equal(key->samples, 1);
+}
+
+/* Returns the condition of the first key. */
+static const char *condition_of(const struct join_offer *offer)
+{
+    return join_report_condition(offer->report, offer->report->keys[0].condition);
 }
 
 static void test_nobody_listens(void **state)
@@ -153,8 +159,10 @@ static void test_requests_that_pass(void **state)
     add_sample(&request, SPAN);
     add_sample(&request, SPAN_B);
     send_request(&join, &request);
-    join_offer_free(take_as_sent(&join, SIGNAL_TRACES, 0));
-    struct join_offer *offer = take_as_sent(&join, SIGNAL_PROFILES, 1);
+    struct join_offer *offer = take_as_sent(&join, SIGNAL_TRACES, 0);
+    assert_null(offer->report); /* no samples had been seen */
+    join_offer_free(offer);
+    offer = take_as_sent(&join, SIGNAL_PROFILES, 1);
     expect_key(offer, 0, SPAN, JOIN_FOUND);
     expect_key(offer, 1, SPAN_B, JOIN_NOT_FOUND);
     assert_int_equal(offer->report->keys[0].lag_ns, 3 * SECOND);
@@ -176,8 +184,12 @@ static void test_requests_that_wait(void **state)
     fixture_advance(&join.fixture, 4 * SECOND);
     send_span(&join, SPAN);
     fixture_advance(&join.fixture, 20 * SECOND);
-    join_offer_free(take_as_sent(&join, SIGNAL_TRACES, 0));
-    struct join_offer *offer = take_as_sent(&join, SIGNAL_PROFILES, 1);
+    struct join_offer *offer = take_as_sent(&join, SIGNAL_TRACES, 0);
+    assert_int_equal(offer->report->size.spans, 1);
+    assert_int_equal(offer->report->spans[0].span_id[SPAN_ID_SIZE - 1], SPAN);
+    assert_true(offer->report->spans[0].has_gained && offer->report->spans[0].gains_profile_id);
+    join_offer_free(offer);
+    offer = take_as_sent(&join, SIGNAL_PROFILES, 1);
     expect_key(offer, 0, SPAN, JOIN_FOUND);
     assert_int_equal(offer->report->keys[0].lag_ns, -4 * (int64_t)SECOND);
     join_offer_free(offer);
@@ -203,10 +215,27 @@ static void test_expired_and_kept_out(void **state)
     struct join_offer *offer = take_as_sent(&join, SIGNAL_PROFILES, 1);
     expect_key(offer, 0, SPAN, JOIN_FOUND);
     assert_true(offer->report->keys[0].is_kept_out);
+    assert_string_equal(condition_of(offer), "");
     join_offer_free(offer);
     offer = take_as_sent(&join, SIGNAL_PROFILES, 2);
     expect_key(offer, 0, SPAN, JOIN_EXPIRED);
     assert_int_equal(offer->report->window_ns, 10 * SECOND);
+    join_offer_free(offer);
+    teardown(&join);
+}
+
+static void test_condition_of_keep(void **state)
+{
+    (void)state;
+    struct join join;
+    setup(&join, "samples: {wait: 0s}, "
+                 "keep: {span_detail_when: [{cpu_above: 1h}, {ratio: 1.0}], otherwise: fold}");
+    assert_true(listen_to(&join, 1 << 20));
+    send_span(&join, SPAN);
+    send_sample(&join, SPAN);
+    join_offer_free(take_as_sent(&join, SIGNAL_TRACES, 0));
+    struct join_offer *offer = take_as_sent(&join, SIGNAL_PROFILES, 1);
+    assert_string_equal(condition_of(offer), "ratio: 1.0");
     join_offer_free(offer);
     teardown(&join);
 }
@@ -339,7 +368,8 @@ static void *produce(void *context)
         struct buffer *buffer = fixture_span("a span");
         struct batch *batch = batch_new(&producer->worker, SIGNAL_TRACES, buffer, 1, NULL, NULL);
         join_feed_offer(producer->feed, batch, "spanjoin", 0,
-                        join_report_new((uint32_t)i % 3, (uint32_t)i % 2));
+                        join_report_new((struct join_report_size){.keys = (uint32_t)i % 3,
+                                                                  .resources = (uint32_t)i % 2}));
         batch_free(batch);
     }
     worker_deinit(&producer->worker);
@@ -389,6 +419,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_requests_that_pass),
         cmocka_unit_test(test_requests_that_wait),
         cmocka_unit_test(test_expired_and_kept_out),
+        cmocka_unit_test(test_condition_of_keep),
         cmocka_unit_test(test_full_mailbox),
         cmocka_unit_test(test_refused_requests),
         cmocka_unit_test(test_requests_without_a_verdict_yet),
