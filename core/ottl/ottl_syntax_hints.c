@@ -78,13 +78,25 @@ static bool is_after_condition(const struct ottl_unexpected *unexpected)
     return begins_with(slice_of_string(unexpected->expected), "\"and\"");
 }
 
+static const char joined[] = "texts are joined by Concat([a, b], \"\")";
+
+static bool is_after_plus(const struct ottl_unexpected *unexpected)
+{
+    size_t at = unexpected->position;
+    while (at > 0 && unexpected->statement.data[at - 1] == ' ')
+        at--;
+    return at > 0 && unexpected->statement.data[at - 1] == '+';
+}
+
 static const char *hint_sign(const struct ottl_unexpected *unexpected, struct slice rest)
 {
     if (unexpected->kind == OTTL_TOKEN_PUNCTUATION && begins_with(rest, "="))
         return is_argument(unexpected) ? "arguments are separated by commas"
                                        : "a comparison is written ==";
     if (begins_with(rest, "+") && !is_argument(unexpected))
-        return "texts are joined by Concat([a, b], \"\")";
+        return joined;
+    if (unexpected->kind == OTTL_TOKEN_STRING && is_after_plus(unexpected))
+        return joined;
     if (begins_with(rest, "\"") && unexpected->kind == OTTL_TOKEN_INVALID)
         return "this quote is not closed";
     if (unexpected->kind != OTTL_TOKEN_COMPARISON || strcmp(unexpected->expected, "\"]\"") == 0)

@@ -5,6 +5,7 @@
 #include "core/ottl/ottl_check.h"
 #include "core/pipeline/cpu_share.h"
 #include "processors/spanjoin/own_paths.h"
+#include "processors/spanjoin/resource_keys.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -130,28 +131,12 @@ static const char *attribute_condition(struct config_check *check, const char *p
     return condition;
 }
 
-/* Returns whether a key is one of resources that spans do not have. */
-static bool is_of_resource(const char *key)
-{
-    static const char *const begins[] = {"service.name",
-                                         "service.version",
-                                         "service.instance.id",
-                                         "telemetry.sdk.",
-                                         "deployment.environment",
-                                         "k8s.",
-                                         NULL};
-    size_t i = 0;
-    while (begins[i] && strncmp(key, begins[i], strlen(begins[i])) != 0)
-        i++;
-    return begins[i] != NULL;
-}
-
 /* A key that no span has as it is written. */
 static void check_attribute_key(struct config_check *check, const char *path, const char *key)
 {
     const char *bracket = strstr(key, "attributes[");
     const char *alone = strncmp(key, "resource.", 9) == 0 ? key + 9 : key;
-    if (is_of_resource(alone))
+    if (key_is_of_resource(alone))
         config_check_warn(check, path,
                           "is an attribute of the resource, but that of the span is read; write "
                           "condition: 'resource.attributes[\"%s\"] == \"...\"'",

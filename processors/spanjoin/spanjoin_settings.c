@@ -3,6 +3,7 @@
 #include "config/diff.h"
 #include "core/ottl/ottl.h"
 #include "processors/spanjoin/own_paths.h"
+#include "processors/spanjoin/resource_keys.h"
 #include "processors/spanjoin/type_names.h"
 
 #include <stdio.h>
@@ -181,21 +182,49 @@ static const char *suggest_path(struct arena *arena, const char *text)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strncmp(names[i], "span.", 5) == 0 && strcmp(names[i] + 5, text) == 0)
             return names[i];
-    return NULL;
+    return strncmp(text, "attributes[", 11) == 0 ? arena_printf(arena, "span.%s", text) : NULL;
+}
+
+static bool begins_with(const char *text, const char *beginning)
+{
+    return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+/* Returns the path of an attribute whose name was written alone, or behind what it is of:
+ * "http.route", "resource.service.name". NULL: it is none. */
+static const char *suggest_attribute(struct arena *arena, const char *text)
+{
+    static const char *const owners[] = {"span.", "resource.", "root."};
+    static const char *const others[] = {"samples.", "scope.", "profile.", NULL};
+    const char *owner = owners[0], *name = text;
+    for (size_t i = 0; i < sizeof owners / sizeof *owners; i++)
+        if (begins_with(text, owners[i])) {
+            owner = owners[i];
+            name = text + strlen(owner);
+        }
+    for (size_t i = 0; others[i]; i++)
+        if (begins_with(name, others[i]))
+            return NULL;
+    if (key_is_of_resource(name))
+        owner = "resource.";
+    bool is_name = strchr(name, '.') && !begins_with(name, "span.") && !strpbrk(name, "[]\"' ");
+    return is_name ? arena_printf(arena, "%sattributes[\"%s\"]", owner, name) : NULL;
 }
 
 static void tell_unknown_path(struct config_check *check, const struct config_node *node,
                               const char *text)
 {
-    const char *meant = suggest_path(config_check_arena(check), text);
-    if (meant) {
-        config_check_node_error(check, node, "\"%s\" is not a path, did you mean %s?", text, meant);
-        return;
-    }
     char head[64];
     size_t size = strcspn(text, "[");
     snprintf(head, sizeof head, "%.*s", (int)(size < sizeof head ? size : sizeof head - 1), text);
     const char *near = config_suggest(head, names, sizeof names / sizeof *names);
+    const char *meant = suggest_path(config_check_arena(check), text);
+    if (!meant && !near)
+        meant = suggest_attribute(config_check_arena(check), text);
+    if (meant) {
+        config_check_node_error(check, node, "\"%s\" is not a path, did you mean %s?", text, meant);
+        return;
+    }
     bool wants_brackets = near && strcmp(near, head) == 0;
     if (wants_brackets && (strcmp(near, "samples.count") == 0 || strstr(near, "attributes") ||
                            strcmp(near, "samples.sum") == 0))

@@ -465,6 +465,8 @@ static const struct row mistakes[] = {
         "a or path == b"),
     BAD("name == \"a\" and name", "name == \"a\" and name",
         "1:21: unexpected end: a path alone is no condition; compare it, as != nil"),
+    BAD("name + \"x\" == \"ax\"", "name + \"x\" == \"ax\"",
+        "1:8: unexpected \"\"x\"\": texts are joined by Concat([a, b], \"\")"),
     BAD("kind > 1_000", "kind > 1_000", "1:9: unexpected \"_\": a number is written without _"),
     BAD("kind == SPAN_KIND_X", "kind == SPAN_KIND_X", "1:9: enum symbol \"SPAN_KIND_X\" not found"),
     BAD("IsMatch(name, \"(\")", "IsMatch(name, \"(\")",
