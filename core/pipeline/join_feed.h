@@ -51,6 +51,7 @@ struct join_key {
     uint16_t condition;   /* of `keep`, that is true of its span (join_report_condition) */
     uint8_t outcome;      /* enum join_outcome */
     bool is_promoted;     /* an attribute named it, not a Link */
+    bool is_from_root;    /* samples named its local root, and went on to it (attribute_children) */
     bool is_ambiguous;    /* several spans have the id */
     bool is_kept_out_dry; /* it would be kept out, but for `dry_run` */
     bool is_kept_out;     /* `keep` took the detail of its span from the samples, or dropped them */

@@ -447,11 +447,13 @@ static bool explain_threads(struct explanation *e, const struct store_service *s
 {
     uint64_t ambiguous = service->unjoined[STORE_UNJOINED_AMBIGUOUS_THREAD];
     if (may_be_ambiguous(e, service))
-        set_reason(e, "ambiguous_thread",
-                   "No sample was joined to it, but of %s of the service it was not sure which "
-                   "span ran on their thread (spans of one thread overlap, or threads look alike). "
-                   "Some may have been taken in this span.%s",
-                   samples_text(e, ambiguous), language_text(e));
+        set_reason(
+            e, "ambiguous_thread",
+            "No sample was joined to it, but of %s of the service it was not sure which "
+            "span ran on their thread (spans of one thread overlap, threads have one name, or "
+            "several processes look like one: then give each a service.instance.id). Some "
+            "may have been taken in this span.%s",
+            samples_text(e, ambiguous), language_text(e));
     else if (may_be_late(e, service))
         set_reason(e, "maybe_late",
                    "No sample was joined to it, but it arrived %s after its start, and samples "
@@ -663,9 +665,10 @@ static const char *describe(struct explanation *e, const struct store_trail *tra
     bool is_forgotten = trail->outcome == JOIN_NOT_FOUND && e->span &&
                         e->span->tenant == trail->tenant && !is_of_other_trace(trail, e->span) &&
                         e->span->arrived_ns < trail->left_ns;
-    return arena_printf(&e->request->arena, "%s%s%s%s",
+    return arena_printf(&e->request->arena, "%s%s%s%s%s",
                         is_forgotten ? "its span was forgotten" : texts[trail->outcome],
                         trail->is_promoted ? ", named by an attribute" : "",
+                        trail->is_from_root ? ", went on from its local root" : "",
                         trail->is_ambiguous ? ", several spans have this id" : "",
                         detail_text(e, trail));
 }

@@ -43,7 +43,7 @@ struct store_trail {
     uint32_t service;   /* number; STORE_NONE: not known */
     uint32_t condition; /* text: that of `keep` that is true of the span; empty: none */
     uint8_t outcome;    /* enum join_outcome */
-    bool is_promoted, is_ambiguous, is_kept_out, is_kept_out_dry;
+    bool is_promoted, is_from_root, is_ambiguous, is_kept_out, is_kept_out_dry;
 };
 
 /* An attribute of a sample without a Link that looks like the id of a span. */

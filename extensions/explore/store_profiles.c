@@ -527,6 +527,7 @@ static void add_trail(struct reading *reading, const struct join_key *key)
         .condition = condition_of(reading, key),
         .outcome = key->outcome,
         .is_promoted = key->is_promoted,
+        .is_from_root = key->is_from_root,
         .is_ambiguous = key->is_ambiguous,
         .is_kept_out = key->is_kept_out,
         .is_kept_out_dry = key->is_kept_out_dry,

@@ -45,6 +45,7 @@ struct join_report *join_report_of(const struct spanjoin *join, const struct sam
         out->samples = key->samples;
         out->condition = names->at[plan->finds[k].kept_by];
         out->is_promoted = key->promoted;
+        out->is_from_root = key->from_root;
         out->is_ambiguous = key->ambiguous;
         out->is_kept_out = keep_takes_detail(plan, k);
         out->is_kept_out_dry = plan->settings->keep.dry_run && keep_would_take_detail(plan, k);

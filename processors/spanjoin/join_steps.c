@@ -592,12 +592,24 @@ void join_tell_moved(struct spanjoin *join, const struct moved_samples *moved, u
     span_index_leave_many(join->index, now_ns, finds, count, NULL);
 }
 
+/* Marks the keys of samples that went on to children. */
+static void mark_moved(const struct moved_samples *moved)
+{
+    struct sample_plan *plan = moved->plan;
+    for (uint32_t i = 0; i < plan->sample_count; i++) {
+        uint32_t key = plan->samples[i] & SAMPLE_KEY;
+        if (key > 0 && (moved->links.is_linked[i] & SAMPLE_IS_LINKED))
+            plan->keys[key - 1].from_root = true;
+    }
+}
+
 struct sample_plan *join_moved_plan(struct moved_samples *moved, struct sample_plan *plan,
                                     struct join_counts *counts)
 {
     if (!moved->plan)
         return plan;
     child_samples_finish(moved->plan, plan);
+    mark_moved(moved);
     counts->joined += moved->links.more;
     counts->to_children += moved->links.linked;
     return moved->plan;

@@ -49,6 +49,7 @@ struct sample_key {
     bool promoted;  /* a sample named it by an attribute */
     bool ambiguous; /* several spans have the id */
     bool by_thread; /* samples were given its Link by thread and time */
+    bool from_root; /* some samples named its local root, and went on to it */
     bool is_shown;  /* some are of a type that a trace view shows (spans.profile_types) */
 };
 

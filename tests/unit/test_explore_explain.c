@@ -663,6 +663,29 @@ static void test_costs(void **state)
     }
 }
 
+/* A sample that names the root goes on to the child that was running. */
+static void test_child(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct request request;
+    scene_begin(&scene, 4 << 20, WAITS ", attribute_children: true");
+    traces_begin(&request, "shop");
+    add_span(&request, OTHER, SECOND);
+    SpanMessage *child = add_span(&request, SPAN, SECOND);
+    child->kind = OPENTELEMETRY__PROTO__TRACE__V1__SPAN__SPAN_KIND__SPAN_KIND_INTERNAL;
+    span_set_parent(&request, child, OTHER);
+    scene_send(&scene, &request);
+    begin_profile(&request, "cpu");
+    sample_time(&request, add_sample(&request, OTHER), WALL + 1);
+    scene_send(&scene, &request);
+    json_t *answer = scene_ask(&scene, "explain", "id=000000000000002a");
+    assert_string_equal(json_text_at(answer, "samples.0.text"),
+                        "joined, went on from its local root");
+    json_decref(answer);
+    scene_end(&scene);
+}
+
 static void test_wrong_ids(void **state)
 {
     (void)state;
@@ -692,6 +715,7 @@ int main(void)
         cmocka_unit_test(test_thread_of_span),
         cmocka_unit_test(test_trace),
         cmocka_unit_test(test_costs),
+        cmocka_unit_test(test_child),
         cmocka_unit_test(test_trace_kept_out),
         cmocka_unit_test(test_trace_partly_kept_out),
         cmocka_unit_test(test_wrong_ids),
