@@ -231,6 +231,32 @@ static uint16_t own_with_threads(const struct instances *instances, uint16_t num
     return shown != 0 && !has_ended(instances, shown, number, found, clock) ? shown : 0;
 }
 
+/* Whether spans with threads of a sender of which none are known now may come that run now. It may
+ * be new; and while no spans of any process name threads, only at the beginning of all. */
+static bool may_get_threads(const struct instances *instances, uint16_t number,
+                            const struct instance_clock *clock)
+{
+    const struct instance *sender = &instances->items[number];
+    if (sender->spans.arrivals.last_ns != 0)
+        return true;
+    bool is_new = sender->uploads_from_ns == 0 ||
+                  is_within(sender->uploads_from_ns, clock->now_ns, clock->window_ns);
+    return is_new && (is_within(instances->threads_ns, clock->now_ns, clock->window_ns) ||
+                      is_within(instances->began_ns, clock->now_ns, clock->window_ns));
+}
+
+/* Presumes that it is the sender itself, if nothing else is known. Returns 0 if that is not likely.
+ */
+static uint16_t presume(struct instances *instances, uint16_t number,
+                        const struct instance_place *place, const struct instance_clock *clock)
+{
+    if (!instance_is_live(instances, number) || !may_get_threads(instances, number, clock))
+        return 0;
+    if (place->pid != 0)
+        instances->items[number].kept_pid = place->pid;
+    return number;
+}
+
 struct instance_threads instances_with_threads(struct instances *instances, uint16_t number,
                                                const struct instance_place *place,
                                                const struct instance_clock *clock)
@@ -248,11 +274,24 @@ struct instance_threads instances_with_threads(struct instances *instances, uint
         threads.before = found.finding.before;
         threads.since_ns = found.finding.since_ns;
     }
-    int64_t pid = threads.instance != 0 ? instances->items[threads.instance].pid : 0;
+    if (threads.instance == 0 && threads.state == GROUP_IS_EMPTY)
+        threads.presumed = presume(instances, number, place, clock);
+    uint16_t process = threads.instance != 0 ? threads.instance : threads.presumed;
+    int64_t pid = process != 0 ? instances->items[process].pid : 0;
     if (pid != 0 && place->pid != 0)
         threads.is_foreign = pid != place->pid;
     pthread_mutex_unlock(&instances->lock);
     return threads;
+}
+
+uint64_t instances_foreign_until(struct instances *instances, uint16_t number)
+{
+    pthread_mutex_lock(&instances->lock);
+    const struct instance *instance = &instances->items[number];
+    bool is_foreign = instance_is_live(instances, number) && instance_kept_is_foreign(instance);
+    uint64_t until_ns = is_foreign ? instance->kept.range.to_ns : 0;
+    pthread_mutex_unlock(&instances->lock);
+    return until_ns;
 }
 
 void instances_note_sender(struct instances *instances, uint16_t number, uint64_t form,

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SECOND_NS UINT64_C(1000000000)
+
 enum {
     WAITS_FOR_GAPS_MAX = 8, /* of a request, so that uploads cannot ask it again and again */
     HELD_MAX = 64,          /* of an instance; further uploads share the last one */
@@ -440,6 +442,14 @@ void instances_name_upload(struct instances *instances, const struct instance_up
 
 /* ---- uploads ---- */
 
+static void note_range(struct noted_range *noted, struct upload_range range,
+                       const struct instance_clock *clock)
+{
+    bool is_first = noted->range.to_ns == 0 || clock->now_ns - noted->noted_ns > clock->window_ns;
+    noted->range = is_first ? range : upload_ranges_union(noted->range, range);
+    noted->noted_ns = clock->now_ns;
+}
+
 void instances_add_upload(struct instances *instances, const struct instance_upload *upload,
                           const struct instance_clock *clock, struct span_wakeups *wakeups,
                           struct instance_service *service_out)
@@ -452,6 +462,9 @@ void instances_add_upload(struct instances *instances, const struct instance_upl
     struct instance *uploader =
         instance_is_live(instances, upload->uploader) ? &instances->items[upload->uploader] : NULL;
     bool told = false;
+    if (uploader && upload->unasked.to_ns > 0)
+        note_range(upload->keeps_unasked ? &uploader->kept : &uploader->unasked, upload->unasked,
+                   clock);
     for (size_t i = 0; i < upload->joined_count; i++) {
         if (!instance_is_live(instances, upload->joined[i]))
             continue;
@@ -477,13 +490,8 @@ void instances_add_upload(struct instances *instances, const struct instance_upl
 static void note_unjoined(struct instances *instances, uint16_t number, struct upload_range range,
                           const struct instance_clock *clock)
 {
-    if (!instance_is_live(instances, number))
-        return;
-    struct instance *instance = &instances->items[number];
-    uint64_t since_ns = clock->now_ns - instance->unjoined_ns;
-    bool is_first = instance->unjoined_ns == 0 || since_ns > clock->window_ns;
-    instance->unjoined = is_first ? range : upload_ranges_union(instance->unjoined, range);
-    instance->unjoined_ns = clock->now_ns;
+    if (instance_is_live(instances, number))
+        note_range(&instances->items[number].unjoined, range, clock);
 }
 
 void instances_note_unjoined(struct instances *instances, const struct instance_upload *upload,
@@ -549,11 +557,10 @@ static void tell_gaps(const struct upload_slot *slot, const struct instance_cloc
 static uint64_t known_since(const struct instances *instances, const struct upload_slot *slot,
                             const struct instance_clock *clock)
 {
-    const uint64_t second_ns = 1000000000;
     if (!is_within(instances->began_ns, slot->began_ns, clock->window_ns))
         return 0;
-    bool is_rounded = slot->since_ns >= second_ns && slot->since_ns % second_ns == 0;
-    return is_rounded ? slot->since_ns - second_ns : slot->since_ns;
+    bool is_rounded = slot->since_ns >= SECOND_NS && slot->since_ns % SECOND_NS == 0;
+    return is_rounded ? slot->since_ns - SECOND_NS : slot->since_ns;
 }
 
 /* The last slot has the types that do not matter to spans. */
@@ -571,23 +578,89 @@ static void tell_slots(const struct instances *instances, uint16_t number,
     }
 }
 
+/* Returns both, of which there may be none. */
+static struct upload_range both_noted(const struct noted_range *a, const struct noted_range *b)
+{
+    if (a->range.to_ns == 0 || b->range.to_ns == 0)
+        return a->range.to_ns == 0 ? b->range : a->range;
+    return upload_ranges_union(a->range, b->range);
+}
+
+/* Whether it was noted before uploads of this slot were known. */
+static bool is_noted_before(const struct noted_range *noted, const struct upload_slot *slot)
+{
+    return noted->range.to_ns == 0 || noted->noted_ns <= slot->began_ns;
+}
+
+/* Returns when the uploads begin that an instance is known by, in each of its slots, or up to a
+ * second later, if nothing of another one was noted since; UINT64_MAX: not known. */
+static uint64_t uploads_begin(const struct instances *instances, uint16_t number,
+                              const struct instance *other, const struct instance_clock *clock)
+{
+    const struct upload_slot *slots = instance_slots(instances, number);
+    uint64_t begin_ns = 0;
+    for (unsigned i = 0; i < instances->slot_count; i++) {
+        if (!upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns))
+            continue;
+        if (slots[i].since_ns == 0 || !is_noted_before(&other->unasked, &slots[i]) ||
+            !is_noted_before(&other->kept, &slots[i]))
+            return UINT64_MAX;
+        begin_ns = slots[i].since_ns > begin_ns ? slots[i].since_ns : begin_ns;
+    }
+    bool is_rounded = begin_ns % SECOND_NS == 0;
+    return is_rounded ? begin_ns + SECOND_NS : begin_ns;
+}
+
+/* Returns what was not looked for of another instance whose samples showed this one. */
+static struct upload_range unasked_of(const struct instances *instances, uint16_t number,
+                                      const struct instance *other,
+                                      const struct instance_clock *clock)
+{
+    struct upload_range range = both_noted(&other->unasked, &other->kept);
+    uint64_t begin_ns = uploads_begin(instances, number, other, clock);
+    if (begin_ns <= range.from_ns)
+        return (struct upload_range){0, 0};
+    range.to_ns = begin_ns < range.to_ns ? begin_ns : range.to_ns;
+    return range;
+}
+
+/* What was kept, spans of the instance itself have got, if its threads are the same. */
+static void tell_unasked(const struct instances *instances, uint16_t number,
+                         const struct instance_clock *clock, struct instance_coverage *coverage)
+{
+    const struct instance *instance = &instances->items[number];
+    uint16_t shown_by = shown_by_of(instances, number);
+    coverage->unasked[0] = instance_kept_is_foreign(instance)
+                               ? both_noted(&instance->unasked, &instance->kept)
+                               : instance->unasked.range;
+    if (shown_by != 0)
+        coverage->unasked[1] = unasked_of(instances, number, &instances->items[shown_by], clock);
+}
+
 struct instance_coverage instances_coverage(struct instances *instances, uint16_t number,
                                             const struct instance_clock *clock)
 {
     struct instance_coverage coverage;
     coverage.until_ns = coverage.from_ns = 0;
     coverage.gaps.count = 0;
-    coverage.unjoined = (struct upload_range){0, 0};
+    coverage.unjoined = coverage.unasked[0] = coverage.unasked[1] = (struct upload_range){0, 0};
     pthread_mutex_lock(&instances->lock);
     if (instance_is_live(instances, number)) {
         coverage.until_ns = covered(instances, number, clock);
         tell_held(instances, number, &coverage);
         tell_held(instances, shown_by_of(instances, number), &coverage);
         tell_slots(instances, number, clock, &coverage);
-        coverage.unjoined = instances->items[number].unjoined;
+        coverage.unjoined = instances->items[number].unjoined.range;
+        tell_unasked(instances, number, clock, &coverage);
     }
     pthread_mutex_unlock(&instances->lock);
     return coverage;
+}
+
+bool instance_was_unasked(const struct instance_coverage *coverage, struct upload_range range)
+{
+    return upload_ranges_overlap(coverage->unasked[0], range) ||
+           upload_ranges_overlap(coverage->unasked[1], range);
 }
 
 bool instance_covers(const struct instance_coverage *coverage, struct upload_range range)

@@ -91,6 +91,10 @@ struct instance_upload {
     uint32_t form;     /* which attributes its resource has */
     uint64_t content;  /* identifies its request, to know parts (upload_slot.h), except for the last
                           slot, which has several sample types; 0: not known */
+    struct upload_range unasked; /* when samples were taken that name a thread, whose spans nobody
+                                    looked for; to_ns 0: there are none */
+    bool keeps_unasked;          /* they are kept for spans of the uploader itself that come later
+                                    (left_samples.h) */
 };
 /* Under which service profiles stand (service_naming.h). */
 struct instance_service {
@@ -148,7 +152,9 @@ struct instance_coverage {
     uint64_t until_ns; /* since 1970; 0: it has no uploads that count, or still awaits some */
     uint64_t from_ns;  /* what arrived for earlier times, another index may know; 0: nothing did */
     struct upload_ranges gaps;
-    struct upload_range unjoined; /* instances_note_unjoined; to_ns 0: there was none */
+    struct upload_range unjoined;   /* instances_note_unjoined; to_ns 0: there was none */
+    struct upload_range unasked[2]; /* instance_upload.unasked of it, and of the last other one
+                                       whose samples showed it; likewise */
 };
 
 /* Who waits until an instance is covered. Allocated by instances_wait. */
@@ -167,6 +173,9 @@ struct instance_waiter {
 /* Returns up to when the instance is covered. */
 struct instance_coverage instances_coverage(struct instances *instances, uint16_t number,
                                             const struct instance_clock *clock);
+/* Whether samples of a range of time that name a thread may have left before anybody looked for
+ * their spans. */
+bool instance_was_unasked(const struct instance_coverage *coverage, struct upload_range range);
 /* Whether a range of time is covered. */
 bool instance_covers(const struct instance_coverage *coverage, struct upload_range range);
 /* Waits until the instance covers the ranges of some spans, and returns the waiter; NULL if that
@@ -198,7 +207,9 @@ struct instance_threads {
     uint16_t instance;      /* 0: GROUP_IS_EMPTY, or GROUP_RUNS_SEVERAL */
     uint16_t before; /* the one of which samples are that were taken before that time; 0: none */
     uint64_t since_ns;
-    bool is_foreign; /* its spans have ids of processes and threads of another pid namespace */
+    bool is_foreign;   /* its spans have ids of processes and threads of another pid namespace */
+    uint16_t presumed; /* if there is none: the sender itself, of which spans with threads may come
+                          that run now; 0: not likely */
 };
 
 /* Notes that spans of an instance name their threads (thread_spans.h). owner: of the groups. ran:
@@ -211,10 +222,15 @@ bool instances_some_have_threads(struct instances *instances, const struct insta
 /* Returns the instance whose spans ran on the threads of this one, which sends profiles: itself,
  * the only one that its samples showed, or the only one of its first group that has any and runs
  * (process_group.h). That of a container or pod may be another process there, so that the names of
- * threads have to show that it is this one (struct sample_thread). */
+ * threads have to show that it is this one (struct sample_thread). If there is none, the sender is
+ * presumed, in the first window of its uploads, and as soon as it has had spans with threads. */
 struct instance_threads instances_with_threads(struct instances *instances, uint16_t number,
                                                const struct instance_place *place,
                                                const struct instance_clock *clock);
+
+/* Returns up to which time samples of an instance that was presumed are of another pid namespace
+ * than its spans, as has turned out; 0: none are. */
+uint64_t instances_foreign_until(struct instances *instances, uint16_t number);
 
 /* Notes that samples with threads of an instance arrived (upload_senders.h). */
 void instances_note_sender(struct instances *instances, uint16_t number, uint64_t form,

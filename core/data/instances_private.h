@@ -47,6 +47,12 @@ struct recent_processes {
     uint64_t crowded_ns; /* one was forgotten for another one; 0: never */
 };
 
+/* A range of time that was noted more than once, without a window between two of them. */
+struct noted_range {
+    struct upload_range range; /* to_ns 0: none */
+    uint64_t noted_ns;         /* last; monotonic */
+};
+
 struct instance {
     uint64_t ids[INSTANCE_NAMES_MAX];
     uint64_t claims[INSTANCE_CLAIMS_MAX];
@@ -58,8 +64,10 @@ struct instance {
     uint64_t showed_ns;       /* its samples showed `shows` last */
     uint64_t shared_ns;       /* they showed another one than before; 0: never */
     uint64_t in_container_ns; /* profiles of its container asked for its threads last; 0: never */
-    uint64_t unjoined_ns;     /* instances_note_unjoined was called last; 0: never */
-    struct upload_range unjoined;    /* of the calls that had no window between them */
+    struct noted_range unjoined;     /* instances_note_unjoined */
+    struct noted_range unasked;      /* instance_upload.unasked, what is not kept, */
+    struct noted_range kept;         /* and what is */
+    int64_t kept_pid;                /* of its uploads then; 0: not known */
     struct process_spans spans;      /* that name their threads */
     struct recent_processes *recent; /* NULL: it stands for no group */
     int64_t pid;                     /* of its spans with threads; 0: not known */
@@ -110,6 +118,13 @@ static inline size_t instance_held_count(const struct instance *instance)
 static inline bool instance_is_live(const struct instances *instances, uint16_t number)
 {
     return number != 0 && number < instances->used && instances->items[number].first_ns != 0;
+}
+
+/* Whether what was kept for spans of an instance has ids of another pid namespace than they have.
+ */
+static inline bool instance_kept_is_foreign(const struct instance *instance)
+{
+    return instance->kept_pid != 0 && instance->pid != 0 && instance->kept_pid != instance->pid;
 }
 
 static inline bool instance_claims_differ(const uint64_t *claims, const uint64_t *others)

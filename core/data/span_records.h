@@ -76,6 +76,8 @@ struct span_put {
     bool is_incomplete; /* set by the caller: samples of it may arrive later */
     bool ran_unjoined;  /* likewise: it ran when samples were taken that named spans which had not
                            arrived when they left */
+    bool ran_unasked;   /* likewise: it ran when samples were taken that named a thread, and left
+                           before anybody looked for their spans */
     bool left_bare;     /* likewise: samples that were sent on without it have lost its detail, so
                            that span_find.samples_late tells them unless kept_by is set */
     bool keeps_awaited; /* likewise: samples that wait for it are sent on with its detail */

@@ -946,6 +946,8 @@ void thread_spans_handles(struct thread_spans *threads, const struct thread_span
     lock(threads);
     for (size_t i = 0; i < count; i++) {
         const struct thread_span *span = &spans[i];
+        if (i == 0 || span->instance != spans[i - 1].instance)
+            sort_logged(threads, span->instance);
         uint64_t id =
             thread_hash((enum thread_hash_kind)span->kind, span->instance, (uint64_t)span->id);
         const struct thread *thread = find_thread(threads, id);

@@ -219,16 +219,19 @@ static void find_doubted(struct reading *reading, size_t put_count, size_t seen)
         const struct span_put *put = &reading->puts[i];
         if (!put->totals)
             continue;
-        bool is_known = reading->spans->seen[seen++].is_incomplete;
-        if (is_known || !left_samples_may_doubt(left, put->instance, put->facts.start_ns))
+        struct seen_span *of_put = &reading->spans->seen[seen++];
+        if (of_put->is_incomplete ||
+            !(put->ran_unasked || left_samples_may_doubt(left, put->instance, put->facts.start_ns)))
             continue;
         if (!doubtful.threads) {
             doubtful.threads =
                 arena_array(&reading->values, READ_TOGETHER, sizeof *doubtful.threads);
             doubtful.seen = arena_array(&reading->values, READ_TOGETHER, sizeof *doubtful.seen);
         }
+        bool has_thread = thread_of_put(reading, i, &doubtful.threads[doubtful.count]);
+        of_put->is_incomplete = has_thread && put->ran_unasked;
         doubtful.seen[doubtful.count] = seen - 1;
-        doubtful.count += thread_of_put(reading, i, &doubtful.threads[doubtful.count]);
+        doubtful.count += has_thread && !put->ran_unasked;
     }
     if (doubtful.count > 0)
         mark_doubted(reading, &doubtful);

@@ -122,6 +122,14 @@ static void mark_unjoined(struct span_put *puts, size_t count, struct upload_ran
             unjoined, (struct upload_range){puts[i].facts.start_ns, puts[i].facts.end_ns});
 }
 
+static void mark_unasked(struct span_put *puts, size_t count,
+                         const struct instance_coverage *coverage)
+{
+    for (size_t i = 0; i < count; i++)
+        puts[i].ran_unasked = instance_was_unasked(
+            coverage, (struct upload_range){puts[i].facts.start_ns, puts[i].facts.end_ns});
+}
+
 /* Marks the spans that profiles do not cover yet. puts: of one instance. Called before their totals
  * are read, so that a span that is not marked has all of its samples. A process that no upload
  * covers is marked, too: a span that has samples all the same has them of an upload that waits, or
@@ -140,6 +148,8 @@ static void mark_incomplete(struct spanjoin *join, struct span_put *puts, size_t
             &coverage, (struct upload_range){puts[i].facts.start_ns, puts[i].facts.end_ns});
     if (coverage.unjoined.to_ns > 0)
         mark_unjoined(puts, count, coverage.unjoined);
+    if (coverage.unasked[0].to_ns > 0 || coverage.unasked[1].to_ns > 0)
+        mark_unasked(puts, count, &coverage);
 }
 
 /* Returns when those of the spans ran that are marked. */
@@ -386,6 +396,12 @@ struct sample_plan *join_plan_held(struct spanjoin *join, struct batch *batch, u
 bool join_has_threads(const struct sample_plan *plan)
 {
     return plan->with_thread > 0;
+}
+
+bool join_waits_for_threads(const struct sample_plan *plan)
+{
+    assert(plan->with_thread >= plan->with_presumed);
+    return plan->with_thread > plan->with_presumed;
 }
 
 /* Marks the keys of samples that were given their Link. */

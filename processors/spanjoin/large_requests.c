@@ -246,7 +246,7 @@ static void apply(struct large_request *request)
 static bool waits_for_spans(const struct large_request *request)
 {
     return request->may_wait &&
-           (sample_plan_missing(request->plan) > 0 || join_has_threads(request->plan));
+           (sample_plan_missing(request->plan) > 0 || join_waits_for_threads(request->plan));
 }
 
 static void plan(struct large_request *request)

@@ -130,7 +130,8 @@ static void count_given(const struct giving *giving, struct left_given *out)
     }
 }
 
-/* Samples of several processes that count as one are of none of their spans (upload_times.h). */
+/* Samples of several processes that count as one are of none of their spans (upload_times.h), nor
+ * are those whose ids turned out to be of another pid namespace. */
 static void doubt_several(const struct giving *giving)
 {
     struct instances *instances = span_index_instances(giving->index);
@@ -138,12 +139,16 @@ static void doubt_several(const struct giving *giving)
                                    .window_ns = span_index_window(giving->index)};
     uint16_t last = 0;
     bool is_several = false;
+    uint64_t foreign_until_ns = 0;
     for (uint32_t i = 0; i < giving->taken.count; i++) {
         struct thread_ask *ask = &giving->taken.asks[i];
-        if (ask->thread->instance != last)
+        if (ask->thread->instance != last) {
             is_several = instances_are_several(instances, ask->thread->instance, &clock);
+            foreign_until_ns = instances_foreign_until(instances, ask->thread->instance);
+        }
         last = ask->thread->instance;
-        if (is_several)
+        bool is_foreign = ask->thread->sampler == 0 && ask->time_ns <= foreign_until_ns;
+        if (is_several || is_foreign)
             ask->answer = THREAD_AMBIGUOUS;
     }
 }

@@ -163,15 +163,34 @@ static void note_doubt(struct left_upload *upload, const struct thread_ask *ask)
     thread->doubts[thread->doubt_count++] = doubt;
 }
 
+/* Notes a time for another process, too, of which the thread may be. */
+static void note_other_doubt(struct left_upload *upload, const struct thread_ask *ask,
+                             uint16_t other)
+{
+    struct thread_ask same = *ask;
+    if (upload->doubted != ask->thread || upload->other->instance != other) {
+        struct sample_thread *copy = arena_alloc(&upload->arena, sizeof *copy);
+        *copy = *ask->thread;
+        copy->instance = other;
+        upload->doubted = ask->thread;
+        upload->other = copy;
+    }
+    same.thread = upload->other;
+    note_doubt(upload, &same);
+}
+
 /* Notes the times of a sample that may be of several spans, and if it is not split, so that it gets
  * no span, those whose spans are known, too. */
 static void note_doubts(struct left_upload *upload, const struct timed_sample *sample,
-                        const struct thread_ask *asks)
+                        const struct thread_ask *asks, uint16_t other)
 {
     bool is_whole = sample->pieces == 0;
-    for (uint32_t i = 0; i < sample->ask_count; i++)
+    for (uint32_t i = 0; i < sample->ask_count; i++) {
         if (asks[i].answer == THREAD_AMBIGUOUS || (is_whole && asks[i].answer == THREAD_SPAN))
             note_doubt(upload, &asks[i]);
+        if (asks[i].answer == THREAD_AMBIGUOUS && other != 0)
+            note_other_doubt(upload, &asks[i], other);
+    }
 }
 
 static bool is_of(const struct profile_plan *profile, uint32_t sample)
@@ -201,7 +220,8 @@ static void begin_profile(struct left_upload *upload, const struct sample_plan *
 }
 
 void left_upload_note(struct left_upload *upload, const struct sample_plan *plan,
-                      const struct timed_sample *sample, const struct thread_ask *asks)
+                      const struct timed_sample *sample, const struct thread_ask *asks,
+                      uint16_t other)
 {
     if (!upload->profile || !is_of(upload->profile, sample->sample))
         begin_profile(upload, plan, sample->sample);
@@ -211,7 +231,7 @@ void left_upload_note(struct left_upload *upload, const struct sample_plan *plan
         note_time(upload, asks, sample->amount.sum, false);
         return;
     }
-    note_doubts(upload, sample, asks);
+    note_doubts(upload, sample, asks, other);
     if (!has_answer(asks, sample->ask_count, THREAD_NO_SPAN))
         return;
     if (sample->is_paired)

@@ -33,6 +33,8 @@ struct left_upload {
         const struct sample_thread *thread;
         uint32_t number;
     } known[LEFT_THREADS_REMEMBERED];
+    const struct sample_thread *doubted; /* the last one that may be of another process, */
+    const struct sample_thread *other;   /* and the same of that process */
 };
 
 /* Begins to note what leaves. Call it before their spans are looked for. request: its number. */
@@ -40,9 +42,11 @@ struct left_upload *left_upload_new(const struct sample_plan *plan, struct span_
                                     uint64_t request);
 void left_upload_free(struct left_upload *upload); /* NULL is allowed */
 /* Notes the times of a sample for which no span was found, or which gets none of those that were
- * found. asks: its own, answered. */
+ * found. asks: its own, answered. other: the process of which those with THREAD_AMBIGUOUS may be,
+ * too; 0: none. */
 void left_upload_note(struct left_upload *upload, const struct sample_plan *plan,
-                      const struct timed_sample *sample, const struct thread_ask *asks);
+                      const struct timed_sample *sample, const struct thread_ask *asks,
+                      uint16_t other);
 /* Keeps what was noted when the request leaves. Returns when the first of the spans began that have
  * arrived since left_upload_new, and have not seen it; UINT64_MAX: there are none. */
 uint64_t left_upload_keep(struct left_upload *upload, uint64_t now_ns);

@@ -355,7 +355,9 @@ static inline uint8_t known_traits(struct sample_plan *plan, struct slice packed
 /* Notes a sample with thread and time of a process that is not known. */
 static void plan_unknown(struct sample_plan *plan)
 {
-    struct unnamed_samples *unnamed = &plan->uploads[plan->upload_count - 1].unnamed;
+    struct resource_upload *upload = &plan->uploads[plan->upload_count - 1];
+    struct unnamed_samples *unnamed = &upload->unnamed;
+    upload->is_unasked = true;
     plan->may_have_threads |= plan->awaits_process;
     unnamed->ambiguous_thread += plan->is_of_several;
     unnamed->no_process += plan->awaits_process && !plan->is_of_several;
@@ -571,11 +573,11 @@ static void plan_upload(struct sample_plan *plan, struct slice resource_profiles
     struct slice resource = wire_first_bytes(resource_profiles, RESOURCE_PROFILES_RESOURCE);
     struct request_process process = request_process(plan->sender, resource, &plan->source);
     struct instance_threads threads = request_process_with_threads(plan->sender, &process);
-    plan->process = threads.instance;
+    plan->process = threads.instance != 0 ? threads.instance : threads.presumed;
     plan->is_of_several = threads.state == GROUP_RUNS_SEVERAL;
     plan->is_doubted = threads.state == GROUP_MAY_RUN_ONE;
     plan->sampler = threads.is_foreign ? process.instance : 0;
-    plan->awaits_process = plan->process == 0 && request_threads_are_known(plan->sender);
+    plan->awaits_process = threads.instance == 0 && request_threads_are_known(plan->sender);
     upload_times_begin(plan, &process, &threads);
     struct message_iter it = message_iter_bytes(resource_profiles);
     struct message_field field;

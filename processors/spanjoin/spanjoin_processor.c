@@ -101,7 +101,7 @@ enum hold_room spanjoin_hold_profiles(struct spanjoin_node *node, struct batch *
                                       struct sample_plan *plan, uint32_t missing)
 {
     assert(node->node.signal == SIGNAL_PROFILES && missing <= plan->key_count);
-    bool has_threads = join_has_threads(plan);
+    bool has_threads = join_waits_for_threads(plan);
     struct batch *kept;
     size_t charged;
     enum hold_room room =
@@ -194,7 +194,7 @@ static void consume_profiles(struct spanjoin_node *node, struct batch *batch)
         join_lags_record_named(plan, now_of(node), join->metrics.lag, node->node.worker->index);
     }
     uint32_t missing = asks ? sample_plan_missing(plan) : 0;
-    if ((missing == 0 && !join_has_threads(plan)) || !spanjoin_may_wait(node)) {
+    if ((missing == 0 && !join_waits_for_threads(plan)) || !spanjoin_may_wait(node)) {
         pass_profiles(node, batch, plan);
         return;
     }

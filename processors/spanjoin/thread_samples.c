@@ -11,6 +11,7 @@
 struct thread_source {
     struct link_source source;
     struct sample_plan *plan;
+    const struct resource_upload *leaving; /* that of the last sample that left without a span */
 };
 
 /* Returns the upload of a sample, which is this one or a later one. */
@@ -138,8 +139,11 @@ static void find_by_thread(struct link_source *source, const struct timed_sample
 static void leave_by_thread(struct link_source *source, const struct timed_sample *sample,
                             const struct thread_ask *asks)
 {
-    const struct sample_plan *plan = container_of(source, struct thread_source, source)->plan;
-    left_upload_note(plan->left, plan, sample, asks);
+    struct thread_source *by_thread = container_of(source, struct thread_source, source);
+    const struct sample_plan *plan = by_thread->plan;
+    by_thread->leaving = upload_of(by_thread->leaving, sample);
+    uint16_t other = by_thread->leaving->is_doubted ? by_thread->leaving->before : 0;
+    left_upload_note(plan->left, plan, sample, asks, other);
 }
 
 /* Returns what is known of samples that are not asked for, because the plan may become another
@@ -167,6 +171,7 @@ bool thread_samples_link(struct sample_plan *plan, const struct plan_totals *tot
                 .totals = *totals,
             },
         .plan = plan,
+        .leaving = plan->uploads,
     };
     return timed_samples_link(plan, &by_thread.source, links_out);
 }

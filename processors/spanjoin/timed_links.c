@@ -58,6 +58,8 @@ static void note_unnamed(struct linking *linking, const struct timed_sample *thr
     struct unnamed_samples *unnamed = &linking->source->unnamed_of[linking->resource];
     if (has_answer(linking, threaded, THREAD_AMBIGUOUS))
         unnamed->ambiguous_thread++;
+    else if (upload->is_presumed)
+        unnamed->no_process += upload->is_awaited;
     else
         unnamed->no_span_on_thread++;
 }

@@ -100,11 +100,14 @@ void upload_times_begin(struct sample_plan *plan, const struct request_process *
     plan->uploads = arena_grow(&plan->arena, plan->uploads, plan->upload_count,
                                &plan->upload_capacity, sizeof *plan->uploads);
     plan->threads_before = plan->with_thread;
+    plan->without_before = plan->without_id;
     plan->uploads[plan->upload_count++] = (struct resource_upload){
         .uploader = process->instance,
         .service = process->service,
         .process = plan->process,
         .is_doubted = threads->state == GROUP_MAY_RUN_ONE,
+        .is_presumed = threads->presumed != 0,
+        .is_awaited = plan->awaits_process,
         .before = threads->before,
         .since_ns = threads->since_ns,
         .form = process->form,
@@ -163,6 +166,9 @@ void upload_times_end(struct sample_plan *plan)
     plan->unnamed.no_process += upload->unnamed.no_process;
     bool may_have_threads = plan->awaits_process && plan->may_have_threads;
     upload->has_threads = plan->with_thread > plan->threads_before;
+    upload->names_spans = upload->sample_count > plan->without_id - plan->without_before;
+    if (upload->is_presumed)
+        plan->with_presumed += plan->with_thread - plan->threads_before;
     upload->adds_later =
         upload->has_threads || may_have_threads || plan->settings->attribute_children;
 }
@@ -187,7 +193,7 @@ void upload_times_find_several(struct sample_plan *plan, struct instances *insta
 {
     for (uint32_t i = 0; i < plan->upload_count; i++) {
         struct resource_upload *upload = &plan->uploads[i];
-        if (!upload->has_threads)
+        if (!upload->has_threads || upload->is_presumed)
             continue;
         if (notes)
             note_sender(plan, upload, instances, clock);
@@ -293,26 +299,6 @@ static void take_service(struct sample_plan *plan, struct resource_upload *uploa
         upload->service.space = arena_copy(&plan->arena, found->service.space);
 }
 
-void upload_times_tell(struct sample_plan *plan, struct instances *instances,
-                       const struct instance_clock *clock, bool covers,
-                       struct span_wakeups *wakeups)
-{
-    bool names = names_services(plan);
-    uint64_t content = content_of(plan);
-    for (uint32_t i = 0; i < plan->upload_count; i++) {
-        struct told_upload upload;
-        struct instance_service service;
-        begin_telling(&upload, plan, &plan->uploads[i], content);
-        if (covers && plan->beyond_keys == 0) /* else samples of some spans are not counted */
-            memcpy(upload.told.ranges, plan->uploads[i].ranges,
-                   slot_count(plan) * sizeof *upload.told.ranges);
-        instances_add_upload(instances, &upload.told, clock, wakeups, names ? &service : NULL);
-        if (names)
-            take_service(plan, &plan->uploads[i], &service);
-        end_telling(&upload);
-    }
-}
-
 /* Returns when the samples of an upload were taken, and up to a second more: ends are as
  * range_of. */
 static struct upload_range all_times(const struct sample_plan *plan,
@@ -364,6 +350,38 @@ void upload_times_note_unjoined(const struct sample_plan *plan, struct instances
         begin_telling(&upload, plan, &plan->uploads[i], 0);
         instances_note_unjoined(instances, &upload.told, taken_times(plan, &plan->uploads[i]),
                                 clock);
+        end_telling(&upload);
+    }
+}
+
+/* Tells of samples that name a thread, and were not looked for. If others of the upload name their
+ * span, so that the profiler knows it, those that do not are most likely of none. */
+static void tell_unasked(const struct sample_plan *plan, const struct resource_upload *read,
+                         struct instance_upload *told)
+{
+    told->keeps_unasked = read->is_presumed && read->has_threads;
+    if ((read->is_unasked || told->keeps_unasked) && !read->names_spans)
+        told->unasked = all_times(plan, read);
+}
+
+void upload_times_tell(struct sample_plan *plan, struct instances *instances,
+                       const struct instance_clock *clock, bool covers,
+                       struct span_wakeups *wakeups)
+{
+    bool names = names_services(plan);
+    uint64_t content = content_of(plan);
+    for (uint32_t i = 0; i < plan->upload_count; i++) {
+        struct told_upload upload;
+        struct instance_service service;
+        begin_telling(&upload, plan, &plan->uploads[i], content);
+        if (covers && plan->beyond_keys == 0) /* else samples of some spans are not counted */
+            memcpy(upload.told.ranges, plan->uploads[i].ranges,
+                   slot_count(plan) * sizeof *upload.told.ranges);
+        if (covers)
+            tell_unasked(plan, &plan->uploads[i], &upload.told);
+        instances_add_upload(instances, &upload.told, clock, wakeups, names ? &service : NULL);
+        if (names)
+            take_service(plan, &plan->uploads[i], &service);
         end_telling(&upload);
     }
 }

@@ -41,6 +41,10 @@ struct resource_upload {
     bool has_threads;          /* some of its samples may be joined by thread */
     bool is_of_several;        /* its process is several ones, so that none are */
     bool is_doubted;           /* it may be of another process, so that none are yet */
+    bool is_presumed;          /* its process is presumed, so that most likely none are */
+    bool is_awaited;           /* spans of other processes name threads */
+    bool is_unasked;           /* some name a thread, for whose spans nobody looks */
+    bool names_spans;          /* some name their span */
     uint16_t before; /* the process of which samples are that were taken before that time; 0:
                         none */
     uint64_t since_ns;

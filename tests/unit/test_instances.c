@@ -167,6 +167,83 @@ static void test_which_process_has_the_threads(void **state)
     instances_free(instances);
 }
 
+static uint16_t presumed(struct instances *instances, uint16_t number, uint64_t now_ns)
+{
+    struct instance_place place = {.is_all_known = true};
+    struct instance_clock clock = clock_at(now_ns);
+    struct instance_threads found = instances_with_threads(instances, number, &place, &clock);
+    assert_int_equal(found.instance, 0);
+    return found.presumed;
+}
+
+/* Spans of a process that is new may come, and of one that has had some. */
+static void test_threads_may_come(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    struct instance_place place = {.is_all_known = true};
+    uint16_t first = find(instances, 11, 1);
+    assert_int_equal(presumed(instances, first, 1), first);
+    upload(instances, first, 0, SECOND, 1);
+    assert_int_equal(presumed(instances, first, 1 + WINDOW), first);
+    upload(instances, first, 0, SECOND, WINDOW);
+    assert_int_equal(presumed(instances, first, 2 + WINDOW), 0);
+
+    uint16_t second = find(instances, 13, 3 * WINDOW);
+    assert_int_equal(presumed(instances, second, 3 * WINDOW), 0); /* no spans name threads */
+    struct instance_clock clock = clock_at(3 * WINDOW);
+    struct upload_range ran = {WINDOW, 2 * WINDOW};
+    instances_note_threads(instances, find(instances, 17, 3 * WINDOW), &place, 0, ran, &clock);
+    assert_int_equal(presumed(instances, second, 3 * WINDOW), second);
+
+    uint16_t third = find(instances, 19, 3 * WINDOW);
+    instances_note_threads(instances, third, &place, 0, ran, &clock);
+    upload(instances, third, 0, SECOND, 3 * WINDOW);
+    upload(instances, third, 0, SECOND, 4 * WINDOW);
+    upload(instances, third, 0, SECOND, 5 * WINDOW);
+    assert_int_equal(presumed(instances, third, 5 * WINDOW), third);
+    instances_free(instances);
+}
+
+/* Tells of samples of a time that nobody looked for. */
+static void upload_unasked(struct instances *instances, uint16_t uploader, uint64_t from_ns,
+                           uint64_t to_ns, bool keeps)
+{
+    struct instance_upload told = {
+        .uploader = uploader, .unasked = {from_ns, to_ns}, .keeps_unasked = keeps};
+    struct instance_clock clock = clock_at(1);
+    struct span_wakeups wakeups = {0};
+    instances_add_upload(instances, &told, &clock, &wakeups, NULL);
+    span_wakeups_deinit(&wakeups);
+}
+
+static bool was_unasked(struct instances *instances, uint16_t number, uint64_t from_ns,
+                        uint64_t to_ns)
+{
+    struct instance_clock clock = clock_at(1);
+    struct instance_coverage coverage = instances_coverage(instances, number, &clock);
+    return instance_was_unasked(&coverage, (struct upload_range){from_ns, to_ns});
+}
+
+static void test_nobody_looked_for_their_spans(void **state)
+{
+    (void)state;
+    struct instances *instances = instances_new(SLOTS, MOST);
+    uint16_t own = find(instances, 11, 1), spans = find(instances, 13, 1);
+    upload_unasked(instances, own, 10 * SECOND, 20 * SECOND, false);
+    upload_unasked(instances, own, 20 * SECOND, 30 * SECOND, true);
+    assert_true(was_unasked(instances, own, 19 * SECOND, 25 * SECOND));
+    assert_false(was_unasked(instances, own, 5 * SECOND, 10 * SECOND));
+    assert_false(was_unasked(instances, own, 20 * SECOND, 30 * SECOND)); /* it has got them */
+    assert_false(was_unasked(instances, spans, 10 * SECOND, 30 * SECOND));
+    upload(instances, own, spans, 40 * SECOND, 1);
+    assert_true(was_unasked(instances, spans, 15 * SECOND, 35 * SECOND));
+    assert_true(was_unasked(instances, spans, 25 * SECOND, 35 * SECOND));
+    assert_false(was_unasked(instances, spans, 31 * SECOND, 35 * SECOND));
+    assert_false(was_unasked(instances, spans, 1 * SECOND, 10 * SECOND));
+    instances_free(instances);
+}
+
 enum { CONTAINER = 31, POD = 37, OTHER = 41, HOST_PID = 4711 };
 
 /* Checks which process has the threads of one that a profiler of the host sees. */
@@ -625,6 +702,8 @@ int main(void)
         cmocka_unit_test(test_the_number_on_a_host_is_enough),
         cmocka_unit_test(test_a_number_that_processes_share_is_of_none),
         cmocka_unit_test(test_which_process_has_the_threads),
+        cmocka_unit_test(test_threads_may_come),
+        cmocka_unit_test(test_nobody_looked_for_their_spans),
         cmocka_unit_test(test_the_only_process_of_a_container),
         cmocka_unit_test(test_another_container_of_the_pod),
         cmocka_unit_test(test_one_process_with_two_numbers),
