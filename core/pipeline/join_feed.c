@@ -22,8 +22,8 @@ struct join_feed {
 static size_t report_bytes(struct join_report_size size)
 {
     return sizeof(struct join_report) + size.keys * sizeof(struct join_key) +
-           size.spans * sizeof(struct join_span) + size.resources * sizeof(struct unnamed_samples) +
-           size.condition_bytes;
+           size.spans * sizeof(struct join_span) + size.doubts * sizeof(struct join_doubt) +
+           size.resources * sizeof(struct unnamed_samples) + size.condition_bytes;
 }
 
 struct join_report *join_report_new(struct join_report_size size)
@@ -31,7 +31,8 @@ struct join_report *join_report_new(struct join_report_size size)
     struct join_report *report = memory_zalloc(report_bytes(size));
     report->size = size;
     report->spans = (void *)&report->keys[size.keys];
-    report->unnamed_of = (void *)&report->spans[size.spans];
+    report->doubts = (void *)&report->spans[size.spans];
+    report->unnamed_of = (void *)&report->doubts[size.doubts];
     report->conditions = (void *)&report->unnamed_of[size.resources];
     return report;
 }

@@ -74,9 +74,22 @@ struct join_span {
     bool is_incomplete;    /* samples may arrive later */
 };
 
+/* When samples were taken on a thread of which it is not known which span they are of. */
+enum { JOIN_DOUBTS_MAX = 128, JOIN_DOUBT_NAME_MAX = 15, JOIN_DOUBT_IDS = 2 };
+struct join_doubt {
+    uint64_t from_ns, to_ns;     /* since 1970, by the clock of the spans */
+    int64_t ids[JOIN_DOUBT_IDS]; /* as samples name the thread: of the operating system, and of the
+                                    runtime */
+    bool has_id[JOIN_DOUBT_IDS];
+    uint8_t name_size;
+    char name[JOIN_DOUBT_NAME_MAX]; /* likewise; cut as the operating system does */
+    uint32_t resource;              /* of the request: one of its process */
+};
+
 /* How many of each a report has. */
 struct join_report_size {
     uint32_t keys;
+    uint32_t doubts;
     uint32_t resources; /* with samples that name no span; 0: the request has none of these */
     uint32_t spans;
     uint32_t condition_bytes;
@@ -90,7 +103,9 @@ struct join_report {
     struct unnamed_samples *unnamed_of; /* for each resource of the request that arrived */
     uint64_t beyond_keys;               /* samples of spans beyond the limit of a request */
     struct join_span *spans;
-    char *conditions; /* names of those of `keep`, each with its NUL; the first is empty */
+    struct join_doubt *doubts; /* of its threads */
+    bool doubts_are_cut;       /* there are more than JOIN_DOUBTS_MAX */
+    char *conditions;          /* names of those of `keep`, each with its NUL; the first is empty */
     struct join_key keys[];
 };
 

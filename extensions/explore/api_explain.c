@@ -2,6 +2,7 @@
  * they were or were not joined. */
 #include "core/base/saturate.h"
 #include "extensions/explore/api.h"
+#include "extensions/explore/span_thread.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -24,6 +25,8 @@ struct explanation {
     const struct store_span *span; /* NULL: not remembered, or only its samples are */
     const struct store_span *root; /* of its trace, whose samples may stand for it; NULL: none */
     const struct store_unread *unread;
+    struct span_thread thread; /* that the span names */
+    bool is_doubted;           /* samples of it, while the span ran, may be of the span */
     /* Its samples: */
     const struct store_trail *trails[TRAILS_LISTED]; /* newest first */
     unsigned listed;
@@ -137,6 +140,14 @@ static bool is_zero(const uint8_t *id, size_t size)
     return any == 0;
 }
 
+static void find_thread(struct explanation *e)
+{
+    if (!e->span || !e->span->has_thread)
+        return;
+    e->thread = span_thread_read(api_text(e->request, e->span->attributes), &e->request->arena);
+    e->is_doubted = span_thread_is_doubted(&e->thread, e->request->store, e->span);
+}
+
 static const struct store_service *service_of(const struct explanation *e,
                                               const struct store_span *span)
 {
@@ -247,6 +258,13 @@ static void explain_kept_out(struct explanation *e)
                "none of the conditions of span_detail_when when they left.");
 }
 
+static const char *doubts_text(const struct explanation *e)
+{
+    return e->is_doubted ? " Of others on its thread, taken while it ran, it was not sure which "
+                           "span they are of."
+                         : "";
+}
+
 static void explain_joined(struct explanation *e)
 {
     uint8_t cpu = e->request->store->spans.cpu_type;
@@ -260,9 +278,9 @@ static void explain_joined(struct explanation *e)
                    samples_text(e, e->joined), e->joined == 1 ? "was" : "were",
                    types_of(e, e->types));
     else
-        set_reason(e, "joined", "%s (%s) %s joined.%s%s", samples_text(e, e->joined),
+        set_reason(e, "joined", "%s (%s) %s joined.%s%s%s", samples_text(e, e->joined),
                    types_of(e, e->types), e->joined == 1 ? "was" : "were", keep_text(e),
-                   gains_text(e));
+                   doubts_text(e), gains_text(e));
 }
 
 static const char *seconds_text(struct explanation *e, uint64_t ns)
@@ -434,26 +452,33 @@ static const char *language_text(const struct explanation *e)
                : "";
 }
 
-/* Such samples left when the join knew the span. */
+/* Such samples left when the join knew the span. Once some are forgotten, it is only known that the
+ * service has them. */
 static bool may_be_ambiguous(const struct explanation *e, const struct store_service *service)
 {
-    return e->span->has_thread && service->last_ambiguous_ns > e->span->arrived_ns &&
-           e->span->duration_ns >= SHORT_NS;
+    return !store_has_all_doubts(e->request->store) && e->span->has_thread &&
+           service->last_ambiguous_ns > e->span->arrived_ns && e->span->duration_ns >= SHORT_NS;
 }
 
-/* Samples that name threads are counted for their service only, so that it is not known whether
- * some were taken in this span. Returns false if none can have been. */
+#define WHY_AMBIGUOUS                                                                              \
+    " (spans of one thread overlap, threads have one name, or several processes look like one: "   \
+    "then give each a service.instance.id)"
+
+/* Samples that found no span on their thread are counted for their service only, so that it is not
+ * known whether some were taken in this span. Returns false if none can have been. */
 static bool explain_threads(struct explanation *e, const struct store_service *service)
 {
     uint64_t ambiguous = service->unjoined[STORE_UNJOINED_AMBIGUOUS_THREAD];
-    if (may_be_ambiguous(e, service))
-        set_reason(
-            e, "ambiguous_thread",
-            "No sample was joined to it, but of %s of the service it was not sure which "
-            "span ran on their thread (spans of one thread overlap, threads have one name, or "
-            "several processes look like one: then give each a service.instance.id). Some "
-            "may have been taken in this span.%s",
-            samples_text(e, ambiguous), language_text(e));
+    if (e->is_doubted)
+        set_reason(e, "ambiguous_thread",
+                   "No sample was joined to it, but of those that were taken on its thread while "
+                   "it ran it was not sure which span they are of%s.%s",
+                   WHY_AMBIGUOUS, language_text(e));
+    else if (may_be_ambiguous(e, service))
+        set_reason(e, "ambiguous_thread",
+                   "No sample was joined to it, but of %s of the service it was not sure which "
+                   "span ran on their thread%s. Some may have been taken in this span.%s",
+                   samples_text(e, ambiguous), WHY_AMBIGUOUS, language_text(e));
     else if (may_be_late(e, service))
         set_reason(e, "maybe_late",
                    "No sample was joined to it, but it arrived %s after its start, and samples "
@@ -463,7 +488,7 @@ static bool explain_threads(struct explanation *e, const struct store_service *s
                    seconds_text(e, e->request->store->wait_ns),
                    samples_text(e, service->unjoined[STORE_UNJOINED_NO_SPAN_ON_THREAD]),
                    language_text(e));
-    return may_be_ambiguous(e, service) || may_be_late(e, service);
+    return e->is_doubted || may_be_ambiguous(e, service) || may_be_late(e, service);
 }
 
 static void explain_root(struct explanation *e)
@@ -573,21 +598,14 @@ static void explain_trace(struct explanation *e)
 
 /* ---- the answer ---- */
 
-/* The thread that it names: of its attributes, which the store keeps as members of an object. */
 static void add_thread_facts(struct explanation *e)
 {
-    static const char *const names[] = {"thread.id", "thread.name"};
-    const char *members = text_of(e, e->span->attributes);
-    json_t *attributes =
-        json_loads(arena_printf(&e->request->arena, "{%s}", members), JSON_ALLOW_NUL, NULL);
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const json_t *value = json_object_get(attributes, names[i]);
-        if (json_is_integer(value))
-            add_fact(e, names[i], "%lld", (long long)json_integer_value(value));
-        else if (json_is_string(value))
-            add_fact(e, names[i], "%s", json_string_value(value));
-    }
-    json_decref(attributes);
+    if (e->thread.has_id)
+        add_fact(e, "thread.id", "%" PRId64, e->thread.id);
+    if (e->thread.name)
+        add_fact(e, "thread.name", "%s", e->thread.name);
+    if (e->is_doubted)
+        add_fact(e, "ambiguous_thread", "yes");
 }
 
 /* What the span cost, as far as it is known, and what says so. */
@@ -766,6 +784,7 @@ void api_explain(struct api_request *request)
     find_span(&e);
     find_trails(&e);
     find_unread(&e);
+    find_thread(&e);
     add_facts(&e);
     if (e.is_trace)
         explain_trace(&e);

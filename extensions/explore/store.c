@@ -8,14 +8,19 @@
 
 /* Percent of the budget. A tenth is for the mailbox, and the rest for what a query or a reduction
  * needs for a moment. */
-enum { STORE_PART = 82, TRAILS_PART = 2 };
+enum { STORE_PART = 82, TRAILS_PART = 2, DOUBTS_PART = 1 };
 #define UNREAD_BYTES (sizeof(struct store_unread) * STORE_UNREAD_RINGS * STORE_UNREAD_MAX)
+
+static size_t bytes_of_rings(const struct store *store)
+{
+    return store->trail_limit * sizeof *store->trails + store->doubt_limit * sizeof *store->doubts +
+           UNREAD_BYTES;
+}
 
 /* The tables share what is left of the store's part. */
 static size_t pool_of(const struct store *store)
 {
-    return store->budget_bytes / 100 * STORE_PART - sizeof *store -
-           store->trail_limit * sizeof *store->trails - UNREAD_BYTES;
+    return store->budget_bytes / 100 * STORE_PART - sizeof *store - bytes_of_rings(store);
 }
 
 struct store *store_new(size_t budget_bytes, uint64_t now_ns)
@@ -28,6 +33,8 @@ struct store *store_new(size_t budget_bytes, uint64_t now_ns)
     store->trails = memory_zalloc(store->trail_limit * sizeof *store->trails);
     for (int ring = 0; ring < STORE_UNREAD_RINGS; ring++)
         store->unread[ring] = memory_zalloc(STORE_UNREAD_MAX * sizeof *store->unread[ring]);
+    store->doubt_limit = (uint32_t)(budget_bytes / 100 * DOUBTS_PART / sizeof *store->doubts) + 1;
+    store->doubts = memory_zalloc(store->doubt_limit * sizeof *store->doubts);
     store->pool.limit = pool_of(store);
     store_names_init(&store->names, &store->pool);
     store_cells_init(&store->cells, &store->names, &store->pool);
@@ -45,6 +52,7 @@ void store_free(struct store *store)
     free(store->trails);
     for (int ring = 0; ring < STORE_UNREAD_RINGS; ring++)
         free(store->unread[ring]);
+    free(store->doubts);
     free(store);
 }
 
@@ -53,7 +61,7 @@ size_t store_bytes(const struct store *store)
     size_t tables = store_names_bytes(&store->names) + store_cells_bytes(&store->cells) +
                     store_spans_bytes(&store->spans);
     assert(tables == store->pool.used);
-    return sizeof *store + tables + store->trail_limit * sizeof *store->trails + UNREAD_BYTES;
+    return sizeof *store + tables + bytes_of_rings(store);
 }
 
 /* Converts a monotonic time to one since 1970. */

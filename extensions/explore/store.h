@@ -54,6 +54,13 @@ struct store_unread {
     uint64_t arrived_ns;
 };
 
+/* When samples of a service were taken on a thread of which it is not known which span they are
+ * of. */
+struct store_doubt {
+    struct join_doubt of;
+    uint32_t service; /* number */
+};
+
 /* What makes room next. */
 enum store_phase {
     STORE_REDUCED,
@@ -81,7 +88,11 @@ struct store {
     uint64_t trail_count; /* since the start */
     struct store_unread *unread[STORE_UNREAD_RINGS];
     uint64_t unread_count[STORE_UNREAD_RINGS]; /* since the start */
-    struct join_late late;                     /* the only part that other threads may read */
+    struct store_doubt *doubts;                /* a ring */
+    uint32_t doubt_limit;
+    uint64_t doubt_count;  /* since the start */
+    bool doubts_are_cut;   /* the join has left some out */
+    struct join_late late; /* the only part that other threads may read */
     size_t budget_bytes;
     uint64_t started_ns;
     struct store_reduction reduction;
@@ -117,6 +128,17 @@ static inline uint32_t store_unread_used(const struct store *store, int ring)
 {
     uint64_t count = store->unread_count[ring];
     return (uint32_t)(count < STORE_UNREAD_MAX ? count : STORE_UNREAD_MAX);
+}
+/* Returns how many places of the ring of doubts are used. */
+static inline uint32_t store_doubts_used(const struct store *store)
+{
+    return store->doubt_count < store->doubt_limit ? (uint32_t)store->doubt_count
+                                                   : store->doubt_limit;
+}
+/* Whether all doubts since the start are there. */
+static inline bool store_has_all_doubts(const struct store *store)
+{
+    return store->doubt_count <= store->doubt_limit && !store->doubts_are_cut;
 }
 /* Returns the memory in bytes. */
 size_t store_bytes(const struct store *store);

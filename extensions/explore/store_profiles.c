@@ -480,6 +480,18 @@ static void note_unnamed(struct reading *reading)
         service->first_no_span_ns = reading->left_ns;
 }
 
+/* Notes at which times samples of the resource may be of several spans. */
+static void note_doubts(struct reading *reading)
+{
+    struct store *store = reading->store;
+    const struct join_report *report = reading->offer->report;
+    store->doubts_are_cut |= report && report->doubts_are_cut;
+    for (uint32_t i = 0; report && i < report->size.doubts; i++)
+        if (report->doubts[i].resource == reading->resource - 1)
+            store->doubts[store->doubt_count++ % store->doubt_limit] =
+                (struct store_doubt){report->doubts[i], reading->service};
+}
+
 static void read_group(struct reading *reading, struct slice bytes)
 {
     struct store_cells *cells = &reading->store->cells;
@@ -495,6 +507,7 @@ static void read_group(struct reading *reading, struct slice bytes)
     reading->plain_cell = STORE_NONE;
     reading->unnamed = unnamed_of(reading);
     note_unnamed(reading);
+    note_doubts(reading);
     store_versions_note(&store_service_at(cells, reading->service)->versions, reading->version);
     it = message_iter_bytes(bytes);
     while (message_next_bytes(&it, RESOURCE_PROFILES_SCOPE_PROFILES, &field))

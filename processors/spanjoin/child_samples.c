@@ -160,4 +160,7 @@ void child_samples_finish(struct sample_plan *plan, const struct sample_plan *be
     plan->by_thread = before->by_thread;
     plan->unnamed = before->unnamed;
     plan->not_split = before->not_split;
+    plan->doubts = before->doubts;
+    plan->doubt_count = before->doubt_count;
+    plan->doubts_are_cut = before->doubts_are_cut;
 }

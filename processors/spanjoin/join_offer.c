@@ -27,8 +27,11 @@ struct join_report *join_report_of(const struct spanjoin *join, const struct sam
         unnamed->ambiguous_thread + unnamed->no_process > 0 || unnamed->no_span_on_thread > 0;
     uint32_t resources = has_unnamed ? plan->upload_count : 0;
     const struct keep_names *names = &plan->settings->keep.names;
-    struct join_report *report = join_report_new((struct join_report_size){
-        .keys = plan->key_count, .resources = resources, .condition_bytes = names->size});
+    struct join_report *report =
+        join_report_new((struct join_report_size){.keys = plan->key_count,
+                                                  .doubts = plan->doubt_count,
+                                                  .resources = resources,
+                                                  .condition_bytes = names->size});
     if (names->size > 0)
         memcpy(report->conditions, names->text, names->size);
     report->window_ns = span_index_window(join->index);
@@ -36,6 +39,9 @@ struct join_report *join_report_of(const struct spanjoin *join, const struct sam
     for (uint32_t i = 0; i < resources; i++)
         report->unnamed_of[i] = plan->uploads[i].unnamed;
     report->beyond_keys = plan->beyond_keys;
+    report->doubts_are_cut = plan->doubts_are_cut;
+    if (plan->doubt_count > 0)
+        memcpy(report->doubts, plan->doubts, plan->doubt_count * sizeof *plan->doubts);
     for (uint32_t k = 0; k < plan->key_count; k++) {
         const struct sample_key *key = &plan->keys[k];
         struct join_key *out = &report->keys[k];

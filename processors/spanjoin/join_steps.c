@@ -8,6 +8,7 @@
 #include "processors/spanjoin/empty_uploads.h"
 #include "processors/spanjoin/enrich_samples.h"
 #include "processors/spanjoin/hold.h"
+#include "processors/spanjoin/join_doubts.h"
 #include "processors/spanjoin/join_group.h"
 #include "processors/spanjoin/keep_samples.h"
 #include "processors/spanjoin/left_by_thread.h"
@@ -506,6 +507,8 @@ struct sample_plan *join_link_threads(struct spanjoin *join, struct sample_plan 
     plan->not_split = links.not_split;
     take_unnamed(plan, links.unnamed_of);
     thread_links_deinit(&links);
+    if (join_feed_is_open(join->process->join_feed))
+        join_doubts_note(plan);
     return plan;
 }
 

@@ -147,6 +147,9 @@ struct sample_plan {
                                   cannot be split */
     struct left_upload *left;  /* what thread_samples.h found no span for (left_upload.h); NULL:
                                   none */
+    struct join_doubt *doubts; /* for the feed (join_doubts.h) */
+    uint32_t doubt_count;
+    bool doubts_are_cut;
     bool has_added_threads;    /* samples have attributes of core/data/sample_threads.h */
     struct fold_known known;   /* samples that timed_reading.h has read, for the removal of these;
                                   samples: NULL: it has read none */

@@ -268,6 +268,67 @@ static void has_ambiguous_thread(struct scene *scene)
     send_thread_sample(scene, 3 * SECOND / 4);
 }
 
+/* Spans of two of Java's threads with one name, as the operating system has it, run at a time. */
+static void has_ambiguous_name(struct scene *scene)
+{
+    struct request request;
+    traces_begin(&request, "shop");
+    traces_resource_string(&request, "telemetry.sdk.language", "java");
+    for (uint64_t i = 0; i < 2; i++) {
+        SpanMessage *span =
+            traces_span(&request, TRACE + i, SPAN + i, WALL, WALL + SECOND, "GET /a");
+        span_int(&request, span, "thread.id", (int64_t)(31 + i));
+        span_string(&request, span, "thread.name",
+                    i ? "http-nio-8080-exec-2" : "http-nio-8080-exec-1");
+    }
+    scene_send(scene, &request);
+    begin_profile(&request, "cpu");
+    SampleMessage *sample = add_sample(&request, 0);
+    sample_int(&request, sample, "thread.id", 4711);
+    sample_string(&request, sample, "thread.name", "http-nio-8080-e");
+    sample_time(&request, sample, WALL + SECOND / 2);
+    scene_send(scene, &request);
+}
+
+/* Other spans overlap, when it had ended. */
+static void has_ambiguous_thread_later(struct scene *scene)
+{
+    send_thread_span(scene, SPAN, 0);
+    send_thread_span(scene, OTHER, 2 * SECOND);
+    send_thread_span(scene, OTHER + 1, 5 * SECOND / 2);
+    send_thread_sample(scene, 11 * SECOND / 4);
+}
+
+/* The other one has ended. */
+static void has_one_sure_sample(struct scene *scene)
+{
+    send_thread_span(scene, OTHER, 0);
+    send_thread_span(scene, SPAN, SECOND / 2);
+    send_thread_sample(scene, 3 * SECOND / 4);
+    send_thread_sample(scene, 5 * SECOND / 4);
+}
+
+/* More than a request tells of: they may have been of this span. */
+static void has_many_ambiguous_samples(struct scene *scene)
+{
+    struct request request;
+    uint64_t begin = WALL + 10 * SECOND, end = WALL + 1000 * SECOND;
+    send_thread_span(scene, SPAN, 0);
+    traces_begin(&request, "shop");
+    traces_resource_string(&request, "telemetry.sdk.language", "cpp");
+    for (uint64_t i = 0; i < 2; i++)
+        span_int(&request, traces_span(&request, 90 + i, 90 + i, begin + i, end + i, "GET /b"),
+                 "thread.id", 12);
+    scene_send(scene, &request);
+    begin_profile(&request, "cpu");
+    for (uint64_t i = 0; i < 130; i++) {
+        SampleMessage *sample = add_sample(&request, 0);
+        sample_int(&request, sample, "thread.id", 12);
+        sample_time(&request, sample, begin + (1 + i) * SECOND);
+    }
+    scene_send(scene, &request);
+}
+
 /* The samples that are not sure had left when it came. */
 static void is_late_after_ambiguous_ones(struct scene *scene)
 {
@@ -390,7 +451,14 @@ static const struct {
     {has_unknown_thread, WAITS, "thread_unknown", "none was taken on the span's thread"},
     {is_of_unknown_process, WAITS, "no_process",
      "profiles and spans both need the same service.name, service.instance.id"},
-    {has_ambiguous_thread, WAITS, "ambiguous_thread", "of 1 sample of the service it was not sure"},
+    {has_ambiguous_thread, WAITS, "ambiguous_thread",
+     "of those that were taken on its thread while it ran it was not sure"},
+    {has_ambiguous_name, WAITS, "ambiguous_thread", "of those that were taken on its thread"},
+    {has_ambiguous_thread_later, WAITS, "thread_unknown", "none was taken on the span's thread"},
+    {has_one_sure_sample, WAITS, "joined",
+     "1 sample (cpu) was joined. Of others on its thread, taken while it ran, it was not sure"},
+    {has_many_ambiguous_samples, WAITS, "ambiguous_thread",
+     "of 130 samples of the service it was not sure"},
     {is_late_after_ambiguous_ones, WAITS, "late_span", "It says what its samples cost"},
     {is_late_after_ambiguous_ones, SAYS_NOTHING, "maybe_late", "15.0 s after its start"},
     {is_late_by_thread, SAYS_NOTHING, "maybe_late",
