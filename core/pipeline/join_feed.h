@@ -47,6 +47,7 @@ struct join_key {
     uint8_t trace_id[TRACE_ID_SIZE]; /* all zero: not known */
     uint8_t span_id[SPAN_ID_SIZE];
     int64_t lag_ns;       /* of found ones: arrival of the samples minus arrival of the span */
+    int64_t cpu_ns;       /* of all samples of its span so far; -1: not known */
     uint32_t samples;     /* Sample messages */
     uint16_t condition;   /* of `keep`, that is true of its span (join_report_condition) */
     uint8_t outcome;      /* enum join_outcome */

@@ -612,7 +612,7 @@ static void add_thread_facts(struct explanation *e)
 static void add_cost_facts(struct explanation *e)
 {
     const struct store_span *span = e->span;
-    int64_t cpu_ns = span->left_cpu_ns > span->cpu_ns ? span->left_cpu_ns : span->cpu_ns;
+    int64_t cpu_ns = span->told_cpu_ns > span->cpu_ns ? span->told_cpu_ns : span->cpu_ns;
     add_fact(e, "samples", "%u", span->samples);
     if (span->kept_out > 0)
         add_fact(e, "without_detail", "%u", span->kept_out);

@@ -561,8 +561,9 @@ static bool add_to_trail(struct reading *reading, const struct join_key *key, ui
     return true;
 }
 
-/* Samples that left without the detail of their span have no Link any more. */
-static void note_kept_out(struct reading *reading, const struct join_key *key)
+/* Notes what the samples themselves do not say: those that left without the detail of their span
+ * have no Link any more. */
+static void note_key(struct reading *reading, const struct join_key *key)
 {
     struct store_spans *spans = &reading->store->spans;
     uint32_t number = store_spans_find(spans, key->trace_id, key->span_id);
@@ -570,7 +571,10 @@ static void note_kept_out(struct reading *reading, const struct join_key *key)
         return;
     struct store_span *span = store_span_at(spans, number);
     uint32_t room = UINT32_MAX - span->kept_out;
-    span->kept_out += key->samples < room ? key->samples : room;
+    if (key->is_kept_out)
+        span->kept_out += key->samples < room ? key->samples : room;
+    if (key->cpu_ns > span->told_cpu_ns)
+        span->told_cpu_ns = key->cpu_ns;
 }
 
 static void read_report(struct reading *reading)
@@ -589,8 +593,8 @@ static void read_report(struct reading *reading)
         if (!find_key(reading, key->trace_id, key->span_id, &first))
             index_table_add_new(&reading->keys, hash_ids(key->trace_id, key->span_id), k);
         bool has_room = reading->store->trail_count - before < reading->store->trail_limit;
-        if (key->is_kept_out)
-            note_kept_out(reading, key);
+        if (key->is_kept_out || key->cpu_ns > 0)
+            note_key(reading, key);
         if (key->samples == 0 || add_to_trail(reading, key, reading->trails[first]) || !has_room)
             continue;
         add_trail(reading, key);

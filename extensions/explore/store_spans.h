@@ -42,7 +42,7 @@ struct store_span {
     uint64_t arrived_ns; /* at the join, since 1970; 0: only its samples have arrived */
     uint64_t tenant;
     int64_t cpu_ns;      /* of its samples */
-    int64_t left_cpu_ns; /* of those that the join had seen when the span left; -1: not known */
+    int64_t told_cpu_ns; /* of all that the join has told of */
     uint32_t operation;
     uint32_t name; /* text; that of the operation, unless that was merged */
     uint32_t cell;

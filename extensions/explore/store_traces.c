@@ -149,7 +149,6 @@ static void set_fields(struct reading *reading, struct store_span *span,
     span->start_ns = fields->start_ns;
     span->duration_ns = fields->end_ns > fields->start_ns ? fields->end_ns - fields->start_ns : 0;
     span->arrived_ns = reading->arrived_ns;
-    span->left_cpu_ns = -1;
     span->minute = (uint32_t)(store->now_ns / STORE_MINUTE_NS);
     span->tenant = reading->offer->tenant;
     span->kind = fields->kind;
@@ -245,7 +244,8 @@ static void read_gains(struct store *store, const struct join_report *report)
         if (number == STORE_NONE)
             continue;
         struct store_span *span = store_span_at(&store->spans, number);
-        span->left_cpu_ns = left->cpu_ns;
+        if (left->cpu_ns > span->told_cpu_ns)
+            span->told_cpu_ns = left->cpu_ns;
         span->gains = (uint8_t)((left->has_gained ? STORE_GAINED : 0) |
                                 (left->gains_profile_id ? STORE_GAINED_PROFILE_ID : 0) |
                                 (left->is_incomplete ? STORE_IS_INCOMPLETE : 0));

@@ -49,6 +49,7 @@ struct join_report *join_report_of(const struct spanjoin *join, const struct sam
         memcpy(out->span_id, plan->finds[k].key.span_id, sizeof out->span_id);
         out->outcome = outcome_of(plan, k);
         out->samples = key->samples;
+        out->cpu_ns = k < plan->span_cpu_count ? plan->span_cpu[k] : -1;
         out->condition = names->at[plan->finds[k].kept_by];
         out->is_promoted = key->promoted;
         out->is_from_root = key->from_root;

@@ -113,6 +113,8 @@ void keep_samples_decide(struct sample_plan *plan, uint64_t since_ns)
     struct span_cpu cpu = {.by_key = NULL};
     if (keep->reads_cpu)
         cpu = cpu_of_keys(plan, NULL, &plan->arena);
+    plan->span_cpu = cpu.by_key;
+    plan->span_cpu_count = cpu.by_key ? plan->key_count : 0;
     for (uint32_t k = 0; k < plan->key_count; k++) {
         const struct span_match *match = plan->keys[k].match;
         plan->finds[k].kept_by = match ? kept_by_span(match, since_ns) : 0;
@@ -129,6 +131,8 @@ void keep_samples_decide_moved(struct sample_plan *plan, const struct sample_pla
         return;
     struct span_cpu earlier = cpu_of_keys(before, NULL, &plan->arena);
     struct span_cpu cpu = cpu_of_keys(plan, &earlier, &plan->arena);
+    plan->span_cpu = cpu.by_key;
+    plan->span_cpu_count = plan->key_count;
     for (uint32_t k = 0; k < plan->key_count; k++) {
         const struct span_match *match = plan->keys[k].match;
         if (match && !plan->finds[k].kept_by)

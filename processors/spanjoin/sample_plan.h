@@ -127,8 +127,11 @@ struct sample_plan {
 
     struct span_find *finds; /* one per key, for the index */
     struct sample_key *keys;
-    const struct span_match **roots;    /* by key: the local root above its span, NULL: not known.
-                                           NULL: nobody needs them */
+    const struct span_match **roots; /* by key: the local root above its span, NULL: not known.
+                                        NULL: nobody needs them */
+    const int64_t *span_cpu; /* by key: CPU time in ns of all known samples of its span; NULL:
+                                `keep` does not read it */
+    uint32_t span_cpu_count; /* of the keys that were there then */
     struct sample_functions *functions; /* of the samples that totals contain; NULL: none, or nobody
                                            needs them */
     uint32_t key_count;

@@ -716,6 +716,8 @@ static void test_costs(void **state)
         {is_joined_after_samples, KEEPS_DRY, "30", "no condition",
          "attributes, pyroscope.profile.id", "joined, would lose its detail (keep, dry_run)"},
         {is_joined, WAITS, "30", "", "nothing", "joined"},
+        {is_joined, KEEPS_CPU, "30", "no condition", "nothing",
+         "joined, without its detail (keep)"},
     };
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         struct scene scene;
