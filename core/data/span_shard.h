@@ -79,7 +79,7 @@ struct span_samples {
     uint64_t last_ns;                   /* arrival of the last of the totals */
     uint32_t waiters;                   /* first one, in the shard's pool, from 1; 0: none */
     uint32_t left : SPAN_LEFT_BITS;     /* samples that were sent on without the span; once it has
-                                           arrived, without its detail */
+                                           arrived, without its detail or its Link */
     uint32_t passed : SPAN_PASSED_BITS; /* the same of those that lost nothing (span_find.passes) */
     uint64_t first_ns;                  /* arrival of the first of the totals */
     uint64_t totals[];                  /* if the entry has SPAN_ENTRY_HAS_TOTALS */

@@ -18,6 +18,7 @@ struct seen_span {
     size_t number; /* index among the spans that have both ids */
     struct span_surroundings around;
     uint64_t moved; /* samples that went on to its children */
+    uint64_t bare;  /* as in struct span_put */
     bool is_incomplete;
     bool ran_unjoined; /* as in struct span_put */
     bool has_detail;   /* as in struct span_put */
@@ -72,6 +73,7 @@ static void keep_totals(struct request_spans *spans, const struct span_put *put,
                            .around.totals = put->totals,
                            .is_incomplete = put->is_incomplete || put->lacks,
                            .ran_unjoined = put->ran_unjoined,
+                           .bare = put->bare,
                            .has_detail = put->has_detail};
 }
 
@@ -448,15 +450,16 @@ static bool has_attribute(struct slice span, struct slice key)
 }
 
 /* Whether samples were seen that a trace view shows, are sent on with the span's detail, and do not
- * all go on to its children. */
+ * all go on to its children, or had all left before it was known whose they are. */
 static bool has_profile(const struct spanjoin_settings *settings, const struct seen_span *seen)
 {
     const uint64_t *totals = seen->around.totals;
     if (!seen->has_detail && keep_takes_any(&settings->keep))
         return false;
-    if (settings->profile_types == 0 && seen->moved == 0)
+    uint64_t elsewhere = seen->moved + (settings->keep.enabled ? 0 : seen->bare);
+    if (settings->profile_types == 0 && elsewhere == 0)
         return true;
-    return sample_totals_shown(settings, totals) > seen->moved;
+    return sample_totals_shown(settings, totals) > elsewhere;
 }
 
 /* Says that samples of the span may arrive later. */

@@ -105,6 +105,17 @@ static void expect_span(struct join *join, size_t i, const char *cpu, const char
     request_free(&out);
 }
 
+/* Checks whether the last span opens a profile. */
+static void expect_opens(struct join *join, bool opens)
+{
+    struct request out;
+    const struct recorded *last = &join->fixture.recorder.items[join->fixture.recorder.count - 1];
+    request_read_traces(&out, slice_of(last->bytes, last->size));
+    const char *got = span_attribute(request_span(&out, 0), "pyroscope.profile.id");
+    assert_int_equal(got != NULL, opens);
+    request_free(&out);
+}
+
 static double metric(struct join *join, const char *name, const char *labels)
 {
     return metrics_value(join->fixture.process.metrics, name, labels);
@@ -167,6 +178,24 @@ static void children_of_the_same_request_get_theirs(void **state)
 {
     (void)state;
     with_each(check_children);
+}
+
+/* What left without its Link opens nothing. */
+static void check_opening(struct join *join, enum sampler sampler)
+{
+    send_three(join, sampler);
+    send_span(join, LONG, 500, 17600);
+    fixture_advance(&join->fixture, 20 * SECOND); /* it may wait */
+    expect_opens(join, false);
+    send_upload(join, sampler, 3, 8);
+    send_span(join, LONG, 500, 17600);
+    expect_opens(join, true);
+}
+
+static void a_span_opens_what_left_with_its_link(void **state)
+{
+    (void)state;
+    with_each(check_opening);
 }
 
 /* What is outside of the span stays for another one. */
@@ -584,6 +613,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_span_has_all_uploads),
         cmocka_unit_test(children_of_the_same_request_get_theirs),
+        cmocka_unit_test(a_span_opens_what_left_with_its_link),
         cmocka_unit_test(a_span_gets_what_is_of_its_time),
         cmocka_unit_test(pairs_of_ids_find_it),
         cmocka_unit_test(a_span_says_what_it_may_lack),
