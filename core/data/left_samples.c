@@ -15,8 +15,8 @@ enum {
     BLOCK_TIMES = 64,
     SAME_HASH_MAX = 8, /* threads that one id or name finds */
     VAIN_MAX = 8,      /* times of a thread are put back so often; then they are lost */
-    PAGE_PROCESSES = 256,
-    PAGES = 256,
+    PAGE_PROCESSES = 128,
+    PAGES = 512,
     PARTS_OF_WINDOW = 8, /* a block has times that left within one of them */
 };
 
@@ -66,7 +66,10 @@ struct process {
     _Atomic uint64_t doubted_ns;
     _Atomic uint64_t doubts_lost_ns;
     uint64_t doubts_lost_at_ns;
+    _Atomic int64_t offset_ns; /* the last one that was noted */
 };
+
+#define OFFSET_CHANGE_NS INT64_C(250000000) /* of clocks that differ by seconds */
 
 struct owner {
     uint64_t bytes;
@@ -175,6 +178,31 @@ bool left_samples_reach(struct left_samples *left, const struct thread_span *spa
         pthread_mutex_unlock(&left->lock);
     }
     return span->start_ns <= atomic_load_explicit(&process->reach_ns, memory_order_relaxed);
+}
+
+/* Notes that spans which began up to a time may lack samples, whatever their threads. */
+static void doubt_process(struct process *process, uint64_t time_ns, uint64_t now_ns)
+{
+    raise_to(&process->doubts_lost_ns, time_ns);
+    process->doubts_lost_at_ns = now_ns;
+}
+
+static bool is_same_offset(int64_t a, int64_t b)
+{
+    return a - b < OFFSET_CHANGE_NS && b - a < OFFSET_CHANGE_NS;
+}
+
+void left_samples_note_offset(struct left_samples *left, uint16_t instance, int64_t offset_ns,
+                              uint64_t time_ns, uint64_t now_ns)
+{
+    struct process *process = process_of(left, instance);
+    if (!process ||
+        is_same_offset(offset_ns, atomic_load_explicit(&process->offset_ns, memory_order_relaxed)))
+        return;
+    pthread_mutex_lock(&left->lock);
+    atomic_store_explicit(&process->offset_ns, offset_ns, memory_order_relaxed);
+    doubt_process(process, time_ns, now_ns);
+    pthread_mutex_unlock(&left->lock);
 }
 
 /* ---- threads ---- */
@@ -376,9 +404,8 @@ static void lose_doubts(struct left_samples *left, struct kept_thread *kept, uin
     struct process *process = process_of(left, kept->thread.instance);
     if (kept->doubts.count == 0)
         return;
-    raise_to(&process->doubts_lost_ns,
-             atomic_load_explicit(&process->doubted_ns, memory_order_relaxed));
-    process->doubts_lost_at_ns = now_ns;
+    doubt_process(process, atomic_load_explicit(&process->doubted_ns, memory_order_relaxed),
+                  now_ns);
     forget_doubts(left, kept);
 }
 

@@ -29,7 +29,7 @@ enum { LEFT_TIMES_OF_THREAD = 8192 };
 
 struct left_samples;
 
-/* Creates an empty table that takes so much memory at most, and a page for each 256 processes. */
+/* Creates an empty table that takes so much memory at most, and a page for each 128 processes. */
 struct left_samples *left_samples_new(size_t max_bytes);
 void left_samples_free(struct left_samples *left); /* NULL is allowed */
 
@@ -77,6 +77,12 @@ struct left_thread {
 /* Adds the samples of one request. arrived_ns: since 1970; the other times are monotonic. */
 void left_samples_add(struct left_samples *left, const struct left_thread *threads, uint32_t count,
                       uint64_t arrived_ns, uint64_t now_ns, uint64_t window_ns);
+
+/* Notes what is added to the times of a process's samples for the search (thread_spans_offset). If
+ * it has changed by a quarter of a second or more, its samples were joined to wrong spans before:
+ * those that began up to this time may lack some. */
+void left_samples_note_offset(struct left_samples *left, uint16_t instance, int64_t offset_ns,
+                              uint64_t time_ns, uint64_t now_ns);
 
 /* Between the search for the spans of samples and left_samples_add, spans of their process may
  * arrive, and find nothing. left_samples_watch begins to look for such ones; left_samples_unwatch

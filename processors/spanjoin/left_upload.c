@@ -240,8 +240,19 @@ void left_upload_note(struct left_upload *upload, const struct sample_plan *plan
         note_lost(upload, sample, asks);
 }
 
+/* Notes how far the clocks of the processes differ, as was found out with this upload. */
+static void note_offsets(const struct left_upload *upload, uint64_t now_ns)
+{
+    struct thread_spans *threads = span_index_threads(upload->index);
+    for (uint32_t i = 0; i < upload->watched_count; i++)
+        left_samples_note_offset(span_index_left(upload->index), upload->watched[i],
+                                 thread_spans_offset(threads, upload->watched[i]),
+                                 upload->arrived_ns, now_ns);
+}
+
 uint64_t left_upload_keep(struct left_upload *upload, uint64_t now_ns)
 {
+    note_offsets(upload, now_ns);
     if (upload->thread_count > 0)
         left_samples_add(span_index_left(upload->index), upload->threads, upload->thread_count,
                          upload->arrived_ns, now_ns, span_index_window(upload->index));

@@ -324,6 +324,28 @@ static void doubts_stay_within_the_limit(void **state)
     left_samples_free(left);
 }
 
+/* If clocks turn out to differ by seconds, samples were joined to wrong spans. */
+static void a_moved_clock_is_a_doubt(void **state)
+{
+    (void)state;
+    struct left_samples *left = left_samples_new(ROOM);
+    left_samples_note_offset(left, PROCESS, -3 * (int64_t)SECOND, 1000 * MS, SECOND);
+    assert_false(is_doubted(left, 1, "", 100, 110)); /* nothing of the process was looked for */
+    add(left, OWNER, THREAD, 1000, 1, SECOND);
+    left_samples_note_offset(left, PROCESS, 20 * MS, 1000 * MS, SECOND);
+    assert_false(is_doubted(left, 1, "", 100, 110));
+    left_samples_note_offset(left, PROCESS, -3 * (int64_t)SECOND, 1000 * MS, SECOND);
+    assert_true(is_doubted(left, 1, "", 100, 110));
+    assert_true(is_doubted(left, 1, "", 1000, 2000));
+    assert_false(is_doubted(left, 1, "", 1001, 2000));
+    left_samples_note_offset(left, PROCESS, -3 * (int64_t)SECOND + 20 * (int64_t)MS, 3000 * MS,
+                             SECOND);
+    assert_false(is_doubted(left, 1, "", 1001, 2000));
+    left_samples_sweep(left, 2 * SECOND + WINDOW, WINDOW);
+    assert_false(is_doubted(left, 1, "", 100, 110));
+    left_samples_free(left);
+}
+
 /* What was taken for a span may turn out to be of several. */
 static void ambiguous_times_become_doubts(void **state)
 {
@@ -379,6 +401,7 @@ int main(void)
         cmocka_unit_test(doubts_are_of_a_thread),
         cmocka_unit_test(doubts_are_forgotten),
         cmocka_unit_test(doubts_stay_within_the_limit),
+        cmocka_unit_test(a_moved_clock_is_a_doubt),
         cmocka_unit_test(ambiguous_times_become_doubts),
         cmocka_unit_test(values_survive),
     };
