@@ -4,6 +4,7 @@
 #include "core/base/log.h"
 #include "core/base/memory.h"
 #include "core/data/span_index.h"
+#include "core/data/span_trees.h"
 #include "processors/spanjoin/join_group.h"
 #include "processors/spanjoin/root_spans.h"
 
@@ -203,6 +204,12 @@ static double read_thread_spans_limit(void *context)
     return (double)thread_spans_limit(span_index_threads(join->index));
 }
 
+static double read_tree_spans(void *context)
+{
+    const struct spanjoin *join = context;
+    return (double)span_trees_count(span_index_trees(join->index));
+}
+
 static double read_moved_clocks(void *context)
 {
     const struct spanjoin *join = context;
@@ -282,6 +289,10 @@ static void make_gauges(struct component *component, struct spanjoin *join)
                        read_held_limit, join);
     if (join->settings->samples.by_thread)
         make_thread_gauges(component, join, text);
+    if (root_spans_are_needed(join->settings))
+        metrics_gauge_from(metrics, "profcol_spanjoin_tree_spans",
+                           "Spans that are kept with their parents; at most max_spans.", text,
+                           read_tree_spans, join);
     text_deinit(&labels);
 }
 

@@ -980,13 +980,15 @@ static void gauges_of_room(void **state)
 {
     (void)state;
     struct join join;
-    join_init(&join, "max_spans: 1000, max_held_mib: 9");
+    join_init(&join, "max_spans: 1000, max_held_mib: 9, "
+                     "samples: {attributes: [{key: endpoint, from: root.name}]}");
     send_span(&join, TRACE, FIRST, 0, 10);
     send_span(&join, TRACE, SECOND_SPAN, 20, 30);
     assert_int_equal(metric_of(&join, "profcol_spanjoin_entries"), 2);
     assert_int_equal(metric_of(&join, "profcol_spanjoin_entries_limit"), 1000);
     assert_int_equal(metric_of(&join, "profcol_spanjoin_thread_spans"), 2);
     assert_int_equal(metric_of(&join, "profcol_spanjoin_thread_spans_limit"), 251);
+    assert_int_equal(metric_of(&join, "profcol_spanjoin_tree_spans"), 2);
     assert_int_equal(metric_of(&join, "profcol_spanjoin_held_bytes_limit"), 9 << 20);
     fixture_deinit(&join.fixture);
 }
