@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import unittest
-import urllib.request
 
 import yaml
 
@@ -426,8 +425,7 @@ service:
                 self.assertEqual(one.of()[0].header("authorization"), "Bearer c4n4ry-2", "it is sent where it belongs")
                 self.assertEqual(one.of()[0].header("x-token"), "c4n4ry-3")
                 self.assertEqual(two.of()[0].header("x-api-key"), "c4n4ry-4")
-                with urllib.request.urlopen(profcol.url("metrics") + "/metrics", timeout=30) as answer:
-                    self.check_clean(answer.read().decode(), "/metrics")
+                self.check_clean(profcol.metrics_text(), "/metrics")
                 profcol.stop()
                 self.check_clean(profcol.log(), "log")
 

@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 import unittest
-import urllib.request
 
 sys.path.insert(0, os.environ["PROFCOL_SOURCE"])
 
@@ -126,8 +125,7 @@ class ExamplesTest(unittest.TestCase):
                 counts = [canonical.counts(canonical.of(c)) for c in sent]
                 traces.wait_for_items("traces", sum(count.get("spans", 0) for count in counts))
                 profiles.wait_for_items("profiles", sum(count.get("samples", 0) for count in counts))
-                with urllib.request.urlopen(profcol.url("metrics") + "/metrics", timeout=30) as answer:
-                    text = answer.read().decode()
+                text = profcol.metrics_text()
                 self.assertEqual(profcol.metric("profcol_spanjoin_samples_joined"), 94)
                 self.assertEqual(profcol.stop(), 0)
             forms = [canonical.of(c) for c in sent]

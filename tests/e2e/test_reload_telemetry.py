@@ -77,10 +77,6 @@ class Reloading(server.Profcol):
             self.ports["metrics"] = port
         server.wait_until(lambda: self.count(result) == before + 1, what=f"reload: {result}")
 
-    def page(self):
-        with urllib.request.urlopen(self.url("metrics") + "/metrics", timeout=30) as answer:
-            return answer.read().decode()
-
     def send(self, *numbers):
         for number in numbers:
             assert client.succeeded(client.export("grpc", self.address("grpc"), pipelines.span(number)))
@@ -180,7 +176,7 @@ class Metrics(unittest.TestCase):
             scrapes = itertools.count()
 
             def scrape():
-                profcol.page()
+                profcol.metrics_text()
                 next(scrapes)
             with Repeating(scrape):
                 for host in ("0.0.0.0", "localhost", "127.0.0.1", "0.0.0.0", "127.0.0.1"):
@@ -221,11 +217,11 @@ class Metrics(unittest.TestCase):
             profcol.reload(config(LEVEL="detailed"))
             self.assertIn(LEVEL_WARNING, profcol.log())
             profcol.send(1)
-            self.assertNotIn("otelcol_processor_batch_batch_send_size_bytes", profcol.page())
+            self.assertNotIn("otelcol_processor_batch_batch_send_size_bytes", profcol.metrics_text())
             profcol.reload(config(LEVEL="detailed").replace("10ms", "20ms"))    # a new batch counts it
-            self.assertIn("otelcol_processor_batch_batch_send_size_bytes", profcol.page())
+            self.assertIn("otelcol_processor_batch_batch_send_size_bytes", profcol.metrics_text())
             profcol.reload(config(LEVEL="normal").replace("10ms", "20ms"))
-            self.assertNotIn("otelcol_processor_batch_batch_send_size_bytes", profcol.page())
+            self.assertNotIn("otelcol_processor_batch_batch_send_size_bytes", profcol.metrics_text())
             self.assertEqual(profcol.log().count(LEVEL_WARNING), 1)
 
     def test_switched_off_and_on(self):
@@ -246,7 +242,7 @@ class Metrics(unittest.TestCase):
             wrong = config(PORT=taken.getsockname()[1], LOGS="level: error", RESOURCE="color: red", LEVEL="basic", PUSHES=push_to(target, 10))
             profcol.reload(wrong, "failed")
             profcol.wait_for_log("cannot be applied.*service::telemetry::metrics.*Address already in use")
-            page = profcol.page()
+            page = profcol.metrics_text()
             self.assertIn('color="blue"', page)
             self.assertIn("otelcol_processor_batch_timeout_trigger_send", page)
             profcol.reload(config(), "unchanged")
@@ -261,7 +257,7 @@ class Metrics(unittest.TestCase):
             wrong = config(PORT=new, LOGS="level: error", RESOURCE="color: red", LEVEL="basic", PUSHES=push_to(target, 10))
             profcol.reload(wrong.replace("127.0.0.1:@grpc@", f"127.0.0.1:{taken.getsockname()[1]}"), "failed")
             self.assertFalse(server.accepts(new))
-            self.assertIn('color="blue"', profcol.page())
+            self.assertIn('color="blue"', profcol.metrics_text())
             profcol.reload(wrong, port=new)
             target.wait(1, "metrics")
 
@@ -276,7 +272,7 @@ class SharedAddresses(unittest.TestCase):
     def check(self, profcol, metrics, zpages):
         profcol.ports["metrics"] = metrics
         server.wait_until(lambda: profcol.count("applied") > 0, what="the reload")
-        self.assertIn("otelcol_process_uptime", profcol.page())
+        self.assertIn("otelcol_process_uptime", profcol.metrics_text())
         with urllib.request.urlopen(f"http://127.0.0.1:{zpages}/debug/servicez", timeout=30) as answer:
             self.assertIn(b"Overview", answer.read())
         profcol.send(1)

@@ -9,8 +9,9 @@
         profcol.wait_for_log("joined")
     # ended by SIGTERM; a crash, a sanitizer report or a wrong exit code raises
 
-Each `@name@` in the YAML becomes a free port; the process counts as started when all of them accept connections. If the
-YAML has no `telemetry:`, the metrics get a free port, too, because tests run in parallel.
+Each `@name@` in the YAML becomes a free port; the process counts as started when all of them accept connections and its
+metrics, if it has any, show that every component runs. If the YAML has no `telemetry:`, the metrics get a free port, too,
+because tests run in parallel.
 """
 
 import atexit
@@ -31,6 +32,8 @@ from . import log_lines
 SANITIZER_REPORT = re.compile(r"(AddressSanitizer|LeakSanitizer|ThreadSanitizer|MemorySanitizer)|runtime error:")
 METRIC = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)", re.MULTILINE)
 LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
+# The metric that comes when all components run.
+LAST_COMES = "profcol_config_last_reload_successful"
 # A sanitizer makes it up to twenty times slower, and a busy machine even more.
 PATIENCE = 5 if os.environ.get("PROFCOL_SANITIZER") else 1
 
@@ -156,13 +159,22 @@ class Profcol:
         names = self.ports if self.listen is None else self.listen
 
         def settled():
-            return self._exited() or all(accepts(self.ports[name]) for name in names)
+            return self._exited() or all(accepts(self.ports[name]) for name in names) and self._is_ready(names)
 
         try:
             wait_until(settled, self.start_timeout, "listening")
         except TimeoutError:
             self.kill()
         return self.exit_code is None
+
+    def _is_ready(self, names):
+        """Return whether all components run; connections are accepted before, and wait for them."""
+        if not self.own_metrics and "metrics" not in names:
+            return True
+        try:
+            return LAST_COMES in self.metrics_text()
+        except OSError:
+            return False
 
     def _exited(self):
         self.exit_code = self.process.poll()
@@ -203,11 +215,14 @@ class Profcol:
             return None
         return wait_until(found, timeout, f"record {message!r} {wanted}")
 
+    def metrics_text(self):
+        """Return its metrics as Prometheus reads them."""
+        with urllib.request.urlopen(self.url("metrics") + "/metrics", timeout=10 * PATIENCE) as answer:
+            return answer.read().decode()
+
     def metric(self, name, **labels):
         """Return the sum of a metric over all series with these labels, or None if there is none."""
-        with urllib.request.urlopen(self.url("metrics") + "/metrics", timeout=10 * PATIENCE) as answer:
-            text = answer.read().decode()
-        values = [float(value) for found, inside, value in METRIC.findall(text)
+        values = [float(value) for found, inside, value in METRIC.findall(self.metrics_text())
                   if found == name and labels.items() <= dict(LABEL.findall(inside)).items()]
         return sum(values) if values else None
 
