@@ -145,7 +145,10 @@ static bool start_pipelines(struct server_process *self, const struct config *co
     if (!self->telemetry)
         return false;
     self->graph = graph_new(config, &self->process, err);
-    return self->graph && graph_start(self->graph, err);
+    if (!self->graph || !graph_start(self->graph, err))
+        return false;
+    telemetry_start(self->telemetry);
+    return true;
 }
 
 static void drain(struct server_process *self, int64_t timeout_ns)

@@ -40,8 +40,9 @@ struct telemetry {
     struct process *process;
     struct process_resource *resource;
     struct process_metrics *own;
-    uint64_t start_ns;          /* since 1970: when counting began */
-    struct pull_reader *reader; /* NULL: switched off */
+    uint64_t start_ns;              /* since 1970: when counting began */
+    struct telemetry_change *first; /* until telemetry_start */
+    struct pull_reader *reader;     /* NULL: switched off */
     struct list pushes;
     struct list retired_readers;
     struct list retired_pushes;
@@ -445,12 +446,20 @@ struct telemetry *telemetry_new(const struct config_telemetry *settings,
     process_metrics_show_resource(telemetry->own, &resource->pairs);
     struct telemetry_change *change = change_new(telemetry, settings);
     if (make_pushes(change, settings, err) && prepare_reader(change, settings, err)) {
-        telemetry_apply(change);
+        telemetry->first = change;
         return telemetry;
     }
     telemetry_discard(change);
     telemetry_free(telemetry);
     return NULL;
+}
+
+void telemetry_start(struct telemetry *telemetry)
+{
+    assert(telemetry->first);
+    struct telemetry_change *change = telemetry->first;
+    telemetry->first = NULL;
+    telemetry_apply(change);
 }
 
 static void push_last(void *context)
@@ -472,6 +481,9 @@ static void stop_serving(void *context)
 void telemetry_stop(struct telemetry *telemetry)
 {
     struct worker *worker = &telemetry->process->workers[0];
+    if (telemetry->first)
+        telemetry_discard(telemetry->first);
+    telemetry->first = NULL;
     worker_call(worker, push_last, telemetry);
     for (struct list_link *link = telemetry->retired_pushes.first; link; link = link->next)
         telemetry_push_wait(push_of(link)->push);

@@ -20,11 +20,16 @@
 struct telemetry;
 struct telemetry_change;
 
-/* Starts listening. Returns NULL, with err set, if the address cannot be used. If metrics are
- * switched off, returns a telemetry that does nothing. Takes over the resource. */
+/* Starts listening; clients wait until telemetry_start. Returns NULL, with err set, if the address
+ * cannot be used. If metrics are switched off, returns a telemetry that does nothing. Takes over
+ * the resource. */
 struct telemetry *telemetry_new(const struct config_telemetry *settings,
                                 struct process_resource *resource, struct process *process,
                                 struct error *err);
+
+/* Begins to serve and to push. Call it once, when the components run: while they are made, nothing
+ * may read what their gauges show. */
+void telemetry_start(struct telemetry *telemetry);
 
 /* For a reload: makes what the settings need and the telemetry lacks: opens the files of the log
  * and the listener, and makes readers. Of what runs, only the level of metrics changes, because
@@ -45,8 +50,8 @@ void telemetry_discard(struct telemetry_change *change);
 /* Frees what has ended since. Returns whether something still ends. */
 bool telemetry_reap(struct telemetry *telemetry);
 
-/* Pushes the last metrics, waits until they are answered or a time limit ends, and stops serving.
- * Call it when the components are stopped, before the loops end. */
+/* Pushes the last metrics, waits until they are answered or a time limit ends, and stops serving;
+ * it may never have been started. Call it when the components are stopped, before the loops end. */
 void telemetry_stop(struct telemetry *telemetry);
 /* Frees the telemetry; call it after telemetry_stop. */
 void telemetry_free(struct telemetry *telemetry);

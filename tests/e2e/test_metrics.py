@@ -3,6 +3,7 @@ import itertools
 import os
 import pathlib
 import re
+import socket
 import sys
 import unittest
 
@@ -82,6 +83,18 @@ def documented():
     """Return {name: (type, set of labels)} of docs/metrics.md."""
     rows = re.findall(r"^\| `([\w{}]+)` \| (\w+) \| ([^|]*) \|", DOCUMENT.read_text(), re.MULTILINE)
     return {name: (kind, set(labels.replace(",", " ").split())) for name, kind, labels in rows}
+
+
+class Recorded(server.Profcol):
+    """A process that keeps all its answers to scrapes."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.texts = []
+
+    def metrics_text(self):
+        self.texts.append(super().metrics_text())
+        return self.texts[-1]
 
 
 class Metrics(unittest.TestCase):
@@ -207,6 +220,16 @@ class Metrics(unittest.TestCase):
             # As the Collector 0.158, which has no route for the last: it looks at Content-Encoding before the path.
             self.assertEqual(found, {("POST", "415", client.TRACES), ("GET", "405", client.TRACES), ("POST", "404", None),
                                      ("POST", "400", client.TRACES)})
+
+    def test_the_first_answer_shows_all_components(self):
+        """A scrape during the start waits for it; here the start waits for a service that does not answer."""
+        silent = self.enterContext(socket.create_server(("127.0.0.1", 0)))
+        config = CONFIG.replace("processors:\n", "processors:\n  resourcedetection: {detectors: [docker], timeout: 1s}\n", 1)
+        config = config.replace("[memory_limiter, batch]", "[resourcedetection, memory_limiter, batch]")
+        environment = {"DOCKER_HOST": "tcp://127.0.0.1:%d" % silent.getsockname()[1]}
+        with Recorded(config.replace("LEVEL", "normal").replace("FORM", ""), listen=["metrics"], environment=environment) as profcol:
+            self.assertLessEqual({"otelcol_processor_batch_timeout_trigger_send", "otelcol_exporter_queue_capacity"},
+                                 set(dict(TYPE.findall(profcol.texts[0]))))
 
     def test_level_none_opens_no_port(self):
         with server.Profcol(CONFIG.replace("LEVEL", "none").replace("FORM", ""), listen=("grpc", "http")) as profcol:
