@@ -459,7 +459,8 @@ static bool has_profile(const struct spanjoin_settings *settings, const struct s
     uint64_t elsewhere = seen->moved + (settings->keep.enabled ? 0 : seen->bare);
     if (settings->profile_types == 0 && elsewhere == 0)
         return true;
-    return sample_totals_shown(settings, totals) > elsewhere;
+    return sample_totals_shown(settings, totals) > elsewhere &&
+           sample_totals_show_any(settings, totals);
 }
 
 /* Says that samples of the span may arrive later. */

@@ -101,6 +101,15 @@ static inline uint64_t sample_totals_shown(const struct spanjoin_settings *setti
             count = saturate_sum(count, totals[1 + 2 * i]);
     return count;
 }
+/* Whether these samples measured anything: backends show none whose value is 0. */
+static inline bool sample_totals_show_any(const struct spanjoin_settings *settings,
+                                          const uint64_t *totals)
+{
+    for (unsigned i = 0; i < settings->type_count; i++)
+        if (settings->profile_types & UINT32_C(1) << i && totals[2 + 2 * i] > 0)
+            return true;
+    return settings->profile_types == 0;
+}
 /* Adds a sample of this profile to the totals of a span. */
 static inline void profile_sums_add(const struct spanjoin_settings *settings,
                                     const struct profile_sums *sums, struct sample_amount amount,

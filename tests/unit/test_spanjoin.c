@@ -1534,8 +1534,10 @@ static void test_a_profile_id_only_with_its_samples(void **state)
     setup(&join, "samples: {wait: 0s}");
     send_sample_of(&join, "wall", 30);
     assert_false(shows_profile(&join, 0, "2"));
+    send_sample_of(&join, "cpu", 0);            /* as of a pprof with both types */
+    assert_false(shows_profile(&join, 1, "4")); /* two values each */
     send_sample_of(&join, "cpu", 30);
-    assert_true(shows_profile(&join, 1, "4")); /* two values each */
+    assert_true(shows_profile(&join, 2, "6"));
     fixture_deinit(&join.fixture);
     setup(&join, "samples: {wait: 0s}, spans: {profile_types: [alloc_space, wall]}");
     send_sample_of(&join, "cpu", 30);

@@ -921,7 +921,7 @@ static void send_model_samples(struct join *join, const struct model *model)
         for (unsigned k = 0; k < sample->count; k++)
             sample_time(&request, message, WALL + sample->times[k] * MS);
         for (unsigned k = 0; k < (sample->has_sum ? 1 : sample->count); k++)
-            sample_value(&request, message, 10 * i + k);
+            sample_value(&request, message, 10 * i + k + 1);
     }
     join_send(join, &request);
 }
@@ -932,7 +932,7 @@ static int64_t model_sum(const struct model *model, unsigned i, uint64_t span)
     const struct model_sample *sample = &model->samples[i];
     int64_t sum = 0;
     for (unsigned k = 0; k < (sample->has_sum ? 1 : sample->count); k++)
-        sum += model_span_at(model, sample, k) == span ? 10 * (int64_t)i + k : 0;
+        sum += model_span_at(model, sample, k) == span ? 10 * (int64_t)i + k + 1 : 0;
     return sum;
 }
 
@@ -969,7 +969,7 @@ static void check_times(const struct request *out, const struct model *model)
         sample_read_link(out, message, &trace, &span);
         assert_null(sample_attribute(out, message, "span_id"));
         for (size_t k = 0; k < message->n_timestamps_unix_nano; k++, seen++) {
-            int64_t value = message->values[sample->has_sum ? 0 : k];
+            int64_t value = message->values[sample->has_sum ? 0 : k] - 1;
             unsigned place = sample->has_sum ? (unsigned)k : (unsigned)value % 10;
             assert_int_equal(value / 10, message->stack_index);
             assert_int_equal(message->timestamps_unix_nano[k], WALL + sample->times[place] * MS);

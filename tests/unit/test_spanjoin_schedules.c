@@ -899,7 +899,7 @@ static void send_profile(struct schedule *s)
             .span = next_random(s, 5) ? 1 + next_random(s, SPANS) : 0,
             .by_attribute = next_random(s, 2),
             .stack = (int32_t)next_random(s, STACKS),
-            .value = (int64_t)next_random(s, 1000),
+            .value = 1 + (int64_t)next_random(s, 1000),
             .time_ns = next_random(s, 2) ? WALL + next_random(s, 60) * SECOND : 0,
             .begin_ns = profile->time_unix_nano,
         };
