@@ -108,20 +108,42 @@ static void add_span_of_thread(struct wire_writer *out, uint64_t span, uint64_t 
     add_request(out, &request);
 }
 
-/* Samples of one thread at any time, and then spans that began before them, but own none. */
-static void long_spans_of_a_thread(struct wire_writer *out, size_t size)
+/* Adds requests with a sample of one thread each, at any time of 100 s. */
+static void add_samples_of_thread(struct wire_writer *out, size_t size)
 {
-    add_span_of_thread(out, SPAN, SECOND);
-    for (uint64_t i = 1; out->size < size / 2; i++) {
+    for (uint64_t i = 1; out->size < size; i++) {
         struct request request;
         profiles_begin(&request);
         profiles_resource_string(&request, "service.name", "shop");
         profiles_profile(&request, "cpu", "nanoseconds");
         SampleMessage *sample = profiles_sample(&request, 1);
         sample_int(&request, sample, "thread.id", THREAD);
-        sample_time(&request, sample, WALL + 10 * SECOND + i * 7919 % 100 * SECOND);
+        sample_time(&request, sample, WALL + 10 * SECOND + i * 7919 % 100000 * SECOND / 1000);
         add_request(out, &request);
     }
+}
+
+/* Requests of two traces take turns on the thread all the time, so that it is not known whose its
+ * samples are. */
+static void doubted_samples_of_a_thread(struct wire_writer *out, size_t size)
+{
+    for (uint64_t i = 0; i < 2; i++) {
+        struct request request;
+        traces_begin(&request, "shop");
+        traces_resource_string(&request, "telemetry.sdk.language", "go");
+        SpanMessage *span = traces_span(&request, TRACE + i, SPAN + i, WALL + (1 + i) * SECOND,
+                                        WALL + (300 + i) * SECOND, "pay");
+        span_int(&request, span, "thread.id", THREAD);
+        add_request(out, &request);
+    }
+    add_samples_of_thread(out, size);
+}
+
+/* Samples of one thread at any time, and then spans that began before them, but own none. */
+static void long_spans_of_a_thread(struct wire_writer *out, size_t size)
+{
+    add_span_of_thread(out, SPAN, SECOND);
+    add_samples_of_thread(out, size / 2);
     for (uint64_t i = 1; out->size < size; i++)
         add_span_of_thread(out, SPAN + i, 20 * SECOND + 20 * i);
 }
@@ -192,8 +214,8 @@ static bool send_and_find(struct slice list, struct verdict *why)
     return have_left;
 }
 
-/* Samples have left when spans come, which wait. */
-static bool send_and_leave(struct slice list, struct verdict *why)
+/* Samples have left when spans come, which wait. labels: of those that found no span. */
+static bool send_and_leave_as(struct slice list, struct verdict *why, const char *labels)
 {
     struct join join;
     struct wire_cursor cursor = wire_cursor(list);
@@ -215,9 +237,19 @@ static bool send_and_leave(struct slice list, struct verdict *why)
     fixture_advance(&join.fixture, SECOND);
     bool have_left = held(&join) == 0 && join.fixture.recorder.count == join.sent;
     have_left &= metrics_value(join.fixture.process.metrics, "profcol_spanjoin_samples_unjoined",
-                               "spanjoin=\"spanjoin\",reason=\"no_span_on_thread\"") > 0;
+                               labels) > 0;
     fixture_deinit(&join.fixture);
     return have_left;
+}
+
+static bool send_and_leave(struct slice list, struct verdict *why)
+{
+    return send_and_leave_as(list, why, "spanjoin=\"spanjoin\",reason=\"no_span_on_thread\"");
+}
+
+static bool send_and_doubt(struct slice list, struct verdict *why)
+{
+    return send_and_leave_as(list, why, "spanjoin=\"spanjoin\",reason=\"ambiguous_thread\"");
 }
 
 /* All requests are sent on because the process ends. */
@@ -245,6 +277,7 @@ int main(int argc, char **argv)
         {"held_spans", many_spans, send_and_wait, GRPC_OK},
         {"held_spans_in_a_gap", spans_in_a_gap, send_and_find, GRPC_OK},
         {"long_spans_of_a_thread", long_spans_of_a_thread, send_and_leave, GRPC_OK},
+        {"doubted_samples_of_a_thread", doubted_samples_of_a_thread, send_and_doubt, GRPC_OK},
     };
     return cost_main(argc, argv, cases, sizeof cases / sizeof *cases);
 }
