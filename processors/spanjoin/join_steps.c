@@ -714,17 +714,17 @@ struct join_counts join_count_samples(const struct sample_plan *plan)
 }
 
 static void tell_uploads(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns,
-                         bool covers)
+                         bool waits)
 {
     struct span_wakeups wakeups = {0};
     struct instance_clock clock = clock_of(join, now_ns);
-    upload_times_tell(plan, span_index_instances(join->index), &clock, covers, &wakeups);
+    upload_times_tell(plan, span_index_instances(join->index), &clock, waits, &wakeups);
     post_wakeups(join, &wakeups);
 }
 
 void join_tell_uploads(struct spanjoin *join, struct sample_plan *plan, uint64_t now_ns)
 {
-    tell_uploads(join, plan, now_ns, true);
+    tell_uploads(join, plan, now_ns, false);
 }
 
 void spanjoin_settle(struct spanjoin_node *node)
@@ -751,11 +751,7 @@ void join_add_samples(struct spanjoin_node *node, struct sample_plan *plan,
                         waiter);
     sample_functions_add(plan, node->join->index, node->node.worker->now_ns);
     count_evictions(node);
-    /* What is joined by thread, or goes on to children, has no totals in the index before it is
-     * sent on. */
-    bool covers = !waiter || !(join_has_threads(plan) || plan->may_have_threads ||
-                               plan->settings->attribute_children);
-    tell_uploads(node->join, plan, node->node.worker->now_ns, covers);
+    tell_uploads(node->join, plan, node->node.worker->now_ns, waiter != NULL);
 }
 
 void join_hold_unread(struct spanjoin *join, struct batch *batch, uint64_t now_ns,

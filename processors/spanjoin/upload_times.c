@@ -169,8 +169,9 @@ void upload_times_end(struct sample_plan *plan)
     upload->names_spans = upload->sample_count > plan->without_id - plan->without_before;
     if (upload->is_presumed)
         plan->with_presumed += plan->with_thread - plan->threads_before;
-    upload->adds_later =
-        upload->has_threads || may_have_threads || plan->settings->attribute_children;
+    bool is_of_none = upload->is_presumed && upload->names_spans && !upload->is_awaited;
+    upload->adds_later = (upload->has_threads && !is_of_none) || may_have_threads ||
+                         plan->settings->attribute_children;
 }
 
 /* ---- several processes that count as one ---- */
@@ -365,14 +366,14 @@ static void tell_unasked(const struct sample_plan *plan, const struct resource_u
 }
 
 void upload_times_tell(struct sample_plan *plan, struct instances *instances,
-                       const struct instance_clock *clock, bool covers,
-                       struct span_wakeups *wakeups)
+                       const struct instance_clock *clock, bool waits, struct span_wakeups *wakeups)
 {
     bool names = names_services(plan);
     uint64_t content = content_of(plan);
     for (uint32_t i = 0; i < plan->upload_count; i++) {
         struct told_upload upload;
         struct instance_service service;
+        bool covers = !waits || !plan->uploads[i].adds_later;
         begin_telling(&upload, plan, &plan->uploads[i], content);
         if (covers && plan->beyond_keys == 0) /* else samples of some spans are not counted */
             memcpy(upload.told.ranges, plan->uploads[i].ranges,

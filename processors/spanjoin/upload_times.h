@@ -66,10 +66,11 @@ void upload_times_find_several(struct sample_plan *plan, struct instances *insta
                                const struct instance_clock *clock, bool notes);
 /* Tells instances.h of the uploads, and of the instances whose spans their samples were joined to.
  * Appends the requests that waited for these uploads to `wakeups`. Learns the services of the
- * uploads, like upload_times_learn_services. covers false: only tells which processes they are
- * of. */
+ * uploads, like upload_times_learn_services. waits: the request
+ * is not sent on yet. Of uploads that will add to costs then (adds_later), only the process is
+ * told. */
 void upload_times_tell(struct sample_plan *plan, struct instances *instances,
-                       const struct instance_clock *clock, bool covers,
+                       const struct instance_clock *clock, bool waits,
                        struct span_wakeups *wakeups);
 /* Returns when the samples of the request were taken, or somewhat more. */
 struct upload_range upload_times_taken(const struct sample_plan *plan);
