@@ -32,6 +32,7 @@ struct explanation {
     unsigned listed;
     uint64_t joined, unjoined;        /* Sample messages */
     uint64_t types;                   /* of those that were joined */
+    bool are_earlier;                 /* some of those had come before it, and named it */
     const struct store_trail *missed; /* the newest that was not joined; NULL: none */
     uint64_t kept_out;                /* of those that were joined, left without their detail */
     bool is_kept_out_dry;             /* some of them would be kept out, but for dry_run */
@@ -105,6 +106,7 @@ static void add_trail(struct explanation *e, const struct store_trail *trail)
     }
     e->joined += trail->samples;
     e->types |= trail->types;
+    e->are_earlier |= trail->lag_ns < 0 && trail->outcome == JOIN_FOUND && !trail->is_from_root;
     e->is_kept_out_dry |= trail->is_kept_out_dry;
     if (trail->is_kept_out)
         e->kept_out += trail->samples;
@@ -242,6 +244,11 @@ static const char *gains_text(const struct explanation *e)
 {
     if (!e->span)
         return "";
+    bool has_seen_some = e->are_earlier || (e->span->gains & STORE_HAD_SAMPLES) != 0;
+    if (!(e->span->gains & STORE_GAINED) && has_seen_some)
+        return " spanjoin added nothing to the span: it has all of spans.attributes already, or "
+               "they have no value for these samples. Its profile is found only if it has "
+               "pyroscope.profile.id.";
     if (!(e->span->gains & STORE_GAINED))
         return " The span had left before them (spans.wait), so spanjoin added nothing to it: its "
                "profile is found only if its SDK has set pyroscope.profile.id.";
@@ -591,7 +598,7 @@ static void explain_trace(struct explanation *e)
         set_reason(e, "not_joined", "%s of its spans %s not joined.", samples_text(e, e->unjoined),
                    e->unjoined == 1 ? "was" : "were");
     else if (e->spans > 0)
-        set_reason(e, "no_samples", "No sample was joined to one of its %u spans.", e->spans);
+        set_reason(e, "no_samples", "No sample was joined to any of its %u spans.", e->spans);
     else
         set_reason(e, "unknown", "None of its spans was seen, or they are forgotten.");
 }

@@ -30,7 +30,8 @@ struct store_cost {
 enum store_gain {
     STORE_GAINED = 1,            /* attributes */
     STORE_GAINED_PROFILE_ID = 2, /* one of them opens its profile */
-    STORE_IS_INCOMPLETE = 4      /* samples might arrive later */
+    STORE_IS_INCOMPLETE = 4,     /* samples might arrive later */
+    STORE_HAD_SAMPLES = 8        /* some had been seen, so that it could gain something */
 };
 
 struct store_span {

@@ -246,7 +246,7 @@ static void read_gains(struct store *store, const struct join_report *report)
         struct store_span *span = store_span_at(&store->spans, number);
         if (left->cpu_ns > span->told_cpu_ns)
             span->told_cpu_ns = left->cpu_ns;
-        span->gains = (uint8_t)((left->has_gained ? STORE_GAINED : 0) |
+        span->gains = (uint8_t)(STORE_HAD_SAMPLES | (left->has_gained ? STORE_GAINED : 0) |
                                 (left->gains_profile_id ? STORE_GAINED_PROFILE_ID : 0) |
                                 (left->is_incomplete ? STORE_IS_INCOMPLETE : 0));
     }

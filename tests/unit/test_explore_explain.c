@@ -75,6 +75,13 @@ static void is_joined_after_samples(struct scene *scene)
     send_span(scene, SPAN, SECOND);
 }
 
+static void waits_for_its_span(struct scene *scene)
+{
+    send_sample(scene, SPAN);
+    scene_wait(scene, SECOND);
+    send_span(scene, SPAN, SECOND);
+}
+
 /* The upload with the end of the span does not come. */
 static void is_incomplete(struct scene *scene)
 {
@@ -405,6 +412,7 @@ static void has_nothing(struct scene *scene)
 #define KEEPS_LONG WAITS ", keep: {span_detail_when: [{duration_above: 2s}], otherwise: fold}"
 #define DROPS WAITS ", keep: {span_detail_when: [{duration_above: 1h}], otherwise: drop}"
 #define SAYS_NOTHING WAITS ", spans: {attributes: []}"
+#define SAYS_OTHER_TYPE WAITS ", spans: {attributes: [{key: wall, from: 'samples.sum[\"wall\"]'}]}"
 #define KEEPS_ALL WAITS ", keep: {span_detail_when: [{ratio: 1.0}], otherwise: fold}"
 #define KEEPS_NAMELESS                                                                             \
     "window: 60s, samples: {wait: 5s, attributes: []}, "                                           \
@@ -418,6 +426,10 @@ static const struct {
     {is_joined, WAITS, "joined", "1 sample (cpu) was joined"},
     {is_joined, KEEPS, "kept_out", "`keep`"},
     {is_joined, WAITS, "joined", "The span had left before them (spans.wait)"},
+    {is_joined_after_samples, SAYS_OTHER_TYPE, "joined",
+     "1 sample (cpu) was joined. spanjoin added nothing to the span: it has all of"},
+    {waits_for_its_span, SAYS_NOTHING, "joined",
+     "1 sample (cpu) was joined. spanjoin added nothing to the span: it has all of"},
     {is_joined_after_samples, KEEPS_ALL, "joined",
      "1 sample (cpu) was joined. It is worth its detail (keep): ratio: 1.0."},
     {is_incomplete, "window: 60s, spans: {wait: 5s}", "joined", "profile.complete: false"},
