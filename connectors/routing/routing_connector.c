@@ -244,9 +244,7 @@ static struct batch *take_part(struct routed_part *planned, struct batch *batch,
                                          planned->items, NULL, context_ref(batch->context));
     planned->buffer = NULL;
     part->receipt = batch->receipt;
-    part->arrived_ns = batch->arrived_ns;
-    part->peer = batch->peer;
-    part->links_are_labels = batch->links_are_labels;
+    batch_copy_origin(part, batch);
     part->reservation = reservation_ref(batch->reservation);
     batch_copy_way(part, batch);
     return part;

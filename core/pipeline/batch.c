@@ -90,11 +90,8 @@ struct batch *batch_clone(struct batch *batch)
     assert(batch->part_count > 0 && !batch_is_changed(batch));
     struct batch *clone = batch_empty(batch->owner, batch->signal, batch->arena.budget);
     clone->context = context_ref(batch->context);
-    clone->peer = batch->peer;
+    batch_copy_origin(clone, batch);
     clone->items = batch->items;
-    clone->arrived_ns = batch->arrived_ns;
-    clone->links_are_labels = batch->links_are_labels;
-    clone->has_added_threads = batch->has_added_threads;
     clone->arrived_empty = batch->arrived_empty;
     clone->layout = batch->layout;
     clone->part_count = batch->part_count;
@@ -190,6 +187,14 @@ void batch_set_branch(struct batch *batch, struct branch *branch, size_t *users)
     }
     batch->branch = branch;
     batch->branch_users = users;
+}
+
+void batch_copy_origin(struct batch *to, const struct batch *from)
+{
+    to->peer = from->peer;
+    to->arrived_ns = from->arrived_ns;
+    to->links_are_labels = from->links_are_labels;
+    to->has_added_threads = from->has_added_threads;
 }
 
 void batch_copy_way(struct batch *to, const struct batch *from)

@@ -105,6 +105,9 @@ void batch_compact(struct batch *batch);
 void batch_append(struct batch *batch, struct batch *other);
 /* Sets the branch by which the batch came, and counts it in *users. NULL, NULL: none. */
 void batch_set_branch(struct batch *batch, struct branch *branch, size_t *users);
+/* Copies who sent a batch, when it arrived, and how it was read, to one that has all or a part of
+ * its items. */
+void batch_copy_origin(struct batch *to, const struct batch *from);
 /* Copies what the outlet knows of a batch to one that is made of it. */
 void batch_copy_way(struct batch *to, const struct batch *from);
 /* Whether something in the batch was changed since it was made or flattened. */

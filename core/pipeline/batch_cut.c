@@ -173,10 +173,7 @@ static struct batch *new_part(const struct batch *whole, const struct cut_part *
 {
     struct batch *batch = batch_new(whole->owner, whole->signal, part->buffer, part->items,
                                     whole->receipt, context_ref(whole->context));
-    batch->arrived_ns = whole->arrived_ns;
-    batch->peer = whole->peer;
-    batch->links_are_labels = whole->links_are_labels;
-    batch->has_added_threads = whole->has_added_threads;
+    batch_copy_origin(batch, whole);
     batch_copy_way(batch, whole);
     return batch;
 }

@@ -5,6 +5,7 @@ profiles are sent as they were recorded.
 """
 
 import collections
+import concurrent.futures
 import dataclasses
 import gzip
 import http.client
@@ -43,6 +44,16 @@ BESIDE = CONFIG.replace("  nop:", "  file/other: {path: \"@dir@/other.proto\", f
 BESIDE_CONNECTED = BESIDE.replace("[otlp, pyroscope]", "[otlp, forward]").replace("[pyroscope]", "[forward]") + """
     profiles/in: {receivers: [pyroscope], exporters: [forward]}
 connectors: {forward: {}}
+"""
+
+# Requests with recordings of two services, one of which goes to the pipeline without the join.
+BESIDE_ROUTED = BESIDE.replace("[otlp, pyroscope]", "[otlp, routing]").replace("[pyroscope]", "[routing]").replace(
+    "processors:\n", "processors:\n  batch: {timeout: 500ms}\n", 1) + """
+    profiles/in: {receivers: [pyroscope], processors: [batch], exporters: [routing]}
+connectors:
+  routing:
+    default_pipelines: [profiles]
+    table: [{condition: 'attributes["service.name"] == "other"', pipelines: [profiles/other]}]
 """
 
 CHILDREN = CONFIG.replace("{window: 10m,", "{window: 10m, attribute_children: true,")
@@ -548,6 +559,21 @@ class JoinThreads(unittest.TestCase):
             self.assertEqual(spanless.sums(java.totals(java.other)), spanless.sums(java.totals(alone)))
             for message in java.other:      # one sample for each stack
                 self.assertEqual(len(samples_of([message])), len(java.totals([message])))
+
+    def test_a_part_of_a_request_for_a_path_without_the_join_has_no_threads(self):
+        capture = Java().uploads[3]
+        files = uploads.form_files(capture)
+        with server.Profcol(BESIDE_ROUTED, arguments=["--workers", "1"]) as profcol:
+            def send(service):
+                path = f"/ingest?name={service}&format=jfr"
+                to_pyroscope(profcol, dataclasses.replace(capture, meta={**capture.meta, "path": path}), files)
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                list(pool.map(send, ("joined", "other")))
+            server.wait_until(lambda: not profcol.metric("profcol_spanjoin_held_requests"), what="requests to leave")
+            profcol.stop()
+            other = requests_in(profcol.directory / "other.proto")
+        self.assertEqual(len(other), 1)
+        self.check_no_threads(other)
 
     def test_a_reload_takes_the_join_away_and_brings_it_back(self):
         java = Java()
