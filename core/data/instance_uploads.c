@@ -445,9 +445,10 @@ void instances_name_upload(struct instances *instances, const struct instance_up
 static void note_range(struct noted_range *noted, struct upload_range range,
                        const struct instance_clock *clock)
 {
-    bool is_first = noted->range.to_ns == 0 || clock->now_ns - noted->noted_ns > clock->window_ns;
+    bool is_first = !is_within(noted->noted_ns, clock->now_ns, clock->window_ns);
     noted->range = is_first ? range : upload_ranges_union(noted->range, range);
-    noted->noted_ns = clock->now_ns;
+    if (clock->now_ns > noted->noted_ns) /* the clock of another worker may be behind */
+        noted->noted_ns = clock->now_ns;
 }
 
 void instances_add_upload(struct instances *instances, const struct instance_upload *upload,

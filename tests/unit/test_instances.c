@@ -513,6 +513,8 @@ static void test_when_samples_of_unknown_spans_left(void **state)
     expect_unjoined(instances, process, 30, 50);
     note_unjoined(instances, uploader, 0, 110, 111); /* more than a window later */
     expect_unjoined(instances, process, 110, 111);
+    note_unjoined(instances, uploader, 0, 105, 110); /* by a worker whose clock is behind */
+    expect_unjoined(instances, uploader, 105, 111);
     note_unjoined(instances, 0, 0, 120, 130);
     expect_unjoined(instances, 0, 0, 0);
     instances_free(instances);
