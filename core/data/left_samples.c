@@ -51,6 +51,7 @@ struct kept_thread {
     uint64_t lost_ns;                   /* the newest time that is not here any more; 0: none */
     uint64_t lost_at_ns;                /* when it was lost; monotonic */
     struct doubted_times doubts;
+    uint64_t doubted_ns;    /* the newest one, by the clock of the spans */
     uint64_t doubted_at_ns; /* when the last one came; monotonic */
 };
 
@@ -401,34 +402,43 @@ static void forget_doubts(struct left_samples *left, struct kept_thread *kept)
 /* Its process remembers them as long as other things that are lost. */
 static void lose_doubts(struct left_samples *left, struct kept_thread *kept, uint64_t now_ns)
 {
-    struct process *process = process_of(left, kept->thread.instance);
     if (kept->doubts.count == 0)
         return;
-    doubt_process(process, atomic_load_explicit(&process->doubted_ns, memory_order_relaxed),
-                  now_ns);
+    doubt_process(process_of(left, kept->thread.instance), kept->doubted_ns, now_ns);
+    kept->doubted_ns = 0;
     forget_doubts(left, kept);
 }
 
+/* Doubts about one thread. */
+struct new_doubts {
+    const struct time_range *ranges;
+    uint32_t count;
+    uint64_t newest_ns; /* by the clock of the spans */
+    bool by_name;       /* only the name of the thread tells which one it is */
+    uint64_t now_ns;
+};
+
 static void add_doubts(struct left_samples *left, struct kept_thread *kept,
-                       const struct time_range *doubts, uint32_t count, uint64_t now_ns)
+                       const struct new_doubts *doubts)
 {
     uint32_t capacity = kept->doubts.capacity;
-    for (uint32_t i = 0; i < count; i++)
-        doubted_times_add(&kept->doubts, doubts[i]);
-    kept->doubted_at_ns = now_ns;
+    for (uint32_t i = 0; i < doubts->count; i++)
+        doubted_times_add(&kept->doubts, doubts->ranges[i]);
+    if (doubts->newest_ns > kept->doubted_ns)
+        kept->doubted_ns = doubts->newest_ns;
+    kept->doubted_at_ns = doubts->now_ns;
     charge_doubts(left, kept, capacity);
 }
 
-/* Adds doubts about a thread, and if only its name tells which one it is, about all of that name.
- */
+/* Adds doubts about a thread, and if need be about all threads of its name. */
 static void doubt_thread(struct left_samples *left, struct kept_thread *kept,
-                         const struct time_range *doubts, uint32_t count, bool by_name,
-                         uint64_t now_ns)
+                         const struct new_doubts *doubts)
 {
     struct sample_thread named = {.name = kept->thread.name, .instance = kept->thread.instance};
-    add_doubts(left, kept, doubts, count, now_ns);
-    if (by_name && named.name.size > 0 && kept->thread.has_id[THREAD_ID_OS])
-        add_doubts(left, open_thread(left, &kept->source, &named), doubts, count, now_ns);
+    add_doubts(left, kept, doubts);
+    if (doubts->by_name && named.name.size > 0 && kept->thread.has_id[THREAD_ID_OS])
+        add_doubts(left, open_thread(left, &kept->source, &named), doubts);
+    raise_to(&process_of(left, kept->thread.instance)->doubted_ns, doubts->newest_ns);
 }
 
 /* Frees a thread without blocks. */
@@ -637,6 +647,20 @@ static void shrink(struct left_samples *left, uint64_t now_ns)
 
 /* ---- adding ---- */
 
+static void doubt_left(const struct adding *adding, struct kept_thread *kept,
+                       const struct left_thread *thread)
+{
+    struct new_doubts doubts = {.ranges = thread->doubts,
+                                .count = thread->doubt_count,
+                                .by_name = thread->doubts_name,
+                                .now_ns = adding->now_ns};
+    for (uint32_t i = 0; i < thread->doubt_count; i++)
+        if (thread->doubts[i].end_ns > doubts.newest_ns)
+            doubts.newest_ns = thread->doubts[i].end_ns;
+    doubts.newest_ns = moved(doubts.newest_ns, thread->offset_ns);
+    doubt_thread(adding->left, kept, &doubts);
+}
+
 static void add_thread(const struct adding *adding, const struct left_thread *thread)
 {
     struct process *process = open_process(adding->left, thread->thread.instance);
@@ -646,10 +670,7 @@ static void add_thread(const struct adding *adding, const struct left_thread *th
         add_times(adding, kept, run->sums, run->times, run->count);
     reach(process, moved(kept->newest_ns, thread->offset_ns));
     if (thread->doubt_count > 0)
-        doubt_thread(adding->left, kept, thread->doubts, thread->doubt_count, thread->doubts_name,
-                     adding->now_ns);
-    for (uint32_t i = 0; i < thread->doubt_count; i++)
-        raise_to(&process->doubted_ns, moved(thread->doubts[i].end_ns, thread->offset_ns));
+        doubt_left(adding, kept, thread);
     if (thread->lost_ns == 0)
         return;
     note_lost(kept, thread->lost_ns, adding->now_ns);
@@ -890,11 +911,16 @@ static void doubt_taken(struct adding *adding, const struct left_taken *taken, u
 {
     const struct thread_ask *ask = &taken->asks[i];
     struct time_range doubt = {ask->time_ns, ask->time_ns};
+    struct kept_thread *kept =
+        open_thread(adding->left, &taken->times[i].origin->source, ask->thread);
     struct process *process = process_of(adding->left, ask->thread->instance);
-    doubt_thread(adding->left,
-                 open_thread(adding->left, &taken->times[i].origin->source, ask->thread), &doubt, 1,
-                 ask->by_name, adding->now_ns);
-    raise_to(&process->doubted_ns, atomic_load_explicit(&process->reach_ns, memory_order_relaxed));
+    struct new_doubts doubts = {.ranges = &doubt,
+                                .count = 1,
+                                .newest_ns =
+                                    atomic_load_explicit(&process->reach_ns, memory_order_relaxed),
+                                .by_name = ask->by_name,
+                                .now_ns = adding->now_ns};
+    doubt_thread(adding->left, kept, &doubts);
 }
 
 /* Those of a thread that was asked for in vain too often are lost. */

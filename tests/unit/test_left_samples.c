@@ -295,6 +295,22 @@ static void doubts_are_forgotten(void **state)
     left_samples_free(left);
 }
 
+/* Those of one thread, while another one has newer ones: only spans that began before the doubts
+ * which are forgotten may lack something, whatever their thread. */
+static void doubts_are_forgotten_by_thread(void **state)
+{
+    (void)state;
+    struct left_samples *left = left_samples_new(ROOM);
+    doubt(left, OWNER, 1, "", 100, 110, SECOND);
+    doubt(left, OWNER, 2, "", 5000, 5010, WINDOW);
+    left_samples_sweep(left, 2 * SECOND + WINDOW, WINDOW);
+    assert_true(is_doubted(left, 3, "", 100, 110));
+    assert_false(is_doubted(left, 3, "", 111, 200));
+    assert_false(is_doubted(left, 3, "", 5000, 5010));
+    assert_true(is_doubted(left, 2, "", 5000, 5010));
+    left_samples_free(left);
+}
+
 /* Doubts have half of the room of their owner, and those that find no room are those of the whole
  * process. */
 static void doubts_stay_within_the_limit(void **state)
@@ -400,6 +416,7 @@ int main(void)
         cmocka_unit_test(spans_that_come_meanwhile_are_noted),
         cmocka_unit_test(doubts_are_of_a_thread),
         cmocka_unit_test(doubts_are_forgotten),
+        cmocka_unit_test(doubts_are_forgotten_by_thread),
         cmocka_unit_test(doubts_stay_within_the_limit),
         cmocka_unit_test(a_moved_clock_is_a_doubt),
         cmocka_unit_test(ambiguous_times_become_doubts),
