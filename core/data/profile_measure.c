@@ -88,7 +88,28 @@ struct measured_time measured_cpu_time(const struct profile_values *values)
 
 struct measured_time measured_wall_time(const struct profile_values *values)
 {
-    return time_of(values, wall_names);
+    struct measured_time wall = time_of(values, wall_names);
+    wall.is_wall = wall.rank > 0;
+    return wall;
+}
+
+struct measured_time measured_time_of(const struct profile_values *values)
+{
+    struct measured_time cpu = measured_cpu_time(values);
+    return cpu.rank > 0 ? cpu : measured_wall_time(values);
+}
+
+struct measured_time timed_profile_settle(const struct timed_profile *profiles, size_t count,
+                                          size_t i)
+{
+    assert(i < count);
+    const struct timed_profile *own = &profiles[i];
+    struct profile_range range = profile_upload_range(i, count);
+    for (size_t k = range.begin; own->measured.rank > 0 && k < range.end; k++)
+        if (profiles[k].time_ns == own->time_ns &&
+            measured_time_yields(own->measured, profiles[k].measured))
+            return (struct measured_time){0};
+    return own->measured;
 }
 
 struct profile_measure profile_measure_of(const struct profile_values *values)
@@ -107,12 +128,14 @@ static bool may_be_of_cpu(const struct profile_measure *measure)
     return measure->cpu.rank > 0 || (measure->counts > 0 && !measure->has_period_type);
 }
 
-/* A sender may leave the period type out in one of them. */
+/* A sender may leave the period type out. Without one, only profiles of CPU time are known to be of
+ * the same samples. */
 static bool are_same_samples(const struct profile_measure *own, const struct profile_measure *other,
                              bool same_period)
 {
-    return same_period || (!(own->has_period_type && other->has_period_type) &&
-                           may_be_of_cpu(own) && may_be_of_cpu(other));
+    if (own->has_period_type && other->has_period_type)
+        return same_period;
+    return may_be_of_cpu(own) && may_be_of_cpu(other);
 }
 
 void profile_role_compare(struct profile_role *role, const struct profile_measure *own,

@@ -80,6 +80,9 @@ void otlp_profile_read(struct otlp_profile *profile, const struct message_field 
         case PROFILE_ATTRIBUTE_INDICES:
             add_indices(&attributes, &part.wire);
             break;
+        case PROFILE_SAMPLES:
+            profile->has_samples = true;
+            break;
         default:
             break;
         }

@@ -28,6 +28,7 @@ struct otlp_profile {
     uint64_t time_unix_nano, duration_nano;
     const uint32_t *attributes; /* indices into the attribute_table */
     uint32_t attribute_count;
+    bool has_samples;
     struct message_iter fields; /* at the first field */
 };
 /* Reads everything but the samples. */

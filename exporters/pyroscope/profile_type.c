@@ -4,19 +4,6 @@
 
 enum { TYPES_MAX = 64 };
 
-/* Returns what a value of this kind of time is in nanoseconds; 0: it is none, or a sibling measures
- * the same time, and keeps the type to itself. */
-static int64_t time_scale(const struct profile_facts *profile,
-                          const struct profile_siblings *siblings,
-                          struct measured_time (*measure)(const struct profile_values *))
-{
-    struct measured_time own = measure(&profile->values);
-    for (size_t i = 0; i < siblings->count; i++)
-        if (measured_time_yields(own, measure(&siblings->facts[i].values)))
-            return 0;
-    return own.ns_per_value;
-}
-
 static struct profile_type time_type(const char *name, const char *type, int64_t scale)
 {
     return (struct profile_type){
@@ -78,12 +65,9 @@ struct profile_type profile_type_of(const struct profile_facts *profile,
                                     struct profile_siblings *siblings)
 {
     const struct profile_values *values = &profile->values;
-    int64_t scale = time_scale(profile, siblings, measured_cpu_time);
-    if (scale > 0)
-        return time_type("process_cpu", "cpu", scale);
-    scale = time_scale(profile, siblings, measured_wall_time);
-    if (scale > 0)
-        return time_type("wall", "wall", scale);
+    if (profile->time.rank > 0)
+        return profile->time.is_wall ? time_type("wall", "wall", profile->time.ns_per_value)
+                                     : time_type("process_cpu", "cpu", profile->time.ns_per_value);
     if (profile->name.size == 0)
         for (size_t i = 0; i < sizeof renamed / sizeof *renamed; i++)
             if (slice_is(values->type, renamed[i].type) && slice_is(values->unit, renamed[i].unit))

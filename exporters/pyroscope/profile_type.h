@@ -15,10 +15,11 @@
 
 #include "core/data/profile_measure.h"
 
-/* The fields of a Profile that determine its type. */
+/* What determines the type of a Profile. */
 struct profile_facts {
     struct slice name; /* its attribute __name__; empty: none */
     struct profile_values values;
+    struct measured_time time; /* zero: none, or another one of its upload counts instead */
 };
 
 struct profile_type {
@@ -26,7 +27,8 @@ struct profile_type {
     int64_t scale; /* factor for the values */
 };
 
-/* All Profiles of the same upload. What they have in common is determined once. */
+/* All Profiles that were one pprof (otlp_profile_siblings). What they have in common is determined
+ * once. */
 struct profile_siblings {
     const struct profile_facts *facts;
     size_t count;

@@ -210,15 +210,14 @@ static struct slice string_of(struct pushes *pushes, uint32_t index)
     return pushes->long_strings[index];
 }
 
-static struct profile_facts facts_of(struct pushes *pushes, const struct otlp_profile *profile)
+static struct profile_values values_of(struct pushes *pushes, const struct otlp_profile *profile)
 {
-    return (struct profile_facts){
-        .name = metric_name(pushes, profile),
-        .values = {.type = string_of(pushes, profile->sample_type),
-                   .unit = string_of(pushes, profile->sample_unit),
-                   .period_type = string_of(pushes, profile->period_type),
-                   .period_unit = string_of(pushes, profile->period_unit),
-                   .period = profile->period},
+    return (struct profile_values){
+        .type = string_of(pushes, profile->sample_type),
+        .unit = string_of(pushes, profile->sample_unit),
+        .period_type = string_of(pushes, profile->period_type),
+        .period_unit = string_of(pushes, profile->period_unit),
+        .period = profile->period,
     };
 }
 
@@ -319,16 +318,13 @@ static void add_profile(struct pushes *pushes, const struct owner *owner,
 
 /* Adds siblings. In OTLP, the last sample type of the pprof is the first. */
 static void add_siblings(struct pushes *pushes, const struct owner *owner,
-                         const struct otlp_profile *profiles, uint32_t count)
+                         const struct otlp_profile *profiles, struct profile_siblings *siblings)
 {
+    size_t count = siblings->count;
     assert(count > 0 && count <= OTLP_SIBLINGS_MAX);
-    struct profile_facts facts[OTLP_SIBLINGS_MAX];
-    for (uint32_t i = 0; i < count; i++)
-        facts[i] = facts_of(pushes, &profiles[i]);
-    struct profile_siblings siblings = {.facts = facts, .count = count};
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t at = i == 0 ? count - 1 : i == count - 1 ? 0 : i;
-        struct profile_type type = profile_type_of(&facts[at], &siblings);
+    for (size_t i = 0; i < count; i++) {
+        size_t at = i == 0 ? count - 1 : i == count - 1 ? 0 : i;
+        struct profile_type type = profile_type_of(&siblings->facts[at], siblings);
         add_profile(pushes, owner, &profiles[at], &type);
     }
 }
@@ -336,7 +332,7 @@ static void add_siblings(struct pushes *pushes, const struct owner *owner,
 /* The first service of a split is that of the resource, whose labels and series are given. */
 static void add_services(struct pushes *pushes, const struct service_split *split,
                          const struct series_labels *labels, struct slice series,
-                         const struct otlp_profile *profiles, uint32_t count)
+                         const struct otlp_profile *profiles, struct profile_siblings *siblings)
 {
     struct owner owner = {.service = labels->service, .series = series};
     assert(split->count > 0 && split->count <= SERVICE_SPLIT_MAX);
@@ -345,13 +341,13 @@ static void add_services(struct pushes *pushes, const struct service_split *spli
         *kept = *split;
         owner.split = kept;
     }
-    add_siblings(pushes, &owner, profiles, count);
+    add_siblings(pushes, &owner, profiles, siblings);
     while (++owner.number < split->count) {
         struct series_labels other = *labels;
         series_labels_rename(&other, split->names[owner.number]);
         owner.service = other.service;
         owner.series = encode_series(pushes, &other);
-        add_siblings(pushes, &owner, profiles, count);
+        add_siblings(pushes, &owner, profiles, siblings);
     }
 }
 
@@ -377,11 +373,65 @@ static uint32_t read_profiles(struct pushes *pushes, struct message_iter it,
     return count;
 }
 
+/* The profiles of a scope. */
+struct scope {
+    struct otlp_profile *profiles;
+    uint32_t count;
+    struct timed_profile *timed; /* those that have samples */
+    size_t timed_count;
+    size_t next; /* of `timed` */
+};
+
+static struct scope read_scope(struct pushes *pushes, struct message_iter scope_profiles)
+{
+    struct scope scope = {.next = 0};
+    scope.count = read_profiles(pushes, scope_profiles, &scope.profiles);
+    scope.timed = arena_array(&pushes->reading, scope.count, sizeof *scope.timed);
+    for (uint32_t i = 0; i < scope.count; i++) {
+        if (!scope.profiles[i].has_samples)
+            continue;
+        struct profile_values values = values_of(pushes, &scope.profiles[i]);
+        scope.timed[scope.timed_count++] =
+            (struct timed_profile){scope.profiles[i].time_unix_nano, measured_time_of(&values)};
+    }
+    return scope;
+}
+
+/* Call it for each profile of the scope in turn. */
+static struct profile_facts next_facts(struct pushes *pushes, struct scope *scope,
+                                       const struct otlp_profile *profile)
+{
+    struct profile_facts facts = {.name = metric_name(pushes, profile),
+                                  .values = values_of(pushes, profile)};
+    if (profile->has_samples)
+        facts.time = timed_profile_settle(scope->timed, scope->timed_count, scope->next++);
+    else
+        facts.time = measured_time_of(&facts.values);
+    return facts;
+}
+
+/* Adds the profiles that were one pprof. Returns their number. */
+static uint32_t add_pprof(struct pushes *pushes, struct scope *scope, uint32_t first,
+                          const struct series_labels *labels, struct slice series)
+{
+    const struct otlp_profile *profiles = scope->profiles + first;
+    struct service_split split = sample_services_split(&pushes->services, labels->service);
+    struct profile_facts facts[OTLP_SIBLINGS_MAX];
+    uint32_t count = otlp_profile_siblings(profiles, scope->count - first);
+    assert(count <= OTLP_SIBLINGS_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        facts[i] = next_facts(pushes, scope, &profiles[i]);
+        sample_services_collect(&pushes->services, &profiles[i], &pushes->reading, &split);
+    }
+    struct profile_siblings siblings = {.facts = facts, .count = count};
+    add_services(pushes, &split, labels, series, profiles, &siblings);
+    return count;
+}
+
 static void add_scope(struct pushes *pushes, const struct label_reader *reader,
                       const struct series_labels *of_resource, struct message_iter scope_profiles)
 {
     struct series_labels labels = *of_resource;
-    struct otlp_profile *profiles;
     series_labels_add_scope(&labels, reader, member(scope_profiles, SCOPE_PROFILES_SCOPE));
     if (labels.left_out > 0)
         log_debug(log_component(pushes->options.label),
@@ -389,14 +439,9 @@ static void add_scope(struct pushes *pushes, const struct label_reader *reader,
                   LOG_U64("left_out", labels.left_out), LOG_SLICE("service", labels.service),
                   LOG_U64("max_labels", SERIES_LABELS_MAX));
     struct slice series = encode_series(pushes, &labels);
-    uint32_t count = read_profiles(pushes, scope_profiles, &profiles);
-    for (uint32_t i = 0, siblings; i < count; i += siblings) {
-        struct service_split split = sample_services_split(&pushes->services, labels.service);
-        siblings = otlp_profile_siblings(profiles + i, count - i);
-        for (uint32_t j = i; j < i + siblings; j++)
-            sample_services_collect(&pushes->services, &profiles[j], &pushes->reading, &split);
-        add_services(pushes, &split, &labels, series, profiles + i, siblings);
-    }
+    struct scope scope = read_scope(pushes, scope_profiles);
+    for (uint32_t i = 0; i < scope.count;)
+        i += add_pprof(pushes, &scope, i, &labels, series);
     arena_deinit(&pushes->reading);
 }
 

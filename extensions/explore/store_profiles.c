@@ -406,14 +406,13 @@ static struct measured_time cpu_time_of(const struct reading *reading,
     return measured_cpu_time(&values);
 }
 
-/* All CPU time is one type. main_time: that of the scope. */
+/* All CPU time is one type. cpu: zero if another profile of the upload has it. */
 static void set_type(struct reading *reading, const struct otlp_profile *profile,
-                     struct measured_time main_time)
+                     struct measured_time cpu)
 {
     struct store_cells *cells = &reading->store->cells;
     struct store_names *names = &reading->store->names;
-    struct measured_time cpu = cpu_time_of(reading, profile);
-    bool is_cpu = cpu.rank > 0 && !measured_time_yields(cpu, main_time);
+    bool is_cpu = cpu.rank > 0;
     reading->factor = is_cpu ? cpu.ns_per_value : 1;
     uint32_t name = is_cpu ? store_names_text(names, SLICE("cpu"), STORE_TEXT_MAX)
                            : store_stacks_text(&reading->stacks, profile->sample_type);
@@ -424,41 +423,44 @@ static void set_type(struct reading *reading, const struct otlp_profile *profile
         reading->store->spans.cpu_type = reading->type;
 }
 
-static void read_profile(struct reading *reading, const struct message_field *field,
-                         struct measured_time main_time)
+/* Reads the next profile of a scope that has samples. Returns false at the end. */
+static bool next_profile(struct reading *reading, struct message_iter *scope,
+                         struct otlp_profile *profile)
 {
-    struct otlp_profile profile;
+    struct message_field field;
+    while (message_next_bytes(scope, SCOPE_PROFILES_PROFILES, &field)) {
+        otlp_profile_read(profile, &field, &reading->arena);
+        if (profile->has_samples)
+            return true;
+    }
+    return false;
+}
+
+static void read_samples(struct reading *reading, const struct otlp_profile *profile)
+{
+    struct otlp_samples samples = otlp_profile_samples(profile, &reading->arena);
     struct otlp_sample sample;
-    otlp_profile_read(&profile, field, &reading->arena);
-    set_type(reading, &profile, main_time);
-    struct otlp_samples samples = otlp_profile_samples(&profile, &reading->arena);
     while (otlp_samples_next(&samples, &sample))
         add_sample(reading, &sample);
 }
 
-/* Of several measures of CPU time, one counts. */
-static struct measured_time main_time_of(struct reading *reading, struct slice scope)
-{
-    struct message_iter it = message_iter_bytes(scope);
-    struct message_field field;
-    struct otlp_profile profile;
-    struct measured_time main_time = {.rank = 0};
-    while (message_next_bytes(&it, SCOPE_PROFILES_PROFILES, &field)) {
-        otlp_profile_read(&profile, &field, &reading->arena);
-        struct measured_time cpu = cpu_time_of(reading, &profile);
-        if (main_time.rank == 0 || measured_time_yields(main_time, cpu))
-            main_time = cpu;
-    }
-    return main_time;
-}
-
+/* Of several measures of the same CPU time, one counts. */
 static void read_scope(struct reading *reading, struct slice bytes)
 {
-    struct measured_time main_time = main_time_of(reading, bytes);
+    struct timed_profile *timed = NULL;
+    uint32_t count = 0, capacity = 0;
+    struct otlp_profile profile;
     struct message_iter it = message_iter_bytes(bytes);
-    struct message_field field;
-    while (message_next_bytes(&it, SCOPE_PROFILES_PROFILES, &field))
-        read_profile(reading, &field, main_time);
+    while (next_profile(reading, &it, &profile)) {
+        timed = arena_grow(&reading->arena, timed, count, &capacity, sizeof *timed);
+        timed[count++] =
+            (struct timed_profile){profile.time_unix_nano, cpu_time_of(reading, &profile)};
+    }
+    it = message_iter_bytes(bytes);
+    for (uint32_t i = 0; next_profile(reading, &it, &profile); i++) {
+        set_type(reading, &profile, timed_profile_settle(timed, count, i));
+        read_samples(reading, &profile);
+    }
 }
 
 /* Returns what the report says of the resource. */

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-_Static_assert(2 * PROFILE_SIBLINGS + 1 <= PROFILE_WINDOW, "all siblings are in the ring");
+_Static_assert(2 * PROFILE_UPLOAD_REACH + 1 <= PROFILE_WINDOW, "all siblings are in the ring");
 
 /* Longer texts are compared once for each entry of the string_table. */
 enum { SHORT_TEXT_MAX = 64 };
@@ -97,11 +97,9 @@ static struct profile_measure measure_of(const struct profile_header *profile)
     return profile_measure_of(&values);
 }
 
-/* Profiles without a period type are not known to be of the same samples. */
 static bool same_period(const struct profile_header *a, const struct profile_header *b)
 {
-    return a->measure.has_period_type && is_equal(&a->period_type, &b->period_type) &&
-           is_equal(&a->period_unit, &b->period_unit);
+    return is_equal(&a->period_type, &b->period_type) && is_equal(&a->period_unit, &b->period_unit);
 }
 
 static struct profile_header *header_at(struct profile_window *window, size_t i)
@@ -109,22 +107,13 @@ static struct profile_header *header_at(struct profile_window *window, size_t i)
     return &window->ring[i % PROFILE_WINDOW];
 }
 
-/* The siblings of profile i are [siblings_begin(i), siblings_end(i)). */
-static size_t siblings_begin(size_t i)
-{
-    return i > PROFILE_SIBLINGS ? i - PROFILE_SIBLINGS : 0;
-}
-
-static size_t siblings_end(const struct profile_window *window, size_t i)
-{
-    return i + PROFILE_SIBLINGS + 1 < window->read ? i + PROFILE_SIBLINGS + 1 : window->read;
-}
-
 static struct profile_role role_of(struct profile_window *window, size_t i)
 {
     const struct profile_header *profile = header_at(window, i);
     struct profile_role role = {.yields_cpu = false};
-    for (size_t k = siblings_begin(i); k < siblings_end(window, i); k++) {
+    struct profile_range range = profile_upload_range(i, window->read);
+    assert(window->read - range.begin <= PROFILE_WINDOW);
+    for (size_t k = range.begin; k < range.end; k++) {
         const struct profile_header *other = header_at(window, k);
         if (k != i && other->time_ns == profile->time_ns)
             profile_role_compare(&role, &profile->measure, &other->measure, k < i,
@@ -156,7 +145,7 @@ static void find_role(struct profile_window *window, size_t i)
 {
     const struct spanjoin_settings *settings = window->plan->settings;
     struct profile_header *profile = header_at(window, i);
-    assert(i < window->read && window->read - siblings_begin(i) <= PROFILE_WINDOW);
+    assert(i < window->read);
     struct profile_role role = role_of(window, i);
     profile->sums.type_position = position_of_type(settings, profile);
     profile->sums.counts_values = profile->measure.counts > 0;
@@ -193,7 +182,7 @@ void profile_window_init(struct profile_window *window, struct sample_plan *plan
 const struct profile_header *profile_window_next(struct profile_window *window)
 {
     struct message_field field;
-    while (window->read <= window->next + PROFILE_SIBLINGS &&
+    while (window->read <= window->next + PROFILE_UPLOAD_REACH &&
            message_next_bytes(&window->ahead, SCOPE_PROFILES_PROFILES, &field))
         if (profile_has_samples(field.wire.bytes))
             profile_header_read(window->plan, header_at(window, window->read++), field.wire.bytes);

@@ -43,7 +43,7 @@ struct profile_header {
 
 /* Iterates over the profiles of an encoded ScopeProfiles that have samples. To recognise siblings,
  * it reads some profiles ahead and keeps some; their number is bounded. */
-enum { PROFILE_SIBLINGS = 16, PROFILE_WINDOW = 64 };
+enum { PROFILE_WINDOW = 64 };
 struct profile_window {
     struct sample_plan *plan;
     struct message_iter ahead;

@@ -8,9 +8,6 @@
 
 #include <assert.h>
 
-/* Profiles of one upload (Go: samples/count and cpu/nanoseconds) are near each other. */
-enum { SIBLINGS = 16 };
-
 void profile_reader_init(struct profile_reader *reader, const struct tail_plan *plan,
                          const struct leaf_programs *programs, const char *label)
 {
@@ -74,6 +71,7 @@ struct profile_head {
     uint32_t type, unit, period_type, period_unit;
     int64_t period;
     uint64_t time_ns;
+    bool has_samples;
     struct profile_measure measure;
 };
 
@@ -121,6 +119,8 @@ static struct profile_head read_head(const struct profile_reader *reader, struct
             head.period = (int64_t)field.value;
         else if (field.number == PROFILE_TIME_UNIX_NANO && field.type == WIRE_FIXED64)
             head.time_ns = field.value;
+        else if (field.number == PROFILE_SAMPLES && field.type == WIRE_BYTES)
+            head.has_samples = true;
     }
     head.measure = measure_of(reader, &head);
     return head;
@@ -141,9 +141,8 @@ static struct profile_role role_of(const struct profile_reader *reader,
 {
     const struct profile_head *head = &heads[i];
     struct profile_role role = {.yields_cpu = false};
-    uint32_t from = i > SIBLINGS ? i - SIBLINGS : 0;
-    uint32_t to = i + SIBLINGS + 1 < count ? i + SIBLINGS + 1 : count;
-    for (uint32_t k = from; k < to; k++)
+    struct profile_range range = profile_upload_range(i, count);
+    for (size_t k = range.begin; k < range.end; k++)
         if (k != i && heads[k].time_ns == head->time_ns)
             profile_role_compare(&role, &head->measure, &heads[k].measure, k < i,
                                  same_text(reader, head->period_type, heads[k].period_type) &&
@@ -223,7 +222,8 @@ static void read_scope(struct profile_reader *reader, struct slice scope)
     struct wire_field field;
     while (wire_next_bytes(&cursor, SCOPE_PROFILES_PROFILES, &field)) {
         heads = arena_grow(&reader->arena, heads, count, &capacity, sizeof *heads);
-        heads[count++] = read_head(reader, field.bytes);
+        heads[count] = read_head(reader, field.bytes);
+        count += heads[count].has_samples;
     }
     for (uint32_t i = 0; i < count; i++) {
         struct profile_role role = role_of(reader, heads, count, i);

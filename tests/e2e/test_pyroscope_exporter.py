@@ -131,6 +131,19 @@ class PyroscopeExporterTest(unittest.TestCase):
                     got[kind] += value
                 self.assertEqual(got, want)
 
+    def test_cpu_time_counts_once_whichever_profile_has_a_period_type(self):
+        """docs/spanjoin.md, CPU time: what spans say they cost is what Pyroscope has."""
+        types = (("samples", "count"), ("cpu", "nanoseconds"))
+        for order, values in (types, (4, 40)), (types[::-1], (40, 4)):
+            with self.subTest(order):
+                message = request(("work", values, {}), types=order)
+                cpu = message.resource_profiles[0].scope_profiles[0].profiles[order.index(types[1])]
+                cpu.ClearField("period_type")
+                cpu.ClearField("period")
+                _, rows = self.exchange(message)
+                self.assertEqual({kind: value for (kind, _, _), value in rows.items()},
+                                 {"process_cpu:samples:count:cpu:nanoseconds": 4, CPU: 40})
+
     def test_timestamps_are_counted_or_summed(self):
         message = request(("counted", (), {"timestamps": (1, 2, 3)}), types=(("samples", "count"),))
         _, rows = self.exchange(message)

@@ -119,6 +119,7 @@ static const struct {
     {{{"cpu", "nanoseconds", "cpu"}, {"wall", "nanoseconds", "wall"}}, FIRST, BOTH},
     {{{"samples", "count", "cpu"}, {"off_cpu", "nanoseconds", ""}}, FIRST, BOTH},
     {{{"samples", "count", ""}, {"alloc_space", "bytes", "space"}}, NONE, BOTH},
+    {{{"samples", "count", ""}, {"alloc_space", "bytes", ""}}, NONE, BOTH},
 };
 
 static void test_an_upload_counts_once(void **state)
@@ -146,12 +147,55 @@ static void test_an_upload_counts_once(void **state)
     }
 }
 
+static struct timed_profile timed(const char *type, const char *unit, const char *period_type,
+                                  uint64_t time_ns)
+{
+    struct profile_values values =
+        values_of(type, unit, period_type, *period_type ? "nanoseconds" : "", 10);
+    return (struct timed_profile){time_ns, measured_time_of(&values)};
+}
+
+static bool counts(const struct timed_profile *profiles, size_t count, size_t i)
+{
+    struct measured_time time = timed_profile_settle(profiles, count, i);
+    assert_true(time.rank == 0 || time.ns_per_value == profiles[i].measured.ns_per_value);
+    return time.rank > 0;
+}
+
+/* Also if only one of them has a period type, and if profiles of other times are between them. */
+static void test_the_same_time_counts_once(void **state)
+{
+    (void)state;
+    const struct timed_profile profiles[] = {
+        timed("samples", "count", "cpu", 1),     timed("cpu", "nanoseconds", "cpu", 2),
+        timed("alloc_space", "bytes", "", 1),    timed("cpu", "nanoseconds", "", 1),
+        timed("wall", "nanoseconds", "wall", 1), timed("samples", "count", "wall", 1),
+    };
+    static const bool expected[] = {false, true, false, true, true, false};
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(counts(profiles, 6, i), expected[i]);
+}
+
+static void test_an_upload_is_near(void **state)
+{
+    enum { COUNT = PROFILE_UPLOAD_REACH + 2 };
+    struct timed_profile profiles[COUNT] = {{0}};
+    (void)state;
+    profiles[0] = timed("cpu", "nanoseconds", "", 0);
+    profiles[COUNT - 2] = profiles[COUNT - 1] = timed("itimer", "nanoseconds", "", 0);
+    assert_true(counts(profiles, COUNT, 0));
+    assert_false(counts(profiles, COUNT, COUNT - 2));
+    assert_true(counts(profiles, COUNT, COUNT - 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values_of_profilers),
         cmocka_unit_test(test_the_best_measure_counts),
         cmocka_unit_test(test_an_upload_counts_once),
+        cmocka_unit_test(test_the_same_time_counts_once),
+        cmocka_unit_test(test_an_upload_is_near),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
