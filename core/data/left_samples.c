@@ -227,12 +227,6 @@ static void add_to(struct index_table *table, uint64_t hash, uint32_t number)
     index_table_add_new(table, (uint32_t)hash, number);
 }
 
-static struct slice name_of(const struct sample_thread *thread)
-{
-    size_t size = thread->name.size;
-    return slice_of(thread->name.data, size < THREAD_NAME_COMPARED ? size : THREAD_NAME_COMPARED);
-}
-
 static uint64_t hash_of(const struct span_source *source, const struct sample_thread *thread)
 {
     uint64_t parts[6] = {source->scope, (uint64_t)source->number << 16 | source->owner,
@@ -241,7 +235,7 @@ static uint64_t hash_of(const struct span_source *source, const struct sample_th
         parts[2] |= (uint64_t)thread->has_id[kind] << kind;
         parts[3 + kind] = thread->has_id[kind] ? (uint64_t)thread->id[kind] : 0;
     }
-    parts[5] = hash_bytes(name_of(thread));
+    parts[5] = hash_bytes(thread_name_compared(thread->name));
     return hash_bytes(slice_of(parts, sizeof parts));
 }
 
@@ -251,7 +245,7 @@ static bool is_same_thread(const struct sample_thread *a, const struct sample_th
         if (a->has_id[kind] != b->has_id[kind] || (a->has_id[kind] && a->id[kind] != b->id[kind]))
             return false;
     return a->instance == b->instance && a->sampler == b->sampler &&
-           slice_equal(name_of(a), name_of(b));
+           slice_equal(thread_name_compared(a->name), thread_name_compared(b->name));
 }
 
 static struct kept_thread *find_thread(struct left_samples *left, const struct span_source *source,
@@ -354,7 +348,7 @@ static struct kept_thread *new_thread(struct left_samples *left, const struct sp
                                       const struct sample_thread *thread)
 {
     struct kept_thread *kept = memory_zalloc(sizeof *kept);
-    struct slice name = name_of(thread);
+    struct slice name = thread_name_compared(thread->name);
     kept->number = take_number(left);
     kept->source = *source;
     kept->thread = *thread;

@@ -132,9 +132,7 @@ static uint64_t id_number(const uint8_t *id)
 
 static uint32_t hash_of_name(struct slice name)
 {
-    if (name.size > THREAD_NAME_COMPARED)
-        name.size = THREAD_NAME_COMPARED;
-    return name.size > 0 ? (uint32_t)hash_bytes(name) | 1 : 0;
+    return name.size > 0 ? (uint32_t)hash_bytes(thread_name_compared(name)) | 1 : 0;
 }
 
 static struct node_run run_of(const struct tree_span *span)

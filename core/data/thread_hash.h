@@ -31,13 +31,17 @@ static inline uint64_t thread_hash(enum thread_hash_kind kind, uint16_t instance
     return hash_bytes(slice_of(parts, sizeof parts)) | 1;
 }
 
+/* Returns as much of a name as is compared: samples may share one of any length. */
+static inline struct slice thread_name_compared(struct slice name)
+{
+    return slice_of(name.data, name.size < THREAD_NAME_COMPARED ? name.size : THREAD_NAME_COMPARED);
+}
+
 /* Returns the hash of as much of a name as is compared. */
 static inline uint64_t thread_hash_of_name(enum thread_hash_kind kind, uint16_t instance,
                                            struct slice name)
 {
-    if (name.size > THREAD_NAME_COMPARED)
-        name.size = THREAD_NAME_COMPARED;
-    return thread_hash(kind, instance, hash_bytes(name));
+    return thread_hash(kind, instance, hash_bytes(thread_name_compared(name)));
 }
 
 static inline uint64_t thread_hash_name(uint16_t instance, struct slice name)

@@ -54,7 +54,7 @@ static uint32_t new_thread(struct left_upload *upload, const struct thread_ask *
     struct left_thread *thread = &upload->threads[upload->thread_count];
     thread->source = upload->profile->source;
     thread->thread = *ask->thread;
-    thread->thread.name = arena_copy(&upload->arena, ask->thread->name);
+    thread->thread.name = arena_copy(&upload->arena, thread_name_compared(ask->thread->name));
     thread->has_spans = ask->has_spans;
     thread->offset_ns =
         thread_spans_offset(span_index_threads(upload->index), ask->thread->instance);

@@ -14,6 +14,7 @@
 extern const struct component_type spanjoin_processor_type;
 
 enum { LIST_TRACES = 1, LIST_PROFILES = 2 }; /* fields of the list; each request has one item */
+enum { LIST_ITEMS = 3 };                     /* unless this field says how many the next one has */
 enum { TRACE = 7, SPAN = 9, WAIT_S = 5 };
 
 /* ---- lists ---- */
@@ -148,6 +149,41 @@ static void long_spans_of_a_thread(struct wire_writer *out, size_t size)
         add_span_of_thread(out, SPAN + i, 20 * SECOND + 20 * i);
 }
 
+/* Gives a sample an attribute that another one has, before those of its own. */
+static void share_attribute(struct request *request, SampleMessage *sample, int32_t attribute)
+{
+    size_t count = sample->n_attribute_indices;
+    int32_t *indices = arena_array(&request->arena, count + 1, sizeof *indices);
+    indices[0] = attribute;
+    memcpy(indices + 1, sample->attribute_indices, count * sizeof *indices);
+    sample->attribute_indices = indices;
+    sample->n_attribute_indices = count + 1;
+}
+
+/* One request: each sample is of another thread, and all threads have the same long name. */
+static void threads_with_a_long_name(struct wire_writer *out, size_t size)
+{
+    enum { THREADS = 1000 };
+    struct request request;
+    add_span_of_thread(out, SPAN, SECOND);
+    profiles_begin(&request);
+    profiles_resource_string(&request, "service.name", "shop");
+    profiles_profile(&request, "cpu", "nanoseconds");
+    char *name = arena_zalloc(&request.arena, size + 1);
+    memset(name, 'x', size);
+    SampleMessage *first = profiles_sample(&request, 1);
+    sample_string(&request, first, "thread.name", name);
+    for (size_t i = 0; i < THREADS; i++) {
+        SampleMessage *sample = profiles_sample(&request, 1);
+        sample_int(&request, sample, "thread.id", (int64_t)(THREAD + 1 + i));
+        sample_time(&request, sample, WALL + 10 * SECOND + i);
+        share_attribute(&request, sample, first->attribute_indices[0]);
+    }
+    wire_writer_varint(out, LIST_ITEMS, request.items);
+    wire_writer_bytes(out, LIST_PROFILES, request_encode(&request));
+    request_free(&request);
+}
+
 /* ---- the join ---- */
 
 struct join {
@@ -222,7 +258,12 @@ static bool send_and_leave_as(struct slice list, struct verdict *why, const char
     struct wire_field field;
     start(&join);
     *why = verdict_ok;
-    for (bool were_profiles = false; wire_next(&cursor, &field); join.sent++) {
+    uint32_t items = 1;
+    for (bool were_profiles = false; wire_next(&cursor, &field);) {
+        if (field.number == LIST_ITEMS) {
+            items = (uint32_t)field.value;
+            continue;
+        }
         bool are_profiles = field.number == LIST_PROFILES;
         if (were_profiles && !are_profiles) {
             fixture_advance(&join.fixture, WAIT_S * SECOND);
@@ -231,7 +272,9 @@ static bool send_and_leave_as(struct slice list, struct verdict *why, const char
         were_profiles = are_profiles;
         fixture_consume(&join.fixture,
                         join.places[are_profiles ? SIGNAL_PROFILES : SIGNAL_TRACES]->nodes[0],
-                        field.bytes, 1, NULL);
+                        field.bytes, items, NULL);
+        items = 1;
+        join.sent++;
     }
     fixture_advance(&join.fixture, WAIT_S * SECOND);
     fixture_advance(&join.fixture, SECOND);
@@ -277,6 +320,7 @@ int main(int argc, char **argv)
         {"held_spans", many_spans, send_and_wait, GRPC_OK},
         {"held_spans_in_a_gap", spans_in_a_gap, send_and_find, GRPC_OK},
         {"long_spans_of_a_thread", long_spans_of_a_thread, send_and_leave, GRPC_OK},
+        {"threads_with_a_long_name", threads_with_a_long_name, send_and_leave, GRPC_OK},
         {"doubted_samples_of_a_thread", doubted_samples_of_a_thread, send_and_doubt, GRPC_OK},
     };
     return cost_main(argc, argv, cases, sizeof cases / sizeof *cases);
