@@ -79,12 +79,13 @@ const struct command commands[COMMAND_COUNT] = {
          .arguments = "ID [URL]",
          .argument_limit = 2,
          .summary = "say why a span or trace has a profile, or has none",
-         .help = "Asks the extension explore of a running profcol what it knows of a span (16 hex "
-                 "digits) or trace (32), or of the span in a traceparent: which samples named it, "
-                 "when they came, and why they were or were not joined. By default it asks "
-                 "" EXPLAIN_URL ". If that wants a token, set PROFCOL_EXPLORE_TOKEN; if it wants a "
-                 "user, write http://USER:PASSWORD@HOST:PORT. The exit code is 0 if there is an "
-                 "answer."},
+         .help =
+             "Asks the extension explore of a running profcol what it knows of a span (16 hex "
+             "digits) or trace (32), or of the span in a traceparent: its samples, what "
+             "they cost, when they came, and why they were or were not joined. By default it asks "
+             "" EXPLAIN_URL ". If that wants a token, set PROFCOL_EXPLORE_TOKEN; if it wants a "
+             "user, write http://USER:PASSWORD@HOST:PORT. The exit code is 0 if there is an "
+             "answer."},
     [COMMAND_VERSION] =
         {.name = "version",
          .summary = "print the version, the build and the libraries",

@@ -1,4 +1,4 @@
-/* The answer to /api/explain: what is known of a span or trace, which samples named it, and why
+/* The answer to /api/explain: what is known of a span or trace, which samples are its own, and why
  * they were or were not joined. */
 #include "core/base/saturate.h"
 #include "extensions/explore/api.h"

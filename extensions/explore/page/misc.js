@@ -50,5 +50,5 @@ export async function explainPage(params) {
 	const form = h("form.toolbar", { onsubmit: (e) => { e.preventDefault(); ask(); } },
 		h("label", { htmlFor: "explain-id" }, "Span or trace id"), input, h("button.main", { type: "submit" }, "Explain"));
 	ask();
-	return { title: "Explain", content: [h("h1", "Explain"), lead("What is known of a request: which samples named it, when they came, and why they were or were not joined."), form, box] };
+	return { title: "Explain", content: [h("h1", "Explain"), lead("What is known of a request: its samples, what they cost, when they came, and why they were or were not joined."), form, box] };
 }
