@@ -242,12 +242,12 @@ static struct node_span *root_above(const struct tree *tree, uint64_t id)
     return NULL;
 }
 
-static void note_leaving(struct tree *tree, uint64_t time_ns)
+static void note_leaving(struct tree *tree, uint64_t from_ns, uint64_t to_ns)
 {
-    if (tree->left_to_ns == 0 || time_ns < tree->left_from_ns)
-        tree->left_from_ns = time_ns;
-    if (time_ns > tree->left_to_ns)
-        tree->left_to_ns = time_ns;
+    if (tree->left_to_ns == 0 || from_ns < tree->left_from_ns)
+        tree->left_from_ns = from_ns;
+    if (to_ns > tree->left_to_ns)
+        tree->left_to_ns = to_ns;
 }
 
 static void find_root(const struct span_trees *trees, struct root_ask *ask)
@@ -257,10 +257,8 @@ static void find_root(const struct span_trees *trees, struct root_ask *ask)
         tree ? root_above(tree, id_number(ask->place.key.span_id)) : NULL;
     ask->is_known = root != NULL;
     ask->has_others = tree && tree->count > 1;
-    if (root && tree->count == 1 && ask->left_to_ns > 0) {
-        note_leaving(tree, ask->left_from_ns);
-        note_leaving(tree, ask->left_to_ns);
-    }
+    if (root && tree->count == 1 && ask->left_to_ns > 0)
+        note_leaving(tree, ask->left_from_ns, ask->left_to_ns);
     if (root)
         memcpy(ask->root_id, &root->id, SPAN_ID_SIZE);
 }
@@ -433,7 +431,7 @@ void span_trees_find_running(struct span_trees *trees, const struct tree_place *
         if (!tree)
             continue;
         answer(&search, root, &asks[i]);
-        note_leaving(tree, asks[i].time_ns);
+        note_leaving(tree, asks[i].time_ns, asks[i].time_ns);
     }
     pthread_mutex_unlock(&trees->lock);
 }

@@ -57,9 +57,10 @@ void span_trees_put(struct span_trees *trees, const struct tree_span *spans, siz
 /* A question: which local root is above this span, or is it? */
 struct root_ask {
     struct tree_place place;
-    uint64_t
-        left_from_ns;    /* samples that name it leave, taken between these times. Noted if it is */
-    uint64_t left_to_ns; /* alone, for spans that arrive later (struct tree_ask); 0: none leave */
+    /* Samples that name it leave, taken between these times (0: the begin is not known). Noted if
+     * it is alone, for spans that arrive later (struct tree_ask): */
+    uint64_t left_from_ns;
+    uint64_t left_to_ns; /* 0: none leave */
     bool is_known;       /* result; this and the next two */
     bool has_others;     /* there are other spans in its tree */
     uint8_t root_id[SPAN_ID_SIZE];

@@ -325,8 +325,11 @@ static struct upload_range taken_times(const struct sample_plan *plan,
 struct upload_range upload_times_taken(const struct sample_plan *plan)
 {
     struct upload_range all = {UINT64_MAX, 0};
-    for (uint32_t i = 0; i < plan->upload_count; i++)
-        all = upload_ranges_union(all, taken_times(plan, &plan->uploads[i]));
+    for (uint32_t i = 0; i < plan->upload_count; i++) {
+        struct upload_range taken = taken_times(plan, &plan->uploads[i]);
+        if (taken.to_ns > 0)
+            all = upload_ranges_union(all, taken);
+    }
     return all;
 }
 

@@ -72,7 +72,7 @@ void upload_times_find_several(struct sample_plan *plan, struct instances *insta
 void upload_times_tell(struct sample_plan *plan, struct instances *instances,
                        const struct instance_clock *clock, bool waits,
                        struct span_wakeups *wakeups);
-/* Returns when the samples of the request were taken, or somewhat more. */
+/* Returns when the samples of the request were taken, or somewhat more; to_ns 0: it has none. */
 struct upload_range upload_times_taken(const struct sample_plan *plan);
 /* Tells instances.h which uploads have samples that name spans which have not arrived. Call it when
  * the request leaves, before its time is covered. */

@@ -654,6 +654,41 @@ static void the_first_child_of_a_root_says_that_it_may_lack_samples(void **state
     fixture_deinit(&join.fixture);
 }
 
+/* Its samples may have left, or not, even if the request has a resource without profiles, or its
+ * begin is not known. */
+static void a_first_child_lacks_samples_of_its_time(void **state)
+{
+    (void)state;
+    static const struct {
+        bool with_empty, with_duration;
+        uint64_t at_ms;
+        bool lacks;
+    } cases[] = {{false, true, 5000, false},
+                 {true, true, 5000, false},
+                 {false, true, 15000, true},
+                 {true, true, 15000, true},
+                 {false, false, 5000, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct join join;
+        struct request request;
+        join_init(&join, "attribute_children: true, samples: {wait: 0s}");
+        send_upload(&join, 0, OTHER, 600);
+        send_span(&join, ROOT, 0, 1000, 30000);
+        begin_upload_of(&request, 10);
+        if (!cases[i].with_duration)
+            request_profile(&request, 0)->duration_nano = 0;
+        add_sample(&request, ROOT, (const uint64_t[]){11000, 1}, 1);
+        add_sample(&request, LOAD, (const uint64_t[]){11000, 8}, 1);
+        if (cases[i].with_empty)
+            profiles_resource(&request);
+        join_send(&join, &request);
+        uint64_t at_ms = cases[i].at_ms;
+        if (lacks_some(&join, LOAD, ROOT, at_ms, at_ms + 100) != cases[i].lacks)
+            fail_msg("%zu", i);
+        fixture_deinit(&join.fixture);
+    }
+}
+
 static void a_span_says_that_it_has_samples_of_a_late_child(void **state)
 {
     (void)state;
@@ -1138,6 +1173,7 @@ int main(void)
         cmocka_unit_test(uploads_whose_samples_go_on_cover_spans),
         cmocka_unit_test(a_child_that_arrives_late_says_that_it_lacks_samples),
         cmocka_unit_test(the_first_child_of_a_root_says_that_it_may_lack_samples),
+        cmocka_unit_test(a_first_child_lacks_samples_of_its_time),
         cmocka_unit_test(a_span_says_that_it_has_samples_of_a_late_child),
         cmocka_unit_test(children_of_a_root_that_arrives_late_say_that_they_lack_samples),
         cmocka_unit_test(a_child_that_waits_knows_that_its_root_is_late),
