@@ -97,8 +97,9 @@ static void make_span_counters(struct component *component, struct spanjoin_metr
     for (int i = 0; i < SPAN_EVICTION_COUNT; i++)
         metrics->evicted[i] =
             counter_with(component, "profcol_spanjoin_evicted",
-                         "Entries that left the index within their window; conflict: spans that "
-                         "arrived again with different content, which was not kept.",
+                         "Entries that left the index within their window; memory: spans whose "
+                         "values were given up; conflict: spans that arrived again with different "
+                         "content, which was not kept.",
                          "reason", span_index_eviction_names[i]);
 }
 

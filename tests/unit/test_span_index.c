@@ -472,6 +472,38 @@ static void test_large_values_push_out_by_memory(void **state)
     arena_deinit(&arena);
 }
 
+/* Without its values a span is not found any more, but what its samples cost is still added to it.
+ * So it counts again when its entry leaves (docs/spanjoin.md, Metrics). */
+static void test_values_that_are_given_up_leave_the_entry(void **state)
+{
+    (void)state;
+    struct arena arena = {0};
+    struct span_wakeups wakeups = {0};
+    enum { ROOM = 2000, SPANS = 1500, MANY = 6000 };
+    struct span_index *index = make_index(ROOM, 120);
+    static uint8_t value[SPAN_INDEX_VALUES_MAX];
+    struct span_put put = {.facts = {.values = slice_of(value, sizeof value)}};
+    for (uint64_t i = 1; i <= SPANS; i++) {
+        put.key = key_of(i, i);
+        memcpy(value, &i, sizeof i);
+        span_index_put_many(index, SECOND, &put, 1, &arena, &wakeups);
+    }
+    assert_true(span_index_take_evicted(index, SPAN_EVICTED_MEMORY) > SPANS / 2);
+    assert_int_equal(span_index_entries(index), SPANS);
+    assert_int_equal(find_span(index, 1, 1, 1, &arena).presence, SPAN_MISSING);
+    add_samples(index, 1, 1, 1, 3, NULL);
+    put.key = key_of(1, 1);
+    span_index_collect_many(index, SECOND, &put, 1, &arena);
+    assert_non_null(put.totals);
+    assert_int_equal(put.totals[0], 3);
+    for (uint64_t i = SPANS + 1; i <= MANY; i++)
+        put_span(index, 1, i, i, &arena, NULL);
+    assert_int_equal(span_index_take_evicted(index, SPAN_EVICTED_FULL),
+                     MANY - span_index_entries(index));
+    span_index_unref(index);
+    arena_deinit(&arena);
+}
+
 /* Compares with a plain array: random puts, samples, finds and time. */
 enum { MODEL_SPANS = 64, MODEL_STEPS = 200000 };
 struct model_span {
@@ -979,6 +1011,7 @@ int main(void)
         cmocka_unit_test(test_what_comes_again_takes_no_more_memory),
         cmocka_unit_test(test_samples_push_nothing_out_by_memory),
         cmocka_unit_test(test_large_values_push_out_by_memory),
+        cmocka_unit_test(test_values_that_are_given_up_leave_the_entry),
         cmocka_unit_test(test_against_a_model),
         cmocka_unit_test(test_the_window_ends_while_entries_move),
         cmocka_unit_test(test_the_oldest_leave_in_waves),
