@@ -48,19 +48,10 @@ bool thread_ids_are_guessed(struct slice resource)
     return language_of(resource).kind != ANY_VALUE_STRING;
 }
 
-enum thread_id_kind thread_ids_kind(struct thread_ids ids, int64_t id)
-{
-    return id >= ids.os_first && id <= ids.os_last ? THREAD_ID_OS : THREAD_ID_RUNTIME;
-}
-
-bool thread_id_read(const struct any_value *value, int64_t *id_out)
+bool thread_id_read_text(const struct any_value *value, int64_t *id_out)
 {
     enum { DIGITS_MAX = 19 }; /* so that many samples may refer to one long text */
     uint64_t number;
-    if (value->kind == ANY_VALUE_INT) {
-        *id_out = value->integer;
-        return true;
-    }
     if (value->kind != ANY_VALUE_STRING || value->bytes.size > DIGITS_MAX ||
         !text_read_u64(value->bytes, &number) || number > INT64_MAX)
         return false;

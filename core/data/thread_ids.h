@@ -23,13 +23,23 @@ struct thread_ids {
  * than any get_native_id. Without a language, by the number of the process: threads begin after it,
  * and a runtime's ids are small. resource: encoded. */
 struct thread_ids thread_ids_of(struct slice resource);
-enum thread_id_kind thread_ids_kind(struct thread_ids ids, int64_t id);
+static inline enum thread_id_kind thread_ids_kind(struct thread_ids ids, int64_t id)
+{
+    return id >= ids.os_first && id <= ids.os_last ? THREAD_ID_OS : THREAD_ID_RUNTIME;
+}
 /* Whether the resource does not say the language. */
 bool thread_ids_are_guessed(struct slice resource);
 
+bool thread_id_read_text(const struct any_value *value, int64_t *id_out);
 /* Reads what an attribute says that has the id of a thread: an integer, or its decimal digits as
  * text, as they come through senders that only know texts (Zipkin). Returns false if it is neither.
  */
-bool thread_id_read(const struct any_value *value, int64_t *id_out);
+static inline bool thread_id_read(const struct any_value *value, int64_t *id_out)
+{
+    if (value->kind != ANY_VALUE_INT)
+        return thread_id_read_text(value, id_out);
+    *id_out = value->integer;
+    return true;
+}
 
 #endif
