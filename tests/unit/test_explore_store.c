@@ -1066,7 +1066,8 @@ static struct join_offer *offer_of(struct buffer *buffer, enum signal signal, ui
     offer->signal = signal;
     offer->part_count = 1;
     offer->parts[0] = buffer;
-    offer->report = signal == SIGNAL_PROFILES ? join_report_new((struct join_report_size){.keys = keys}) : NULL;
+    offer->report =
+        signal == SIGNAL_PROFILES ? join_report_new((struct join_report_size){.keys = keys}) : NULL;
     for (uint32_t k = 0; k < keys; k++)
         offer->report->keys[k].span_id[0] = offer->report->keys[k].trace_id[0] = (uint8_t)k;
     return offer;
