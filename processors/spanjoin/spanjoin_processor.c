@@ -400,7 +400,8 @@ static void warn_of_tenants(const struct spanjoin_node *node)
 static void warn_of_types(const struct spanjoin_node *node)
 {
     const struct spanjoin_settings *settings = node->join->settings;
-    uint32_t missing = types_seen_missing(&node->join->types, settings->foreign_types);
+    uint32_t missing =
+        types_seen_missing(&node->join->types, settings->foreign_types, now_of(node));
     for (unsigned i = 0; i < settings->type_count; i++)
         if (missing >> i & 1)
             log_warn(node->node.origin,
