@@ -298,6 +298,21 @@ static uint64_t bare_of(const struct span_operation *op, const struct span_entry
     return samples ? samples->left : 0;
 }
 
+/* Says which samples of a span were sent on without it, or without its Link. again: it has arrived
+ * before, so that none of these are new. */
+static void tell_left(struct span_operation *op, struct span_entry *entry, struct span_put *put,
+                      bool again)
+{
+    struct left left = {.bare = 0};
+    if (!again)
+        left = take_left(op, entry);
+    put->samples_left = left.bare + left.passed;
+    put->samples_bare = left.bare;
+    put->bare = bare_of(op, entry);
+    if (put->left_bare && !put->facts.kept_by)
+        note_left(op, entry, (struct left){.bare = left.bare});
+}
+
 /* Adds a span whose id nothing in the index has, as usual. */
 static struct span_entry *put_new(struct span_operation *op, struct span_put *put)
 {
@@ -323,14 +338,7 @@ static __attribute__((noinline)) struct span_entry *put_again(struct span_operat
     struct span_entry *entry = conflict ? found.exact : entry_of_span(op, put, &found);
     wake(op, entry);
     put->totals = copy_totals(op, entry);
-    struct left left = {.bare = 0};
-    if (!again)
-        left = take_left(op, entry);
-    put->samples_left = left.bare + left.passed;
-    put->samples_bare = left.bare;
-    put->bare = bare_of(op, entry);
-    if (put->left_bare && !put->facts.kept_by)
-        note_left(op, entry, (struct left){.bare = left.bare});
+    tell_left(op, entry, put, again);
     put->has_lag = put->totals != NULL && !again;
     put->lag_ns =
         put->has_lag ? (int64_t)(span_shard_samples(op->shard, entry)->first_ns - op->now_ns) : 0;

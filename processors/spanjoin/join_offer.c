@@ -18,47 +18,58 @@ static enum join_outcome outcome_of(const struct sample_plan *plan, uint32_t k)
     return plan->overflow ? JOIN_OVERFLOW : JOIN_NOT_FOUND;
 }
 
-struct join_report *join_report_of(const struct spanjoin *join, const struct sample_plan *plan)
+static void tell_key(const struct sample_plan *plan, uint32_t k, struct join_key *out)
 {
-    if (!join_feed_is_open(join->process->join_feed))
-        return NULL;
+    const struct keep_settings *keep = &plan->settings->keep;
+    const struct sample_key *key = &plan->keys[k];
+    const struct span_find *find = &plan->finds[k];
+    memcpy(out->trace_id, find->key.trace_id, sizeof out->trace_id);
+    memcpy(out->span_id, find->key.span_id, sizeof out->span_id);
+    out->outcome = outcome_of(plan, k);
+    out->samples = key->samples;
+    out->cpu_ns = k < plan->span_cpu_count ? plan->span_cpu[k] : -1;
+    out->condition = keep->names.at[find->kept_by];
+    out->is_promoted = key->promoted;
+    out->is_from_root = key->from_root;
+    out->is_ambiguous = key->ambiguous;
+    out->is_kept_out = keep_takes_detail(plan, k);
+    out->is_kept_out_dry = keep->dry_run && keep_would_take_detail(plan, k);
+    if (key->match)
+        out->lag_ns = (int64_t)(plan->batch->arrived_ns - key->match->arrived_ns);
+}
+
+/* Returns a report with room for what the plan says. */
+static struct join_report *new_report(const struct sample_plan *plan)
+{
     const struct unnamed_samples *unnamed = &plan->unnamed;
     bool has_unnamed =
         unnamed->ambiguous_thread + unnamed->no_process > 0 || unnamed->no_span_on_thread > 0;
     uint32_t resources = has_unnamed ? plan->upload_count : 0;
+    return join_report_new(
+        (struct join_report_size){.keys = plan->key_count,
+                                  .doubts = plan->doubt_count,
+                                  .resources = resources,
+                                  .condition_bytes = plan->settings->keep.names.size});
+}
+
+struct join_report *join_report_of(const struct spanjoin *join, const struct sample_plan *plan)
+{
+    if (!join_feed_is_open(join->process->join_feed))
+        return NULL;
     const struct keep_names *names = &plan->settings->keep.names;
-    struct join_report *report =
-        join_report_new((struct join_report_size){.keys = plan->key_count,
-                                                  .doubts = plan->doubt_count,
-                                                  .resources = resources,
-                                                  .condition_bytes = names->size});
+    struct join_report *report = new_report(plan);
     if (names->size > 0)
         memcpy(report->conditions, names->text, names->size);
     report->window_ns = span_index_window(join->index);
     report->wait_ns = (uint64_t)join->settings->samples.wait;
-    for (uint32_t i = 0; i < resources; i++)
+    for (uint32_t i = 0; i < report->size.resources; i++)
         report->unnamed_of[i] = plan->uploads[i].unnamed;
     report->beyond_keys = plan->beyond_keys;
     report->doubts_are_cut = plan->doubts_are_cut;
     if (plan->doubt_count > 0)
         memcpy(report->doubts, plan->doubts, plan->doubt_count * sizeof *plan->doubts);
-    for (uint32_t k = 0; k < plan->key_count; k++) {
-        const struct sample_key *key = &plan->keys[k];
-        struct join_key *out = &report->keys[k];
-        memcpy(out->trace_id, plan->finds[k].key.trace_id, sizeof out->trace_id);
-        memcpy(out->span_id, plan->finds[k].key.span_id, sizeof out->span_id);
-        out->outcome = outcome_of(plan, k);
-        out->samples = key->samples;
-        out->cpu_ns = k < plan->span_cpu_count ? plan->span_cpu[k] : -1;
-        out->condition = names->at[plan->finds[k].kept_by];
-        out->is_promoted = key->promoted;
-        out->is_from_root = key->from_root;
-        out->is_ambiguous = key->ambiguous;
-        out->is_kept_out = keep_takes_detail(plan, k);
-        out->is_kept_out_dry = plan->settings->keep.dry_run && keep_would_take_detail(plan, k);
-        if (key->match)
-            out->lag_ns = (int64_t)(plan->batch->arrived_ns - key->match->arrived_ns);
-    }
+    for (uint32_t k = 0; k < plan->key_count; k++)
+        tell_key(plan, k, &report->keys[k]);
     return report;
 }
 
