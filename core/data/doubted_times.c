@@ -18,7 +18,7 @@ static struct time_range both(struct time_range a, struct time_range b)
 static void coarsen(struct doubted_times *times)
 {
     assert(times->count == DOUBTED_RANGES_MAX);
-    for (uint32_t i = 0; i < COARSER / 2; i++)
+    for (size_t i = 0; i < COARSER / 2; i++)
         times->ranges[i] = both(times->ranges[2 * i], times->ranges[2 * i + 1]);
     times->count -= COARSER / 2;
     memmove(&times->ranges[COARSER / 2], &times->ranges[COARSER],
