@@ -97,12 +97,13 @@ static uint16_t shown_by_of(const struct instances *instances, uint16_t number)
 /* Returns the gap of the newest upload that waits and overlaps with one of the ranges; NULL: there
  * is none. */
 static struct upload_gap *find_held(const struct instance *instance,
-                                    const struct upload_range *ranges, unsigned count)
+                                    const struct upload_range *ranges, unsigned count,
+                                    bool has_threads)
 {
     struct list_link *newest = instance->held ? instance->held->last : NULL;
     for (struct list_link *link = newest; link; link = link->previous) {
         struct held_upload *held = container_of(link, struct held_upload, link);
-        for (unsigned k = 0; k < count; k++)
+        for (unsigned k = 0; k < count && (has_threads || !held->threads_only); k++)
             if (upload_ranges_overlap(held->gap.range, ranges[k]))
                 return &held->gap;
     }
@@ -112,13 +113,13 @@ static struct upload_gap *find_held(const struct instance *instance,
 /* Returns a gap in one of the ranges; NULL: there is none. */
 static struct upload_gap *find_gap(const struct instances *instances, uint16_t number,
                                    const struct upload_range *ranges, unsigned count,
-                                   const struct instance_clock *clock)
+                                   bool has_threads, const struct instance_clock *clock)
 {
     const struct upload_slot *slots = instance_slots(instances, number);
-    struct upload_gap *gap = find_held(&instances->items[number], ranges, count);
+    struct upload_gap *gap = find_held(&instances->items[number], ranges, count, has_threads);
     uint16_t shown_by = shown_by_of(instances, number);
     if (!gap && shown_by != 0)
-        gap = find_held(&instances->items[shown_by], ranges, count);
+        gap = find_held(&instances->items[shown_by], ranges, count, has_threads);
     for (unsigned i = 0; i < instances->slot_count && !gap; i++)
         if (slots[i].gaps && upload_slot_counts(&slots[i], clock->now_ns, clock->window_ns))
             for (unsigned k = 0; k < count && !gap; k++)
@@ -166,7 +167,7 @@ static void wake(struct instances *instances, struct instance_waiter *waiter)
         return;
     }
     struct upload_gap *gap = find_gap(instances, waiter->instance, waiter->ranges,
-                                      waiter->range_count, instances->clock);
+                                      waiter->range_count, waiter->has_threads, instances->clock);
     if (gap && waiter->gaps < WAITS_FOR_GAPS_MAX)
         wait_for_gap(instances, waiter, gap);
     else
@@ -325,7 +326,8 @@ static void cover(struct instances *instances, uint16_t number,
 
 /* ---- uploads that wait ---- */
 
-static struct held_upload *hold(struct instance *instance, struct upload_range range)
+static struct held_upload *hold(struct instance *instance, struct upload_range range,
+                                bool threads_only)
 {
     struct held_upload *held;
     if (!instance->held)
@@ -333,24 +335,27 @@ static struct held_upload *hold(struct instance *instance, struct upload_range r
     if (instance->held->count < HELD_MAX) {
         held = memory_zalloc(sizeof *held);
         held->gap.range = range;
+        held->threads_only = threads_only;
         list_append(instance->held, &held->link);
     } else {
         held = container_of(instance->held->last, struct held_upload, link);
         held->gap.range = upload_ranges_union(held->gap.range, range);
+        held->threads_only &= threads_only;
     }
     held->uploads++;
     return held;
 }
 
 void instances_hold_upload(struct instances *instances, uint16_t uploader, uint16_t process,
-                           struct upload_range range, struct instance_hold *hold_out)
+                           struct upload_range range, bool threads_only,
+                           struct instance_hold *hold_out)
 {
     const uint16_t numbers[2] = {uploader, process != uploader ? process : 0};
     assert(range.from_ns <= range.to_ns);
     pthread_mutex_lock(&instances->lock);
     for (unsigned i = 0; i < 2; i++)
         hold_out->held[i] = instance_is_live(instances, numbers[i])
-                                ? hold(&instances->items[numbers[i]], range)
+                                ? hold(&instances->items[numbers[i]], range, threads_only)
                                 : NULL;
     pthread_mutex_unlock(&instances->lock);
 }
@@ -540,8 +545,11 @@ static void tell_held(const struct instances *instances, uint16_t number,
                       struct instance_coverage *coverage)
 {
     const struct list *held = number != 0 ? instances->items[number].held : NULL;
-    for (struct list_link *link = held ? held->first : NULL; link; link = link->next)
-        upload_ranges_add(&coverage->gaps, container_of(link, struct held_upload, link)->gap.range);
+    for (struct list_link *link = held ? held->first : NULL; link; link = link->next) {
+        const struct held_upload *each = container_of(link, struct held_upload, link);
+        upload_ranges_add(each->threads_only ? &coverage->thread_gaps : &coverage->gaps,
+                          each->gap.range);
+    }
 }
 
 static void tell_gaps(const struct upload_slot *slot, const struct instance_clock *clock,
@@ -643,7 +651,7 @@ struct instance_coverage instances_coverage(struct instances *instances, uint16_
 {
     struct instance_coverage coverage;
     coverage.until_ns = coverage.from_ns = 0;
-    coverage.gaps.count = 0;
+    coverage.gaps.count = coverage.thread_gaps.count = 0;
     coverage.unjoined = coverage.unasked[0] = coverage.unasked[1] = (struct upload_range){0, 0};
     pthread_mutex_lock(&instances->lock);
     if (instance_is_live(instances, number)) {
@@ -664,14 +672,20 @@ bool instance_was_unasked(const struct instance_coverage *coverage, struct uploa
            upload_ranges_overlap(coverage->unasked[1], range);
 }
 
-bool instance_covers(const struct instance_coverage *coverage, struct upload_range range)
+static bool has_overlap(const struct upload_ranges *gaps, struct upload_range range)
 {
-    if (coverage->until_ns < range.to_ns || range.from_ns < coverage->from_ns)
-        return false;
-    for (unsigned i = 0; i < coverage->gaps.count; i++)
-        if (upload_ranges_overlap(coverage->gaps.items[i], range))
-            return false;
-    return true;
+    for (unsigned i = 0; i < gaps->count; i++)
+        if (upload_ranges_overlap(gaps->items[i], range))
+            return true;
+    return false;
+}
+
+bool instance_covers(const struct instance_coverage *coverage, struct upload_range range,
+                     bool has_thread)
+{
+    return coverage->until_ns >= range.to_ns && range.from_ns >= coverage->from_ns &&
+           !has_overlap(&coverage->gaps, range) &&
+           !(has_thread && has_overlap(&coverage->thread_gaps, range));
 }
 
 /* gap: NULL: waits for later uploads. */
@@ -698,7 +712,7 @@ static struct instance_waiter *begin_wait(struct instances *instances, uint16_t 
 }
 
 struct instance_waiter *instances_wait(struct instances *instances, uint16_t number,
-                                       const struct upload_ranges *spans,
+                                       const struct upload_ranges *spans, bool has_threads,
                                        const struct span_waiter *waiter,
                                        const struct instance_clock *clock)
 {
@@ -712,9 +726,12 @@ struct instance_waiter *instances_wait(struct instances *instances, uint16_t num
                             ? until_ns < latest_end(spans->items, spans->count)
                             : may_be_profiled(instances, &instances->items[number], clock);
         struct upload_gap *gap =
-            is_early ? NULL : find_gap(instances, number, spans->items, spans->count, clock);
+            is_early ? NULL
+                     : find_gap(instances, number, spans->items, spans->count, has_threads, clock);
         if (is_early || gap)
             begun = begin_wait(instances, number, spans, waiter, gap);
+        if (begun)
+            begun->has_threads = has_threads;
         if (begun && !is_profiled(&instances->items[number], clock))
             settle_at(instances, number, beginning_ends(instances, number, clock));
     }

@@ -137,9 +137,10 @@ struct instance_hold {
     struct held_upload *held[2]; /* NULL: none */
 };
 /* Begins to hold an upload. process: whose spans may get samples; 0: not known yet, so that it may
- * be any that the uploader's samples show. */
+ * be any that the uploader's samples show. threads_only: only spans that name their thread may. */
 void instances_hold_upload(struct instances *instances, uint16_t uploader, uint16_t process,
-                           struct upload_range range, struct instance_hold *hold_out);
+                           struct upload_range range, bool threads_only,
+                           struct instance_hold *hold_out);
 /* Ends it. Call it when the samples' totals are in the index, before instances_add_upload. Appends
  * the requests whose spans are covered now to `wakeups`. */
 void instances_end_hold(struct instances *instances, struct instance_hold *hold,
@@ -152,9 +153,10 @@ struct instance_coverage {
     uint64_t until_ns; /* since 1970; 0: it has no uploads that count, or still awaits some */
     uint64_t from_ns;  /* what arrived for earlier times, another index may know; 0: nothing did */
     struct upload_ranges gaps;
-    struct upload_range unjoined;   /* instances_note_unjoined; to_ns 0: there was none */
-    struct upload_range unasked[2]; /* instance_upload.unasked of it, and of the last other one
-                                       whose samples showed it; likewise */
+    struct upload_ranges thread_gaps; /* further ones for spans that name their thread */
+    struct upload_range unjoined;     /* instances_note_unjoined; to_ns 0: there was none */
+    struct upload_range unasked[2];   /* instance_upload.unasked of it, and of the last other one
+                                         whose samples showed it; likewise */
 };
 
 /* Who waits until an instance is covered. Allocated by instances_wait. */
@@ -162,6 +164,7 @@ struct instance_waiter {
     struct timer timer;    /* its deadline is the latest end of the ranges */
     struct list_link link; /* of those who wait for a gap, if the timer is not set */
     unsigned gaps;         /* for which it has waited */
+    bool has_threads;      /* some of the spans name their thread */
     struct span_waiter waiter;
     struct instances *instances;
     struct instance_waiter *next; /* of the same request; set by the caller */
@@ -176,14 +179,15 @@ struct instance_coverage instances_coverage(struct instances *instances, uint16_
 /* Whether samples of a range of time that name a thread may have left before anybody looked for
  * their spans. */
 bool instance_was_unasked(const struct instance_coverage *coverage, struct upload_range range);
-/* Whether a range of time is covered. */
-bool instance_covers(const struct instance_coverage *coverage, struct upload_range range);
+/* Whether a range of time is covered, for a span that names its thread or does not. */
+bool instance_covers(const struct instance_coverage *coverage, struct upload_range range,
+                     bool has_thread);
 /* Waits until the instance covers the ranges of some spans, and returns the waiter; NULL if that
  * need not be waited for. It is waited for if it is profiled; if that cannot be known yet, then
  * too: in the first wait_ns after the first span of all, and, if other instances of its service are
  * profiled, after the first one of its own. */
 struct instance_waiter *instances_wait(struct instances *instances, uint16_t number,
-                                       const struct upload_ranges *spans,
+                                       const struct upload_ranges *spans, bool has_threads,
                                        const struct span_waiter *waiter,
                                        const struct instance_clock *clock);
 /* Ends and frees all waiters of a request. */

@@ -28,6 +28,7 @@ struct held_upload {
     struct list_link link; /* of the instance */
     struct upload_gap gap;
     uint32_t uploads;
+    bool threads_only; /* only spans that name their thread */
 };
 
 /* Ends the waits that end with time: for further parts of an upload, for gaps that are too old, for

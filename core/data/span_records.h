@@ -73,6 +73,7 @@ struct span_put {
     struct span_source source;
     struct span_facts facts;
     uint16_t instance;  /* number of its process (instances.h); 0: not known */
+    struct slice raw;   /* its bytes in the request */
     bool is_incomplete; /* set by the caller: samples of it may arrive later */
     bool ran_unjoined;  /* likewise: it ran when samples were taken that named spans which had not
                            arrived when they left */

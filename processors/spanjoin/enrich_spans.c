@@ -43,8 +43,7 @@ struct reading {
     struct keep_judge judge;
     struct value_expressions expressions;
     struct span_put puts[READ_TOGETHER];
-    struct slice raws[READ_TOGETHER];        /* of the puts */
-    struct thread_ids ids_of[READ_TOGETHER]; /* likewise: thread_ids */
+    struct thread_ids ids_of[READ_TOGETHER]; /* of the puts: thread_ids */
     size_t put_count;
     struct thread_span threads[READ_TOGETHER];
     struct span_source thread_sources[READ_TOGETHER];
@@ -183,7 +182,7 @@ static void put_trees(struct reading *reading, size_t put_count)
 static bool thread_of_put(struct reading *reading, size_t i, struct thread_span *out)
 {
     const struct span_put *put = &reading->puts[i];
-    struct span_view span = span_view_read(reading->raws[i], &reading->wanted);
+    struct span_view span = span_view_read(put->raw, &reading->wanted);
     if (!thread_of_span(&span, &put->key, reading->ids_of[i], out))
         return false;
     out->instance = put->instance;
@@ -315,12 +314,12 @@ static void read_span(struct reading *reading, struct slice raw, const struct sp
     struct span_key key;
     if (!span_view_key(&span, &key))
         return;
-    reading->raws[reading->put_count] = raw;
     reading->ids_of[reading->put_count] = reading->thread_ids;
     struct span_put *put = &reading->puts[reading->put_count++];
     *put = (struct span_put){.key = key,
                              .source = reading->source,
                              .instance = reading->process.instance,
+                             .raw = raw,
                              .left_bare = reading->left_bare,
                              .facts = {.start_ns = span.fields.start_ns,
                                        .end_ns = span.fields.end_ns,

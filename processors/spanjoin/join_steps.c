@@ -131,6 +131,18 @@ static void mark_unasked(struct span_put *puts, size_t count,
             coverage, (struct upload_range){puts[i].facts.start_ns, puts[i].facts.end_ns});
 }
 
+/* Whether a span names its thread. */
+static bool has_thread(const struct span_put *put)
+{
+    return attribute_value(put->raw, SPAN_ATTRIBUTES, SLICE("thread.id")).size > 0;
+}
+
+static bool is_covered(const struct instance_coverage *coverage, const struct span_put *put)
+{
+    struct upload_range ran = {put->facts.start_ns, put->facts.end_ns};
+    return instance_covers(coverage, ran, coverage->thread_gaps.count > 0 && has_thread(put));
+}
+
 /* Marks the spans that profiles do not cover yet. puts: of one instance. Called before their totals
  * are read, so that a span that is not marked has all of its samples. A process that no upload
  * covers is marked, too: a span that has samples all the same has them of an upload that waits, or
@@ -144,9 +156,9 @@ static void mark_incomplete(struct spanjoin *join, struct span_put *puts, size_t
         puts[i].is_incomplete =
             puts[i].instance != 0 &&
             (coverage.until_ns < puts[i].facts.end_ns || puts[i].facts.start_ns < coverage.from_ns);
-    for (size_t i = 0; i < count && coverage.gaps.count > 0; i++)
-        puts[i].is_incomplete |= !instance_covers(
-            &coverage, (struct upload_range){puts[i].facts.start_ns, puts[i].facts.end_ns});
+    bool has_gaps = coverage.gaps.count + coverage.thread_gaps.count > 0;
+    for (size_t i = 0; i < count && has_gaps; i++)
+        puts[i].is_incomplete |= !is_covered(&coverage, &puts[i]);
     if (coverage.unjoined.to_ns > 0)
         mark_unjoined(puts, count, coverage.unjoined);
     if (coverage.unasked[0].to_ns > 0 || coverage.unasked[1].to_ns > 0)
@@ -182,14 +194,15 @@ struct learning {
     struct learned_spans *learned;
 };
 
-/* Waits for the profiles that cover spans of one instance, which are marked. */
+/* Waits for the profiles that cover spans of one instance, which are marked. All of them name their
+ * threads or none does, as SDKs do it. */
 static void wait_for_profiles(struct learning *learning, const struct span_put *puts, size_t count)
 {
     struct learned_spans *learned = learning->learned;
     struct upload_ranges marked = ranges_of_marked(puts, count);
     struct instance_waiter *waiter =
         instances_wait(span_index_instances(learning->join->index), puts->instance, &marked,
-                       learning->waiter, &learning->clock);
+                       has_thread(puts), learning->waiter, &learning->clock);
     if (!waiter)
         return;
     waiter->next = learned->waiters;

@@ -169,9 +169,11 @@ void upload_times_end(struct sample_plan *plan)
     upload->names_spans = upload->sample_count > plan->without_id - plan->without_before;
     if (upload->is_presumed)
         plan->with_presumed += plan->with_thread - plan->threads_before;
-    bool is_of_none = upload->is_presumed && upload->names_spans && !upload->is_awaited;
-    upload->adds_later = (upload->has_threads && !is_of_none) || may_have_threads ||
+    /* its process may have no spans that name their threads, and need not wait for them then */
+    bool is_of_threads = upload->is_presumed && upload->names_spans && !upload->is_awaited;
+    upload->adds_later = (upload->has_threads && !is_of_threads) || may_have_threads ||
                          plan->settings->attribute_children;
+    upload->adds_to_threads = upload->has_threads && !upload->adds_later;
 }
 
 /* ---- several processes that count as one ---- */
@@ -396,12 +398,12 @@ void upload_times_hold(const struct sample_plan *plan, struct instances *instanc
     *held_out = (struct held_uploads){.count = 0};
     for (uint32_t i = 0; i < plan->upload_count; i++) {
         const struct resource_upload *upload = &plan->uploads[i];
-        if (!upload->adds_later)
+        if (!upload->adds_later && !upload->adds_to_threads)
             continue;
         if (!held_out->items)
             held_out->items = memory_grow(NULL, plan->upload_count, sizeof *held_out->items);
         instances_hold_upload(instances, upload->uploader, upload->process, all_times(plan, upload),
-                              &held_out->items[held_out->count++]);
+                              upload->adds_to_threads, &held_out->items[held_out->count++]);
     }
 }
 
@@ -419,7 +421,7 @@ static uint16_t hold_unread(const struct request_sender *sender, struct slice re
     if (!held->items)
         held->items = memory_grow(NULL, UPLOADS_HELD_UNREAD, sizeof *held->items);
     instances_hold_upload(span_index_instances(sender->index), process.instance, with_threads,
-                          until_now, &held->items[held->count++]);
+                          until_now, false, &held->items[held->count++]);
     return process.instance;
 }
 

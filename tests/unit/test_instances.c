@@ -62,7 +62,7 @@ static struct instance_waiter *wait_for(struct instances *instances, uint16_t nu
                                         const struct instance_clock *clock)
 {
     struct upload_ranges spans = {1, {{start_ns, end_ns}}};
-    return instances_wait(instances, number, &spans, &request, clock);
+    return instances_wait(instances, number, &spans, false, &request, clock);
 }
 
 static uint64_t covered(struct instances *instances, uint16_t number, uint64_t now_ns)
@@ -390,7 +390,7 @@ static void test_the_service_of_a_process_may_be_forgotten(void **state)
     struct instance_hold hold;
     uint16_t process = find_of_service(instances, 1, SECOND);
     assert_true(is_waited_for(instances, process, SECOND));
-    instances_hold_upload(instances, process, 0, (struct upload_range){0, SECOND}, &hold);
+    instances_hold_upload(instances, process, 0, (struct upload_range){0, SECOND}, false, &hold);
     instances_sweep(instances, &clock);
     uint16_t other = find(instances, 3, 3 * WINDOW);
     instances_end_hold(instances, &hold, &clock, &wakeups);
@@ -605,8 +605,10 @@ static void test_gaps_that_overlap_are_told_as_one(void **state)
     assert_int_equal(coverage.gaps.count, 1);
     assert_int_equal(coverage.gaps.items[0].from_ns, 140 * SECOND);
     assert_int_equal(coverage.gaps.items[0].to_ns, 151 * SECOND);
-    assert_true(instance_covers(&coverage, (struct upload_range){130 * SECOND, 140 * SECOND}));
-    assert_false(instance_covers(&coverage, (struct upload_range){130 * SECOND, 141 * SECOND}));
+    assert_true(
+        instance_covers(&coverage, (struct upload_range){130 * SECOND, 140 * SECOND}, false));
+    assert_false(
+        instance_covers(&coverage, (struct upload_range){130 * SECOND, 141 * SECOND}, false));
     instances_free(instances);
 }
 
@@ -631,9 +633,10 @@ static void test_upload_that_waits_covers_nothing(void **state)
     struct span_wakeups wakeups = {0};
     uint16_t number = find(instances, 1, 1);
     struct instance_hold first, second;
-    instances_hold_upload(instances, number, 0, (struct upload_range){0, 10 * SECOND}, &first);
+    instances_hold_upload(instances, number, 0, (struct upload_range){0, 10 * SECOND}, false,
+                          &first);
     instances_hold_upload(instances, number, number,
-                          (struct upload_range){10 * SECOND, 20 * SECOND}, &second);
+                          (struct upload_range){10 * SECOND, 20 * SECOND}, false, &second);
     assert_int_equal(upload(instances, number, 0, 30 * SECOND, 30 * SECOND), 0);
     struct instance_waiter *waiter = wait_for(instances, number, 5 * SECOND, 15 * SECOND, &clock);
     assert_non_null(waiter);
@@ -657,14 +660,15 @@ static void test_upload_of_an_unknown_process_waits(void **state)
     struct span_wakeups wakeups = {0};
     uint16_t uploader = find(instances, 1, 1), process = find(instances, 2, 1);
     struct instance_hold hold;
-    instances_hold_upload(instances, uploader, 0, (struct upload_range){0, 10 * SECOND}, &hold);
+    instances_hold_upload(instances, uploader, 0, (struct upload_range){0, 10 * SECOND}, false,
+                          &hold);
     assert_int_equal(upload(instances, uploader, process, 30 * SECOND, 30 * SECOND), 0);
     struct instance_coverage coverage = instances_coverage(instances, process, &clock);
-    assert_false(instance_covers(&coverage, (struct upload_range){5 * SECOND, 6 * SECOND}));
-    assert_true(instance_covers(&coverage, (struct upload_range){12 * SECOND, 13 * SECOND}));
+    assert_false(instance_covers(&coverage, (struct upload_range){5 * SECOND, 6 * SECOND}, false));
+    assert_true(instance_covers(&coverage, (struct upload_range){12 * SECOND, 13 * SECOND}, false));
     instances_end_hold(instances, &hold, &clock, &wakeups);
     coverage = instances_coverage(instances, process, &clock);
-    assert_true(instance_covers(&coverage, (struct upload_range){5 * SECOND, 6 * SECOND}));
+    assert_true(instance_covers(&coverage, (struct upload_range){5 * SECOND, 6 * SECOND}, false));
     instances_free(instances);
 }
 
@@ -680,7 +684,8 @@ static void test_many_uploads_wait(void **state)
     uint16_t number = find(instances, 1, 1);
     size_t before = instances_memory(instances);
     for (uint64_t i = 0; i < MANY; i++)
-        instances_hold_upload(instances, number, 0, (struct upload_range){i, i + 1}, &holds[i]);
+        instances_hold_upload(instances, number, 0, (struct upload_range){i, i + 1}, false,
+                              &holds[i]);
     assert_true(instances_memory(instances) - before < 10000);
     upload(instances, number, 0, 30 * SECOND, 30 * SECOND);
     struct instance_waiter *waiter = wait_for(instances, number, 0, MANY, &clock);

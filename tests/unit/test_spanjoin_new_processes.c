@@ -25,17 +25,29 @@ static const struct sender same = {"service.name=shop service.instance.id=" LONG
                                    "service.name=shop service.instance.id=" LONG_ID};
 static const struct sender other = {"service.name=other service.instance.id=1", NULL};
 
+static SpanMessage *begin_span(struct request *request, const struct sender *sender, uint64_t id,
+                               uint64_t start, uint64_t end)
+{
+    traces_begin(request, NULL);
+    request_resource(request, sender->spans);
+    traces_resource_string(request, "telemetry.sdk.language", "java");
+    return traces_span(request, TRACE, id, WALL + start * MS, WALL + end * MS, "work");
+}
+
 static void send_span(struct join *join, const struct sender *sender, uint64_t id, uint64_t start,
                       uint64_t end)
 {
     struct request request;
-    traces_begin(&request, NULL);
-    request_resource(&request, sender->spans);
-    traces_resource_string(&request, "telemetry.sdk.language", "java");
-    SpanMessage *span =
-        traces_span(&request, TRACE, id, WALL + start * MS, WALL + end * MS, "work");
+    SpanMessage *span = begin_span(&request, sender, id, start, end);
     span_int(&request, span, "thread.id", LANE);
     span_string(&request, span, "thread.name", "worker");
+    join_send(join, &request);
+}
+
+static void send_span_without_thread(struct join *join, uint64_t id, uint64_t start, uint64_t end)
+{
+    struct request request;
+    begin_span(&request, &same, id, start, end);
     join_send(join, &request);
 }
 
@@ -330,6 +342,32 @@ static void without_threads_nothing_changes(void **state)
     fixture_deinit(&join.fixture);
 }
 
+/* The first upload names spans, too, and waits for one of them. Of its other samples it is known
+ * when it leaves whose they are: spans that name their thread wait for that, and others do not. */
+static void an_upload_that_waits_counts_when_it_leaves(void **state)
+{
+    (void)state;
+    for (int with_thread = 0; with_thread < 2; with_thread++) {
+        struct join join;
+        struct request request;
+        join_init(&join, "samples: {wait: 10s}, spans: {wait: 30s}, window: 60s");
+        begin_upload(&request, &same, 0);
+        add_linked(&request, 9, 4); /* never arrives */
+        add_linked(&request, 42, 10);
+        add_sample(&request, "worker", 2500, 20);
+        join_send(&join, &request);
+        if (with_thread)
+            send_span(&join, &same, 42, 2000, 3000);
+        else
+            send_span_without_thread(&join, 42, 2000, 3000);
+        assert_int_equal(join.fixture.recorder.count, !with_thread);
+        if (with_thread)
+            fixture_advance(&join.fixture, 11 * SECOND);
+        expect_costs(&join, with_thread ? "30" : "10");
+        fixture_deinit(&join.fixture);
+    }
+}
+
 int main(void)
 {
     log_init(LOG_ERROR + 1, LOG_CONSOLE);
@@ -342,6 +380,7 @@ int main(void)
         cmocka_unit_test(one_of_several_says_it),
         cmocka_unit_test(old_processes_cost_nothing),
         cmocka_unit_test(without_threads_nothing_changes),
+        cmocka_unit_test(an_upload_that_waits_counts_when_it_leaves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
