@@ -36,6 +36,7 @@ struct large_request {
     /* Profiles: */
     struct held_uploads unread; /* of their time, until it is added or dropped */
     struct sample_plan *plan;   /* NULL: not built yet */
+    bool waits;                 /* for spans, instead of being applied at once */
     struct moved_samples moved; /* all-zero: none yet */
     struct join_lags lags;      /* likewise */
     struct join_report *report; /* for the join feed; NULL: none */
@@ -256,8 +257,9 @@ static void plan(struct large_request *request)
     request->plan = join_plan_samples(join, request->batch, request->now_ns, asks, request->number);
     if (asks)
         join_find_spans(join, request->plan, request->now_ns);
-    if (!waits_for_spans(request))
-        apply(request);
+    request->waits = waits_for_spans(request);
+    if (!request->waits)
+        apply(request); /* spans that have arrived meanwhile get samples: the plan changes */
 }
 
 /* After the plan was applied, or not. The index is updated last: if the sender gave up, it sends
@@ -307,7 +309,7 @@ static void after_plan(struct large_request *request)
     if (asked && !is_abandoned(request))
         join_lags_record_named(request->plan, request->now_ns, request->node->join->metrics.lag,
                                request->node->node.worker->index);
-    if (waits_for_spans(request) && !is_abandoned(request))
+    if (request->waits && !is_abandoned(request))
         hold_samples(request);
     else
         after_apply(request);

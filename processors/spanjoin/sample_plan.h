@@ -142,7 +142,7 @@ struct sample_plan {
     uint32_t threads_before;        /* of these, in the resources before the present one */
     uint32_t without_before;        /* likewise, of those without an id */
     uint32_t with_presumed;         /* those with SAMPLE_HAS_THREAD whose process is presumed
-                                       (instances.h), so that they do not wait */
+                                       (instances.h), so that they do not wait; not counted down */
     bool may_have_threads;          /* some may get it when it is known which process they are of */
     uint64_t by_thread;             /* samples that thread_samples.h gave a Link */
     struct unnamed_samples unnamed; /* of samples without an id, those that it gave none */
