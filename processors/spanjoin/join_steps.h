@@ -64,8 +64,8 @@ struct sample_plan *join_plan_held(struct spanjoin *join, struct batch *batch, u
                                    uint64_t arrived_ns, const struct plan_before *before);
 /* Whether samples of the request may be joined by thread and time. */
 bool join_has_threads(const struct sample_plan *plan);
-/* Whether it waits for spans of their threads: not if none of their processes are known yet. Call it
- * before join_link_threads. */
+/* Whether it waits for spans of their threads: not if none of their processes are known yet. Call
+ * it before join_link_threads. */
 bool join_waits_for_threads(const struct sample_plan *plan);
 /* Joins samples by thread and time. If it has to change the request for that, it frees the plan.
  * Returns the plan of the request as it is now, with its spans looked up. It has totals of all
