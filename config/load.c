@@ -57,27 +57,22 @@ static bool read_path(struct config_check *check, const char *path, struct sourc
     return true;
 }
 
-static bool starts_with(const char *text, const char *prefix)
-{
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
 /* Reads one source of --config. */
 static bool read_source(struct config_check *check, const char *uri, struct source_text *out)
 {
     const struct config_place place = {out->source, 0, 0};
     out->source->name = uri;
-    if (starts_with(uri, "env:"))
+    if (string_begins_with(uri, "env:"))
         return read_environment(check, uri + 4, out);
-    if (starts_with(uri, "file:"))
+    if (string_begins_with(uri, "file:"))
         return read_path(check, uri + 5, out);
-    if (starts_with(uri, "yaml:")) {
+    if (string_begins_with(uri, "yaml:")) {
         out->source->name = yaml_name(check->arena, uri + 5);
         out->yaml = slice_of_string(uri + 5);
         out->has_paths = true;
         return true;
     }
-    if (starts_with(uri, "http:") || starts_with(uri, "https:")) {
+    if (string_begins_with(uri, "http:") || string_begins_with(uri, "https:")) {
         out->source->name = "--config";
         return config_error_at(
             check, place, NULL,

@@ -108,12 +108,6 @@ struct otlp_request {
 
 /* ---- recognising ---- */
 
-static bool has_prefix(struct slice text, const char *prefix)
-{
-    size_t size = strlen(prefix);
-    return text.size >= size && memcmp(text.data, prefix, size) == 0;
-}
-
 static const struct otlp_settings *settings_of(const struct otlp_receiver *receiver)
 {
     return receiver->component.settings;
@@ -166,7 +160,8 @@ static const char *grpc_service_of(int signal)
 static int signal_of_grpc_path(const struct otlp_receiver *receiver, struct slice path)
 {
     for (int signal = 0; signal < SIGNAL_COUNT; signal++)
-        if (is_used(receiver, (enum signal)signal) && has_prefix(path, grpc_service_of(signal)))
+        if (is_used(receiver, (enum signal)signal) &&
+            slice_begins_with(path, slice_of_string(grpc_service_of(signal))))
             return signal;
     return -1;
 }

@@ -68,7 +68,20 @@ static inline bool slice_is(struct slice a, const char *text)
     return slice_equal(a, slice_of_string(text));
 }
 
-/* The same for ASCII letters of either case. */
+/* Whether the first bytes are these. */
+static inline bool slice_begins_with(struct slice a, struct slice beginning)
+{
+    return a.size >= beginning.size &&
+           slice_equal((struct slice){a.data, beginning.size}, beginning);
+}
+
+/* The same for texts. */
+static inline bool string_begins_with(const char *text, const char *beginning)
+{
+    return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+/* Like slice_is, for ASCII letters of either case. */
 static inline bool slice_is_ignoring_case(struct slice a, const char *text)
 {
     return a.size == strlen(text) && strncasecmp((const char *)a.data, text, a.size) == 0;

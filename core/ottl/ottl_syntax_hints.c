@@ -8,12 +8,6 @@
 #include <stdio.h>
 #include <strings.h>
 
-static bool begins_with(struct slice text, const char *beginning)
-{
-    size_t size = strlen(beginning);
-    return text.size >= size && memcmp(text.data, beginning, size) == 0;
-}
-
 static bool is_same(struct slice word, const char *other)
 {
     return word.size == strlen(other) &&
@@ -70,12 +64,12 @@ static const struct {
 
 static bool is_argument(const struct ottl_unexpected *unexpected)
 {
-    return begins_with(slice_of_string(unexpected->expected), "\",\"");
+    return slice_begins_with(slice_of_string(unexpected->expected), SLICE("\",\""));
 }
 
 static bool is_after_condition(const struct ottl_unexpected *unexpected)
 {
-    return begins_with(slice_of_string(unexpected->expected), "\"and\"");
+    return slice_begins_with(slice_of_string(unexpected->expected), SLICE("\"and\""));
 }
 
 static const char joined[] = "texts are joined by Concat([a, b], \"\")";
@@ -90,14 +84,14 @@ static bool is_after_plus(const struct ottl_unexpected *unexpected)
 
 static const char *hint_sign(const struct ottl_unexpected *unexpected, struct slice rest)
 {
-    if (unexpected->kind == OTTL_TOKEN_PUNCTUATION && begins_with(rest, "="))
+    if (unexpected->kind == OTTL_TOKEN_PUNCTUATION && slice_begins_with(rest, SLICE("=")))
         return is_argument(unexpected) ? "arguments are separated by commas"
                                        : "a comparison is written ==";
-    if (begins_with(rest, "+") && !is_argument(unexpected))
+    if (slice_begins_with(rest, SLICE("+")) && !is_argument(unexpected))
         return joined;
     if (unexpected->kind == OTTL_TOKEN_STRING && is_after_plus(unexpected))
         return joined;
-    if (begins_with(rest, "\"") && unexpected->kind == OTTL_TOKEN_INVALID)
+    if (slice_begins_with(rest, SLICE("\"")) && unexpected->kind == OTTL_TOKEN_INVALID)
         return "this quote is not closed";
     if (unexpected->kind != OTTL_TOKEN_COMPARISON || strcmp(unexpected->expected, "\"]\"") == 0)
         return NULL;
@@ -112,7 +106,7 @@ static const char *hint_sign(const struct ottl_unexpected *unexpected, struct sl
 static const char *hint_mark(const struct ottl_unexpected *unexpected, struct slice rest)
 {
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-        if (begins_with(rest, marks[i].text))
+        if (slice_begins_with(rest, slice_of_string(marks[i].text)))
             return marks[i].hint;
     return hint_sign(unexpected, rest);
 }
@@ -171,8 +165,8 @@ static bool begins_value(enum ottl_token_kind kind, struct slice rest)
 {
     return kind == OTTL_TOKEN_STRING || kind == OTTL_TOKEN_INT || kind == OTTL_TOKEN_FLOAT ||
            kind == OTTL_TOKEN_BYTES || kind == OTTL_TOKEN_LOWER || kind == OTTL_TOKEN_UPPER ||
-           kind == OTTL_TOKEN_NIL || kind == OTTL_TOKEN_BOOL || begins_with(rest, "[") ||
-           begins_with(rest, "{");
+           kind == OTTL_TOKEN_NIL || kind == OTTL_TOKEN_BOOL ||
+           slice_begins_with(rest, SLICE("[")) || slice_begins_with(rest, SLICE("{"));
 }
 
 /* ---- brackets ---- */
@@ -270,7 +264,7 @@ struct slice ottl_hint_shown(const struct ottl_unexpected *unexpected, struct sl
 {
     struct slice rest = rest_of(unexpected);
     size_t size = 1;
-    if (begins_with(rest, "=~"))
+    if (slice_begins_with(rest, SLICE("=~")))
         return slice_of(rest.data, 2);
     if (unexpected->kind != OTTL_TOKEN_INVALID)
         return token;

@@ -29,11 +29,6 @@ static bool two_strings(struct ottl_evaluation *evaluation, const struct ottl_no
            ottl_argument_string(evaluation, node, 1, second);
 }
 
-static bool begins_with(struct slice text, struct slice prefix)
-{
-    return text.size >= prefix.size && slice_equal(slice_of(text.data, prefix.size), prefix);
-}
-
 static bool ends_with(struct slice text, struct slice suffix)
 {
     return text.size >= suffix.size &&
@@ -45,7 +40,7 @@ FUNCTION(has_prefix)
     struct slice text, prefix;
     if (!two_strings(evaluation, node, &text, &prefix))
         return false;
-    *out = ottl_bool(begins_with(text, prefix));
+    *out = ottl_bool(slice_begins_with(text, prefix));
     return true;
 }
 
@@ -162,7 +157,7 @@ FUNCTION(trim_prefix)
     struct slice text, prefix;
     if (!two_strings(evaluation, node, &text, &prefix))
         return false;
-    size_t size = begins_with(text, prefix) ? prefix.size : 0;
+    size_t size = slice_begins_with(text, prefix) ? prefix.size : 0;
     *out = ottl_string(slice_of(size > 0 ? text.data + size : text.data, text.size - size));
     return true;
 }

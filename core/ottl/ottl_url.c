@@ -254,18 +254,12 @@ static bool parse_authority(struct ottl_evaluation *evaluation, struct slice tex
            (!has_user || parse_user(evaluation, slice_of(text.data, at), out));
 }
 
-static bool begins_with(struct slice text, const char *prefix)
-{
-    size_t size = strlen(prefix);
-    return text.size >= size && memcmp(text.data, prefix, size) == 0;
-}
-
 /* After the scheme, without query and fragment. */
 static bool parse_rest(struct ottl_evaluation *evaluation, struct slice rest, struct ottl_url *out)
 {
     bool has_scheme = out->scheme.size > 0;
     struct slice segment, after;
-    if (!begins_with(rest, "/")) {
+    if (!slice_begins_with(rest, SLICE("/"))) {
         out->opaque = has_scheme ? rest : (struct slice){0};
         if (has_scheme)
             return true;
@@ -273,7 +267,8 @@ static bool parse_rest(struct ottl_evaluation *evaluation, struct slice rest, st
         if (has(segment, ':'))
             return fail(evaluation, "first path segment in URL cannot contain colon");
     }
-    if (begins_with(rest, "//") && (has_scheme || !begins_with(rest, "///"))) {
+    if (slice_begins_with(rest, SLICE("//")) &&
+        (has_scheme || !slice_begins_with(rest, SLICE("///")))) {
         struct slice authority;
         rest = rest_from(rest, 2);
         cut(rest, '/', &authority, &after);
@@ -281,7 +276,7 @@ static bool parse_rest(struct ottl_evaluation *evaluation, struct slice rest, st
         if (!parse_authority(evaluation, authority, out))
             return false;
     } else {
-        out->omits_host = has_scheme && begins_with(rest, "/");
+        out->omits_host = has_scheme && slice_begins_with(rest, SLICE("/"));
     }
     out->raw_path = rest;
     return ottl_url_unescape(evaluation, rest, OTTL_URL_PATH, &out->path);

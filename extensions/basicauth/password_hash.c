@@ -1,6 +1,7 @@
 #include "extensions/basicauth/password_hash.h"
 
 #include "core/base/memory.h"
+#include "core/base/slice.h"
 
 #include <assert.h>
 #include <crypt.h>
@@ -20,11 +21,6 @@ enum {
     APR1_SALT_MAX = 8,
 };
 
-static bool has_prefix(const char *text, const char *prefix)
-{
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
 static bool is_bcrypt(const char *hash)
 {
     return hash[0] == '$' && hash[1] == '2' && hash[2] && strchr("abxy", hash[2]) && hash[3] == '$';
@@ -32,18 +28,18 @@ static bool is_bcrypt(const char *hash)
 
 static bool is_apr1(const char *hash)
 {
-    return has_prefix(hash, "$apr1$");
+    return string_begins_with(hash, "$apr1$");
 }
 
 static bool is_crypt(const char *hash)
 {
-    return is_bcrypt(hash) || has_prefix(hash, "$1$") || has_prefix(hash, "$5$") ||
-           has_prefix(hash, "$6$");
+    return is_bcrypt(hash) || string_begins_with(hash, "$1$") || string_begins_with(hash, "$5$") ||
+           string_begins_with(hash, "$6$");
 }
 
 static bool is_sha(const char *hash)
 {
-    return has_prefix(hash, "{SHA}") || has_prefix(hash, "{SSHA}");
+    return string_begins_with(hash, "{SHA}") || string_begins_with(hash, "{SSHA}");
 }
 
 /* ---- {SHA}, {SSHA} ---- */
@@ -68,7 +64,7 @@ static bool sha_is_valid(const char *hash)
 {
     uint8_t decoded[SHA1_BYTES + SALT_MAX_BYTES + 3];
     size_t size = decode_sha(hash, decoded);
-    return has_prefix(hash, "{SHA}") ? size == SHA1_BYTES : size >= SHA1_BYTES;
+    return string_begins_with(hash, "{SHA}") ? size == SHA1_BYTES : size >= SHA1_BYTES;
 }
 
 static bool sha_matches(const char *hash, struct slice password)

@@ -135,13 +135,13 @@ static const char *attribute_condition(struct config_check *check, const char *p
 static void check_attribute_key(struct config_check *check, const char *path, const char *key)
 {
     const char *bracket = strstr(key, "attributes[");
-    const char *alone = strncmp(key, "resource.", 9) == 0 ? key + 9 : key;
+    const char *alone = string_begins_with(key, "resource.") ? key + 9 : key;
     if (key_is_of_resource(alone))
         config_check_warn(check, path,
                           "is an attribute of the resource, but that of the span is read; write "
                           "condition: 'resource.attributes[\"%s\"] == \"...\"'",
                           alone);
-    else if (bracket && strncmp(key, "resource.", 9) == 0)
+    else if (bracket && string_begins_with(key, "resource."))
         config_check_warn(check, path,
                           "is the name of one attribute of the span; for the resource's write "
                           "condition: '%s == \"...\"'",
@@ -203,8 +203,9 @@ static void tell_own_path(struct config_check *check, const char *path, const ch
 {
     config_check_error(
         check, path, "conditions read only the span, its scope and its resource, and not %s%s", own,
-        strncmp(own, "samples.", 8) == 0 ? "; of CPU time there are cpu_above and cpu_share_above"
-                                         : "");
+        string_begins_with(own, "samples.")
+            ? "; of CPU time there are cpu_above and cpu_share_above"
+            : "");
 }
 
 static bool compiles(struct config_check *check, const char *path, const char *condition)

@@ -1,15 +1,13 @@
 #include "processors/spanjoin/own_paths.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
+#include "core/base/slice.h"
 
 /* Whether a path is in the text, outside of what is quoted. */
 static bool has_path(const char *text, const char *path)
 {
     bool is_quoted = false;
     for (const char *at = text; *at; at++) {
-        if (!is_quoted && strncmp(at, path, strlen(path)) == 0)
+        if (!is_quoted && string_begins_with(at, path))
             return true;
         if (*at == '"')
             is_quoted = !is_quoted;

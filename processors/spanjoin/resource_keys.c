@@ -1,7 +1,6 @@
 #include "processors/spanjoin/resource_keys.h"
 
-#include <stddef.h>
-#include <string.h>
+#include "core/base/slice.h"
 
 bool key_is_of_resource(const char *key)
 {
@@ -13,7 +12,7 @@ bool key_is_of_resource(const char *key)
                                          "k8s.",
                                          NULL};
     size_t i = 0;
-    while (begins[i] && strncmp(key, begins[i], strlen(begins[i])) != 0)
+    while (begins[i] && !string_begins_with(key, begins[i]))
         i++;
     return begins[i] != NULL;
 }

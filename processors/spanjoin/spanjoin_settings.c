@@ -182,12 +182,7 @@ static const char *suggest_path(struct arena *arena, const char *text)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strncmp(names[i], "span.", 5) == 0 && strcmp(names[i] + 5, text) == 0)
             return names[i];
-    return strncmp(text, "attributes[", 11) == 0 ? arena_printf(arena, "span.%s", text) : NULL;
-}
-
-static bool begins_with(const char *text, const char *beginning)
-{
-    return strncmp(text, beginning, strlen(beginning)) == 0;
+    return string_begins_with(text, "attributes[") ? arena_printf(arena, "span.%s", text) : NULL;
 }
 
 /* Returns the path of an attribute whose name was written alone, or behind what it is of:
@@ -198,16 +193,17 @@ static const char *suggest_attribute(struct arena *arena, const char *text)
     static const char *const others[] = {"samples.", "scope.", "profile.", NULL};
     const char *owner = owners[0], *name = text;
     for (size_t i = 0; i < sizeof owners / sizeof *owners; i++)
-        if (begins_with(text, owners[i])) {
+        if (string_begins_with(text, owners[i])) {
             owner = owners[i];
             name = text + strlen(owner);
         }
     for (size_t i = 0; others[i]; i++)
-        if (begins_with(name, others[i]))
+        if (string_begins_with(name, others[i]))
             return NULL;
     if (key_is_of_resource(name))
         owner = "resource.";
-    bool is_name = strchr(name, '.') && !begins_with(name, "span.") && !strpbrk(name, "[]\"' ");
+    bool is_name =
+        strchr(name, '.') && !string_begins_with(name, "span.") && !strpbrk(name, "[]\"' ");
     return is_name ? arena_printf(arena, "%sattributes[\"%s\"]", owner, name) : NULL;
 }
 

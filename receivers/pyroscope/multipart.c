@@ -22,12 +22,6 @@ static struct slice skip_blanks(struct slice text)
     return text;
 }
 
-static bool starts_with(struct slice text, const char *prefix)
-{
-    size_t size = strlen(prefix);
-    return text.size >= size && memcmp(text.data, prefix, size) == 0;
-}
-
 /* ---- parameters of a header: form-data; name="profile"; filename="p.pprof" ---- */
 
 /* Takes a quoted value. A backslash escapes the next character, and stays in the value. */
@@ -59,13 +53,14 @@ static bool take_token(struct slice *text, struct slice *value, const char *ends
 static bool next_parameter(struct slice *text, struct slice *name, struct slice *value)
 {
     *text = skip_blanks(*text);
-    if (!starts_with(*text, ";"))
+    if (!slice_begins_with(*text, SLICE(";")))
         return false;
     *text = skip_blanks(from(*text, 1));
-    if (!take_token(text, name, "= \t;\"") || !starts_with(*text, "="))
+    if (!take_token(text, name, "= \t;\"") || !slice_begins_with(*text, SLICE("=")))
         return false;
     *text = from(*text, 1);
-    return starts_with(*text, "\"") ? take_quoted(text, value) : take_token(text, value, "; \t");
+    return slice_begins_with(*text, SLICE("\"")) ? take_quoted(text, value)
+                                                 : take_token(text, value, "; \t");
 }
 
 /* ---- delimiters ---- */
@@ -74,12 +69,12 @@ static bool next_parameter(struct slice *text, struct slice *name, struct slice 
  * Anything else means that it is part of a longer line and no delimiter. */
 static enum multipart_result read_delimiter(struct slice behind, struct slice *rest_out)
 {
-    if (starts_with(behind, "--")) {
+    if (slice_begins_with(behind, SLICE("--"))) {
         *rest_out = (struct slice){0};
         return MULTIPART_END;
     }
     struct slice end = skip_blanks(behind);
-    if (!starts_with(end, "\r\n"))
+    if (!slice_begins_with(end, SLICE("\r\n")))
         return MULTIPART_BROKEN;
     *rest_out = from(end, 2);
     return MULTIPART_PART;
@@ -173,7 +168,7 @@ static bool changes_nothing(struct slice encoding)
 static bool read_header(struct slice line, struct multipart_part *part, struct error *err)
 {
     struct slice name;
-    if (!take_token(&line, &name, ": \t") || !starts_with(line, ":"))
+    if (!take_token(&line, &name, ": \t") || !slice_begins_with(line, SLICE(":")))
         return error_set(err, "a header line without a colon");
     struct slice value = skip_blanks(from(line, 1));
     while (value.size > 0 && is_blank(value.data[value.size - 1]))
