@@ -292,7 +292,7 @@ static void store_span(struct span_operation *op, struct span_entry *entry,
 }
 
 /* Returns how many samples of a span that has arrived were sent on without it. */
-static uint64_t bare_of(const struct span_operation *op, const struct span_entry *entry)
+static uint64_t unlinked_of(const struct span_operation *op, const struct span_entry *entry)
 {
     const struct span_samples *samples = span_shard_samples(op->shard, entry);
     return samples ? samples->left : 0;
@@ -308,7 +308,7 @@ static void tell_left(struct span_operation *op, struct span_entry *entry, struc
         left = take_left(op, entry);
     put->samples_left = left.bare + left.passed;
     put->samples_bare = left.bare;
-    put->bare = bare_of(op, entry);
+    put->unlinked = unlinked_of(op, entry);
     if (put->left_bare && !put->facts.kept_by)
         note_left(op, entry, (struct left){.bare = left.bare});
 }
@@ -318,7 +318,7 @@ static struct span_entry *put_new(struct span_operation *op, struct span_put *pu
 {
     struct span_entry *entry = insert(op, &put->key, &put->source, 0, 0);
     put->totals = NULL;
-    put->samples_left = put->samples_bare = put->bare = 0;
+    put->samples_left = put->samples_bare = put->unlinked = 0;
     put->lacks = span_shard_lost_totals(op->shard, op->tag);
     put->has_lag = false;
     put->lag_ns = 0;
@@ -376,7 +376,7 @@ void span_entries_collect(struct span_operation *op, void *item)
 {
     struct span_put *put = item;
     put->totals = NULL;
-    put->bare = 0;
+    put->unlinked = 0;
     put->lacks = true;
     put->was_awaited = put->has_detail = false;
     struct candidates found;
@@ -384,7 +384,7 @@ void span_entries_collect(struct span_operation *op, void *item)
     if (!found.exact)
         return;
     put->totals = copy_totals(op, found.exact);
-    put->bare = bare_of(op, found.exact);
+    put->unlinked = unlinked_of(op, found.exact);
     uint32_t flags = found.exact->flags & (SPAN_ENTRY_HAS_SPAN | SPAN_ENTRY_LACKS);
     put->lacks = flags != SPAN_ENTRY_HAS_SPAN;
     put->was_awaited = found.exact->awaits;
@@ -564,7 +564,7 @@ void span_entries_add(struct span_operation *op, void *item)
     else if (find->totals)
         add_totals(op, entry, find->totals, op->now_ns, op->now_ns);
     if (entry)
-        note_left(op, entry, (struct left){.bare = find->bare});
+        note_left(op, entry, (struct left){.bare = find->unlinked});
     if (entry && find->lacks)
         entry->flags |= SPAN_ENTRY_LACKS;
     if (entry && find->with_detail)

@@ -84,7 +84,7 @@ struct span_put {
     bool keeps_awaited; /* likewise: samples that wait for it are sent on with its detail */
 
     const uint64_t *totals; /* result: totals of the samples that have arrived; NULL: none */
-    uint64_t bare;          /* result: the sum of span_find.bare */
+    uint64_t unlinked;      /* result: the sum of span_find.unlinked */
     uint64_t samples_left;  /* result: samples that were sent on without it */
     uint64_t samples_bare;  /* result: those of them that lost its detail (not span_find.passes) */
     bool lacks;             /* result: span_find.lacks was set for it, or its entry or totals of its
@@ -119,7 +119,7 @@ struct span_find {
     struct span_key key;
     struct span_source source;
     const uint64_t *totals;          /* to be added by span_index_add_many; NULL: nothing */
-    uint64_t bare;                   /* likewise: how many of these were sent on without the Link */
+    uint64_t unlinked;               /* likewise: how many of these were sent on without the Link */
     const struct span_match *chosen; /* the match that the caller has chosen; NULL: none */
     bool lacks; /* for span_index_add_many: samples of the chosen span are lost, which it keeps in
                    mind */

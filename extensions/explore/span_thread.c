@@ -1,19 +1,18 @@
 #include "extensions/explore/span_thread.h"
 
 #include "core/base/saturate.h"
-#include "core/base/text.h"
+#include "core/data/thread_ids.h"
 
 #include <jansson.h>
 
 static bool read_id(const json_t *value, int64_t *id_out)
 {
-    uint64_t number;
-    *id_out = json_integer_value(value);
-    if (!json_is_string(value) ||
-        !text_read_u64(slice_of_string(json_string_value(value)), &number))
-        return json_is_integer(value);
-    *id_out = (int64_t)number;
-    return true;
+    struct any_value id = {.kind = ANY_VALUE_EMPTY};
+    if (json_is_integer(value))
+        id = any_value_int(json_integer_value(value));
+    else if (json_is_string(value))
+        id = any_value_string(slice_of_string(json_string_value(value)));
+    return thread_id_read(&id, id_out);
 }
 
 struct span_thread span_thread_read(struct slice attributes, struct arena *arena)

@@ -17,8 +17,8 @@
 struct seen_span {
     size_t number; /* index among the spans that have both ids */
     struct span_surroundings around;
-    uint64_t moved; /* samples that went on to its children */
-    uint64_t bare;  /* as in struct span_put */
+    uint64_t moved;    /* samples that went on to its children */
+    uint64_t unlinked; /* as in struct span_put */
     bool is_incomplete;
     bool ran_unjoined; /* as in struct span_put */
     bool has_detail;   /* as in struct span_put */
@@ -72,7 +72,7 @@ static void keep_totals(struct request_spans *spans, const struct span_put *put,
                            .around.totals = put->totals,
                            .is_incomplete = put->is_incomplete || put->lacks,
                            .ran_unjoined = put->ran_unjoined,
-                           .bare = put->bare,
+                           .unlinked = put->unlinked,
                            .has_detail = put->has_detail};
 }
 
@@ -455,7 +455,7 @@ static bool has_profile(const struct spanjoin_settings *settings, const struct s
     const uint64_t *totals = seen->around.totals;
     if (!seen->has_detail && keep_takes_any(&settings->keep))
         return false;
-    uint64_t elsewhere = seen->moved + (settings->keep.enabled ? 0 : seen->bare);
+    uint64_t elsewhere = seen->moved + (settings->keep.enabled ? 0 : seen->unlinked);
     if (settings->profile_types == 0 && elsewhere == 0)
         return true;
     return sample_totals_shown(settings, totals) > elsewhere &&

@@ -115,20 +115,23 @@ static void count_evictions(struct spanjoin_node *node)
 
 /* ---- traces ---- */
 
+static struct upload_range ran_of(const struct span_put *put)
+{
+    return (struct upload_range){put->facts.start_ns, put->facts.end_ns};
+}
+
 /* Marks the spans that ran when samples of unknown spans were taken. */
 static void mark_unjoined(struct span_put *puts, size_t count, struct upload_range unjoined)
 {
     for (size_t i = 0; i < count; i++)
-        puts[i].ran_unjoined = upload_ranges_overlap(
-            unjoined, (struct upload_range){puts[i].facts.start_ns, puts[i].facts.end_ns});
+        puts[i].ran_unjoined = upload_ranges_overlap(unjoined, ran_of(&puts[i]));
 }
 
 static void mark_unasked(struct span_put *puts, size_t count,
                          const struct instance_coverage *coverage)
 {
     for (size_t i = 0; i < count; i++)
-        puts[i].ran_unasked = instance_was_unasked(
-            coverage, (struct upload_range){puts[i].facts.start_ns, puts[i].facts.end_ns});
+        puts[i].ran_unasked = instance_was_unasked(coverage, ran_of(&puts[i]));
 }
 
 /* Whether a span names its thread. */
@@ -139,8 +142,8 @@ static bool has_thread(const struct span_put *put)
 
 static bool is_covered(const struct instance_coverage *coverage, const struct span_put *put)
 {
-    struct upload_range ran = {put->facts.start_ns, put->facts.end_ns};
-    return instance_covers(coverage, ran, coverage->thread_gaps.count > 0 && has_thread(put));
+    return instance_covers(coverage, ran_of(put),
+                           coverage->thread_gaps.count > 0 && has_thread(put));
 }
 
 /* Marks the spans that profiles do not cover yet. puts: of one instance. Called before their totals
@@ -172,8 +175,7 @@ static struct upload_ranges ranges_of_marked(const struct span_put *puts, size_t
     marked.count = 0;
     for (size_t i = 0; i < count; i++)
         if (puts[i].is_incomplete)
-            upload_ranges_add(&marked,
-                              (struct upload_range){puts[i].facts.start_ns, puts[i].facts.end_ns});
+            upload_ranges_add(&marked, ran_of(&puts[i]));
     return marked;
 }
 

@@ -112,7 +112,7 @@ static void find_and_add(struct giving *giving)
             find->key = find->chosen->key;
         /* with `keep`, the index knows what has detail, and counts other samples there */
         if (find->totals && !giving->settings->keep.enabled)
-            find->bare = sample_totals_shown(giving->settings, find->totals);
+            find->unlinked = sample_totals_shown(giving->settings, find->totals);
     }
     span_index_add_many(giving->index, giving->now_ns, giving->finds, giving->find_count, NULL);
 }

@@ -173,7 +173,6 @@ void upload_times_end(struct sample_plan *plan)
     bool is_of_threads = upload->is_presumed && upload->names_spans && !upload->is_awaited;
     upload->adds_later = (upload->has_threads && !is_of_threads) || may_have_threads ||
                          plan->settings->attribute_children;
-    upload->adds_to_threads = upload->has_threads && !upload->adds_later;
 }
 
 /* ---- several processes that count as one ---- */
@@ -398,12 +397,12 @@ void upload_times_hold(const struct sample_plan *plan, struct instances *instanc
     *held_out = (struct held_uploads){.count = 0};
     for (uint32_t i = 0; i < plan->upload_count; i++) {
         const struct resource_upload *upload = &plan->uploads[i];
-        if (!upload->adds_later && !upload->adds_to_threads)
+        if (!upload->adds_later && !upload->has_threads)
             continue;
         if (!held_out->items)
             held_out->items = memory_grow(NULL, plan->upload_count, sizeof *held_out->items);
         instances_hold_upload(instances, upload->uploader, upload->process, all_times(plan, upload),
-                              upload->adds_to_threads, &held_out->items[held_out->count++]);
+                              !upload->adds_later, &held_out->items[held_out->count++]);
     }
 }
 

@@ -37,9 +37,9 @@ struct resource_upload {
     uint64_t keys;             /* likewise */
     struct upload_ahead ahead; /* how far its times are ahead */
     uint64_t moved_ns;         /* this moved them back more than those of the uploads before */
-    bool adds_later;           /* its samples may be joined to more spans when it leaves; */
-    bool adds_to_threads;      /* if not, those that name no span to spans that name their thread */
-    bool has_threads;          /* some of its samples may be joined by thread */
+    bool adds_later;           /* its samples may be joined to more spans when it leaves */
+    bool has_threads;          /* some of its samples may be joined by thread: if it does not add
+                                  later, only to spans that name their thread */
     bool is_of_several;        /* its process is several ones, so that none are */
     bool is_doubted;           /* it may be of another process, so that none are yet */
     bool is_presumed;          /* its process is presumed, so that most likely none are */
