@@ -449,20 +449,27 @@ static void test_samples_push_nothing_out_by_memory(void **state)
     arena_deinit(&arena);
 }
 
+/* Puts spans that have the largest values, each its own. */
+static void put_large(struct span_index *index, uint64_t spans, struct arena *arena)
+{
+    struct span_wakeups wakeups = {0};
+    static uint8_t value[SPAN_INDEX_VALUES_MAX];
+    struct span_put put = {.facts = {.values = slice_of(value, sizeof value)}};
+    for (uint64_t i = 1; i <= spans; i++) {
+        put.key = key_of(i, i);
+        memcpy(value, &i, sizeof i);
+        span_index_put_many(index, SECOND, &put, 1, arena, &wakeups);
+    }
+    assert_int_equal(wakeups.count, 0);
+}
+
 static void test_large_values_push_out_by_memory(void **state)
 {
     (void)state;
     struct arena arena = {0};
-    struct span_wakeups wakeups = {0};
     enum { ROOM = 10000, SPANS = 5000 };
     struct span_index *index = make_index(ROOM, 120);
-    static uint8_t value[SPAN_INDEX_VALUES_MAX];
-    struct span_put put = {.facts = {.values = slice_of(value, sizeof value)}};
-    for (uint64_t i = 1; i <= SPANS; i++) {
-        put.key = key_of(i, i);
-        memcpy(value, &i, sizeof i);
-        span_index_put_many(index, SECOND, &put, 1, &arena, &wakeups);
-    }
+    put_large(index, SPANS, &arena);
     assert_true(span_index_memory(index) < UINT64_C(256) * ROOM);
     uint64_t evicted = span_index_take_evicted(index, SPAN_EVICTED_MEMORY);
     assert_in_range(evicted, SPANS - UINT64_C(192) * ROOM / SPAN_INDEX_VALUES_MAX, SPANS);
@@ -478,21 +485,14 @@ static void test_values_that_are_given_up_leave_the_entry(void **state)
 {
     (void)state;
     struct arena arena = {0};
-    struct span_wakeups wakeups = {0};
     enum { ROOM = 2000, SPANS = 1500, MANY = 6000 };
     struct span_index *index = make_index(ROOM, 120);
-    static uint8_t value[SPAN_INDEX_VALUES_MAX];
-    struct span_put put = {.facts = {.values = slice_of(value, sizeof value)}};
-    for (uint64_t i = 1; i <= SPANS; i++) {
-        put.key = key_of(i, i);
-        memcpy(value, &i, sizeof i);
-        span_index_put_many(index, SECOND, &put, 1, &arena, &wakeups);
-    }
+    struct span_put put = {.key = key_of(1, 1)};
+    put_large(index, SPANS, &arena);
     assert_true(span_index_take_evicted(index, SPAN_EVICTED_MEMORY) > SPANS / 2);
     assert_int_equal(span_index_entries(index), SPANS);
     assert_int_equal(find_span(index, 1, 1, 1, &arena).presence, SPAN_MISSING);
     add_samples(index, 1, 1, 1, 3, NULL);
-    put.key = key_of(1, 1);
     span_index_collect_many(index, SECOND, &put, 1, &arena);
     assert_non_null(put.totals);
     assert_int_equal(put.totals[0], 3);

@@ -217,12 +217,17 @@ static void many_times_at_once(void **state)
     }
 }
 
-/* Whether the samples of a span may be others than those that it was given. */
-static bool lacks(struct span_trees *trees, uint64_t span)
+static struct tree_ask ask_of(struct span_trees *trees, uint64_t span)
 {
     struct tree_ask ask = {.place = place_of(7, span, 1)};
     span_trees_ask(trees, &ask, 1);
-    return ask.lacks;
+    return ask;
+}
+
+/* Whether the samples of a span may be others than those that it was given. */
+static bool lacks(struct span_trees *trees, uint64_t span)
+{
+    return ask_of(trees, span).lacks;
 }
 
 static void a_span_that_arrives_later_lacks_what_left(void **state)
@@ -290,9 +295,7 @@ static void spans_lack_because_of_one_that_arrives_later(void **state)
 
 static bool has_late_root(struct span_trees *trees, uint64_t span)
 {
-    struct tree_ask ask = {.place = place_of(7, span, 1)};
-    span_trees_ask(trees, &ask, 1);
-    return ask.has_late_root;
+    return ask_of(trees, span).has_late_root;
 }
 
 static void a_root_may_arrive_when_its_samples_have_left(void **state)

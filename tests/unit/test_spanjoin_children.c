@@ -358,16 +358,21 @@ static void a_root_opens_what_stays_with_it(void **state)
     }
 }
 
+/* `keep` keeps the detail of the root, and not that of its children. Begins an upload. */
+static void begin_with_kept_root(struct join *join, struct request *request)
+{
+    join_init(join, "attribute_children: true, keep: {span_detail_when: [{duration_above: 90ms}]}");
+    send_spans(join);
+    begin_upload(request);
+}
+
 /* Although its detail is kept. */
 static void a_root_that_is_kept_opens_what_stays_with_it(void **state)
 {
     (void)state;
     struct join join;
     struct request request;
-    join_init(&join,
-              "attribute_children: true, keep: {span_detail_when: [{duration_above: 90ms}]}");
-    send_spans(&join);
-    begin_upload(&request);
+    begin_with_kept_root(&join, &request);
     add_sample(&request, ROOT, times + 2, 3);
     join_send(&join, &request);
     assert_false(root_opens(&join));
@@ -381,10 +386,7 @@ static void the_detail_of_a_slow_root_is_kept(void **state)
     (void)state;
     struct join join;
     struct request request;
-    join_init(&join,
-              "attribute_children: true, keep: {span_detail_when: [{duration_above: 90ms}]}");
-    send_spans(&join);
-    begin_upload(&request);
+    begin_with_kept_root(&join, &request);
     add_sample(&request, ROOT, (const uint64_t[]){50, 4}, 1);
     add_sample(&request, OTHER, (const uint64_t[]){50, 4}, 1);
     join_send(&join, &request);
